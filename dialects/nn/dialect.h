@@ -1,0 +1,42 @@
+// The nn dialect's classes, generated from dialect.td, attrs.td, interfaces.td and ops.td.
+#ifndef PARTITA_DIALECTS_NN_DIALECT_H_
+#define PARTITA_DIALECTS_NN_DIALECT_H_
+
+#include "dialects/nn/tensor.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/nn/dialect.h.inc"
+#include "dialects/nn/enums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/nn/attrs.h.inc"
+#include "dialects/nn/interfaces.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/nn/ops.h.inc"
+
+namespace partita::nn {
+
+// Names of the discardable attributes that the dialect defines; see dialect.td.
+inline constexpr char kKindAttr[] = "nn.kind";
+inline constexpr char kNameAttr[] = "nn.name";
+inline constexpr char kSourceAttr[] = "nn.source";
+inline constexpr char kUnsignedAttr[] = "nn.unsigned";
+
+// Gives arith and math operations the ReferenceOpInterface. Call it on every registry that holds nn.
+void registerReferenceModels(mlir::DialectRegistry &registry);
+
+// The result type that the operands and attributes determine; null where they are inconsistent.
+mlir::RankedTensorType inferGatherType(mlir::RankedTensorType input, mlir::RankedTensorType indices,
+                                       llvm::ArrayRef<int64_t> axes, int64_t batch_dims);
+// floor((low + size + high - dilation * (window - 1) - 1) / stride) + 1, or 0 if the window does not fit.
+int64_t windowedSize(int64_t size, int64_t window, int64_t stride, int64_t dilation, int64_t low, int64_t high);
+
+}  // namespace partita::nn
+
+#endif  // PARTITA_DIALECTS_NN_DIALECT_H_

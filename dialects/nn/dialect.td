@@ -1,0 +1,39 @@
+// The nn dialect: what a model computes.
+#ifndef PARTITA_DIALECTS_NN_DIALECT_TD
+#define PARTITA_DIALECTS_NN_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def NN_Dialect : Dialect {
+  let name = "nn";
+  let cppNamespace = "::partita::nn";
+  let summary = "Neural-network computations on whole tensors";
+  let description = [{
+    Value-semantics operations on ranked tensors of static shape. Elementwise
+    arithmetic is upstream `arith` and `math` on tensors; `nn` adds contraction,
+    reduction, data movement and a few composites that are kept whole because
+    whole they are fast. Shapes are static: an importer folds symbolic sizes.
+
+    A model is a module with one public function `@main`. Its arguments carry
+    discardable attributes:
+
+    | attribute   | on       | meaning |
+    |-------------|----------|---------|
+    | `nn.kind`   | argument | `"input"`, `"parameter"` (trained), `"buffer"` (stored, not trained) or `"constant"` |
+    | `nn.name`   | argument, result | the name users know: a graph input, or a state-dict key |
+    | `nn.source` | argument | where its data comes from: `#nn.file<...>` or `#nn.init<...>`; absent on inputs |
+    | `nn.unsigned` | argument, result | the signless integer type stands for an unsigned one |
+
+    Inputs come first. Layers that repeat are private functions, called by
+    `func.call`; `@main` is a flat list of calls and operations.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 0;
+  let hasRegionArgAttrVerify = 1;
+  let hasConstantMaterializer = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+#endif  // PARTITA_DIALECTS_NN_DIALECT_TD

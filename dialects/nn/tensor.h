@@ -1,0 +1,62 @@
+// A tensor of plain numbers: what reference implementations compute on.
+//
+// Slow and obvious on purpose. Elements lie row-major. Floats of any width are held as double and integers (i1 included)
+// as int64_t; `set` rounds to the element type, so a bf16 tensor holds bf16 values. Integers are kept sign-extended to
+// the element type's width (i1 is 0 or 1).
+#ifndef PARTITA_DIALECTS_NN_TENSOR_H_
+#define PARTITA_DIALECTS_NN_TENSOR_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/Support/LLVM.h"
+
+namespace partita::nn {
+
+class Tensor {
+ public:
+  // All elements 0.
+  explicit Tensor(mlir::RankedTensorType type);
+
+  // From a dense constant of any element type, splats included.
+  static Tensor fromAttr(mlir::DenseElementsAttr attr);
+  // From `bytes` of row-major little-endian elements (i1 one byte each); fails if the size is not the type's.
+  static mlir::FailureOr<Tensor> fromBytes(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes);
+
+  mlir::DenseElementsAttr toAttr() const;
+  std::vector<char> toBytes() const;
+
+  mlir::RankedTensorType type() const { return type_; }
+  llvm::ArrayRef<int64_t> shape() const { return type_.getShape(); }
+  int64_t rank() const { return type_.getRank(); }
+  int64_t size() const { return size_; }
+  bool isFloat() const { return is_float_; }
+
+  // Element at a row-major position. `getFloat` and `getInt` want a tensor of that kind.
+  double getFloat(int64_t position) const { return floats_[position]; }
+  int64_t getInt(int64_t position) const { return ints_[position]; }
+  void setFloat(int64_t position, double value);
+  void setInt(int64_t position, int64_t value);
+  // Copies one element of a tensor of the same element type.
+  void copyFrom(int64_t position, const Tensor &source, int64_t source_position);
+
+  // Row-major position of an index, and its inverse.
+  int64_t position(llvm::ArrayRef<int64_t> index) const;
+  llvm::SmallVector<int64_t> index(int64_t position) const;
+
+ private:
+  mlir::RankedTensorType type_;
+  int64_t size_;
+  bool is_float_;
+  std::vector<double> floats_;
+  std::vector<int64_t> ints_;
+};
+
+// Rounds to the nearest value of a float type (ties to even), as storing would.
+double roundToType(double value, mlir::FloatType type);
+
+}  // namespace partita::nn
+
+#endif  // PARTITA_DIALECTS_NN_TENSOR_H_
