@@ -6,5 +6,5 @@ def flatbuffer_cc(name, src):
         name = name + "_flatc",
         srcs = [src],
         outs = [name + "_generated.h"],
-        cmd = "/usr/bin/flatc --cpp --scoped-enums -o $(@D) $(location %s)" % src,
+        cmd = "/usr/bin/flatc --cpp --scoped-enums --gen-object-api -o $(@D) $(location %s)" % src,
     )
