@@ -15,7 +15,7 @@ def mlir_tblgen(name, td_file, outs, deps = [], dialect = None):
     select_dialect = "-dialect=%s" % dialect if dialect else ""
     commands = []
     for out, opts in outs.items():
-        only = "" if "-gen-op-interface" in opts or "-gen-attr-interface" in opts or "-gen-pass" in opts or "-gen-enum" in opts else select_dialect
+        only = "" if "-gen-op-interface" in opts or "-gen-attrdef" in opts or "-gen-attr-interface" in opts or "-gen-pass" in opts or "-gen-enum" in opts else select_dialect
         commands.append("%s %s %s -I /usr/lib/llvm-22/include -I . $(location %s) -o $(location %s)" %
                         (_TBLGEN, opts, only, td_file, out))
     native.genrule(

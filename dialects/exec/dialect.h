@@ -1,0 +1,35 @@
+// The exec dialect's classes, generated from dialect.td and ops.td.
+#ifndef PARTITA_DIALECTS_EXEC_DIALECT_H_
+#define PARTITA_DIALECTS_EXEC_DIALECT_H_
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/exec/dialect.h.inc"
+#include "dialects/exec/enums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/exec/attrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/exec/ops.h.inc"
+
+namespace partita::exec {
+
+// Names of the discardable attributes that the dialect defines; see dialect.td.
+inline constexpr char kOffsetsAttr[] = "exec.offsets";
+inline constexpr char kFrameOffsetAttr[] = "exec.frame_offset";
+inline constexpr char kFrameBytesAttr[] = "exec.frame_bytes";
+// On a private function: it is the body of a generated kernel.
+inline constexpr char kKernelAttr[] = "exec.kernel";
+
+// Bytes of a dense buffer of this type (i1 takes a byte per element).
+int64_t bufferBytes(mlir::RankedTensorType type);
+
+}  // namespace partita::exec
+
+#endif  // PARTITA_DIALECTS_EXEC_DIALECT_H_

@@ -1,0 +1,23 @@
+// The exec dialect: what one device does.
+#ifndef PARTITA_DIALECTS_EXEC_DIALECT_TD
+#define PARTITA_DIALECTS_EXEC_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+
+def Exec_Dialect : Dialect {
+  let name = "exec";
+  let cppNamespace = "::partita::exec";
+  let summary = "One device's program: kernel launches, library calls and where their results lie";
+  let description = [{
+    Operations are in value form: each result is a buffer that the operation
+    writes. Once memory is planned, every operation with results carries
+    `exec.offsets`, one entry per result: a byte offset in the function's frame,
+    or -1 - i for the memory the caller gave for the function's i-th result.
+    A `func.call` also carries `exec.frame_offset`, the place of the callee's
+    frame in the caller's; a planned function carries `exec.frame_bytes`.
+    The operations map one to one onto runtime/program/program.fbs.
+  }];
+  let hasOperationAttrVerify = 1;
+}
+
+#endif  // PARTITA_DIALECTS_EXEC_DIALECT_TD
