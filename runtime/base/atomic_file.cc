@@ -1,4 +1,5 @@
-// Atomic replacement of files: temporary file, fsync, rename, fsync of the folder.
+// Atomic replacement of files: temporary file, fsync, rename, fsync of the
+// folder.
 #include "runtime/base/atomic_file.h"
 
 #include <errno.h>
@@ -43,24 +44,33 @@ absl::Status StatusFromErrno(const std::string& message, int error) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(const std::string& path) {
+absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
+    const std::string& path) {
   static std::atomic<int> counter{0};
   struct stat info;
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": expected a file to write, found ", S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": expected a file to write, found ",
+                     S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe"));
   }
-  const std::string temporary = absl::StrCat(path, ".tmp-", getpid(), "-", counter.fetch_add(1));
-  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const std::string temporary =
+      absl::StrCat(path, ".tmp-", getpid(), "-", counter.fetch_add(1));
+  const int descriptor =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) {
     const int error = errno;
-    return StatusFromErrno(absl::StrCat(path, ": cannot create a file in ", FolderOf(path), ": ", strerror(error)), error);
+    return StatusFromErrno(absl::StrCat(path, ": cannot create a file in ",
+                                        FolderOf(path), ": ", strerror(error)),
+                           error);
   }
-  return std::unique_ptr<AtomicFile>(new AtomicFile(path, temporary, descriptor));
+  return std::unique_ptr<AtomicFile>(
+      new AtomicFile(path, temporary, descriptor));
 }
 
 AtomicFile::AtomicFile(std::string path, std::string temporary, int descriptor)
-    : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(descriptor) {}
+    : path_(std::move(path)),
+      temporary_(std::move(temporary)),
+      descriptor_(descriptor) {}
 
 AtomicFile::~AtomicFile() { Discard(); }
 
@@ -73,11 +83,16 @@ void AtomicFile::Discard() {
 
 absl::Status AtomicFile::Fail(const std::string& what, int error) {
   Discard();
-  return StatusFromErrno(absl::StrCat(path_, ": cannot ", what, ": ", strerror(error), " (nothing was written)"), error);
+  return StatusFromErrno(
+      absl::StrCat(path_, ": cannot ", what, ": ", strerror(error),
+                   " (nothing was written)"),
+      error);
 }
 
 absl::Status AtomicFile::Write(int64_t offset, std::string_view bytes) {
-  if (descriptor_ < 0) return absl::FailedPreconditionError(absl::StrCat(path_, ": an earlier write failed"));
+  if (descriptor_ < 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": an earlier write failed"));
   const size_t total = bytes.size();
   while (!bytes.empty()) {
     // Linux writes at most 2 GiB at a time.
@@ -85,7 +100,8 @@ absl::Status AtomicFile::Write(int64_t offset, std::string_view bytes) {
     const ssize_t written = pwrite(descriptor_, bytes.data(), chunk, offset);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
-      return Fail(absl::StrCat("write ", total, " bytes at byte ", offset), written < 0 ? errno : ENOSPC);
+      return Fail(absl::StrCat("write ", total, " bytes at byte ", offset),
+                  written < 0 ? errno : ENOSPC);
     }
     bytes.remove_prefix(static_cast<size_t>(written));
     offset += written;
@@ -101,19 +117,25 @@ absl::Status AtomicFile::Append(std::string_view bytes) {
 
 absl::Status AtomicFile::WriteAt(int64_t offset, std::string_view bytes) {
   if (offset < 0 || offset + static_cast<int64_t>(bytes.size()) > size_) {
-    return absl::InvalidArgumentError(absl::StrCat(path_, ": bytes to overwrite lie outside what was appended"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path_, ": bytes to overwrite lie outside what was appended"));
   }
   return Write(offset, bytes);
 }
 
 absl::Status AtomicFile::Commit() {
-  if (descriptor_ < 0) return absl::FailedPreconditionError(absl::StrCat(path_, ": an earlier write failed"));
-  if (fsync(descriptor_) != 0) return Fail(absl::StrCat("store ", size_, " bytes"), errno);
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) return Fail("move the finished file into place", errno);
+  if (descriptor_ < 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": an earlier write failed"));
+  if (fsync(descriptor_) != 0)
+    return Fail(absl::StrCat("store ", size_, " bytes"), errno);
+  if (rename(temporary_.c_str(), path_.c_str()) != 0)
+    return Fail("move the finished file into place", errno);
   close(descriptor_);
   descriptor_ = -1;
   // The rename itself survives a power cut only once the folder is stored too.
-  const int folder = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder =
+      open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     (void)fsync(folder);
     close(folder);
@@ -121,8 +143,10 @@ absl::Status AtomicFile::Commit() {
   return absl::OkStatus();
 }
 
-absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
-  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
+absl::Status WriteFileAtomically(const std::string& path,
+                                 std::string_view bytes) {
+  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file,
+                           AtomicFile::Create(path));
   PARTITA_RETURN_IF_ERROR(file->Append(bytes));
   return file->Commit();
 }

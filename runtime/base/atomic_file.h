@@ -12,12 +12,15 @@
 
 namespace partita::base {
 
-// Writes go to a temporary file beside `path`; Commit syncs it and renames it into place. Without a successful Commit,
-// and after any error, the temporary file is removed and `path` is as it was. Errors name the path, the bytes and the cause.
+// Writes go to a temporary file beside `path`; Commit syncs it and renames it
+// into place. Without a successful Commit, and after any error, the temporary
+// file is removed and `path` is as it was. Errors name the path, the bytes and
+// the cause.
 class AtomicFile {
  public:
   // NotFound if the folder of `path` does not exist.
-  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(
+      const std::string& path);
 
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -43,7 +46,8 @@ class AtomicFile {
 };
 
 // Writes a whole file at once.
-absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
+absl::Status WriteFileAtomically(const std::string& path,
+                                 std::string_view bytes);
 
 }  // namespace partita::base
 

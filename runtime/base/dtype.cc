@@ -16,8 +16,10 @@ struct Info {
   const char* name;
   int64_t size;
 };
-constexpr Info kInfo[kDTypeCount] = {{"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i1", 1},  {"i8", 1}, {"i16", 2},
-                                     {"i32", 4}, {"i64", 8}, {"u8", 1},  {"u16", 2},  {"u32", 4}, {"u64", 8}};
+constexpr Info kInfo[kDTypeCount] = {
+    {"f32", 4}, {"f64", 8}, {"f16", 2}, {"bf16", 2}, {"i1", 1},
+    {"i8", 1},  {"i16", 2}, {"i32", 4}, {"i64", 8},  {"u8", 1},
+    {"u16", 2}, {"u32", 4}, {"u64", 8}};
 
 // Storage types of the floats that C++ 17 lacks.
 struct Half {
@@ -31,7 +33,10 @@ template <typename T>
 auto Load(const void* data, int64_t index) {
   // A byte other than 0 and 1 is no valid bool, but files may hold one.
   std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> value;
-  std::memcpy(&value, static_cast<const char*>(data) + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  std::memcpy(
+      &value,
+      static_cast<const char*>(data) + index * static_cast<int64_t>(sizeof(T)),
+      sizeof(T));
   if constexpr (std::is_same_v<T, bool>) {
     return value != 0;
   } else if constexpr (std::is_same_v<T, Half>) {
@@ -48,10 +53,12 @@ T Saturate(From value) {
   if constexpr (std::is_floating_point_v<From>) {
     if (std::isnan(value)) return 0;
     // The bounds are powers of two (or their neighbours), exact as long double.
-    if (static_cast<long double>(value) <= static_cast<long double>(std::numeric_limits<T>::min())) {
+    if (static_cast<long double>(value) <=
+        static_cast<long double>(std::numeric_limits<T>::min())) {
       return std::numeric_limits<T>::min();
     }
-    if (static_cast<long double>(value) >= static_cast<long double>(std::numeric_limits<T>::max())) {
+    if (static_cast<long double>(value) >=
+        static_cast<long double>(std::numeric_limits<T>::max())) {
       return std::numeric_limits<T>::max();
     }
   }
@@ -72,7 +79,9 @@ void Store(From value, void* data, int64_t index) {
   } else {
     stored = static_cast<T>(value);
   }
-  std::memcpy(static_cast<char*>(data) + index * static_cast<int64_t>(sizeof(T)), &stored, sizeof(T));
+  std::memcpy(
+      static_cast<char*>(data) + index * static_cast<int64_t>(sizeof(T)),
+      &stored, sizeof(T));
 }
 
 // Calls function(T{}) with the storage type of `dtype`.
@@ -122,20 +131,24 @@ std::optional<DType> DTypeFromName(std::string_view name) {
 }
 
 bool IsFloat(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 || dtype == DType::kBF16;
+  return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 ||
+         dtype == DType::kBF16;
 }
 
 std::optional<int64_t> ElementCount(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (const int64_t size : shape) {
-    if (size < 0 || __builtin_mul_overflow(count, size, &count)) return std::nullopt;
+    if (size < 0 || __builtin_mul_overflow(count, size, &count))
+      return std::nullopt;
   }
   return count;
 }
 
-std::optional<int64_t> ByteCount(DType dtype, const std::vector<int64_t>& shape) {
+std::optional<int64_t> ByteCount(DType dtype,
+                                 const std::vector<int64_t>& shape) {
   std::optional<int64_t> count = ElementCount(shape);
-  if (!count || __builtin_mul_overflow(*count, SizeOf(dtype), &*count)) return std::nullopt;
+  if (!count || __builtin_mul_overflow(*count, SizeOf(dtype), &*count))
+    return std::nullopt;
   return count;
 }
 
@@ -151,7 +164,9 @@ float HalfToFloat(uint16_t bits) {
     const float magnitude = std::ldexp(static_cast<float>(fraction), -24);
     return sign ? -magnitude : magnitude;
   }
-  const uint32_t wide = exponent == 31 ? sign | 0x7f800000 | (fraction << 13) : sign | ((exponent + 112) << 23) | (fraction << 13);
+  const uint32_t wide =
+      exponent == 31 ? sign | 0x7f800000 | (fraction << 13)
+                     : sign | ((exponent + 112) << 23) | (fraction << 13);
   float value;
   std::memcpy(&value, &wide, sizeof(value));
   return value;
@@ -162,10 +177,12 @@ uint16_t FloatToHalf(float value) {
   std::memcpy(&bits, &value, sizeof(bits));
   const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
   const uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) return sign | 0x7e00;   // NaN
-  if (magnitude >= 0x477ff000) return sign | 0x7c00;  // rounds to infinity from 65520 on
-  if (magnitude < 0x38800000) {                       // below 2^-14: a multiple of 2^-24
-    // Adding 0.5 aligns the unit in the last place to 2^-24, and the hardware rounds to nearest even.
+  if (magnitude > 0x7f800000) return sign | 0x7e00;  // NaN
+  if (magnitude >= 0x477ff000)
+    return sign | 0x7c00;        // rounds to infinity from 65520 on
+  if (magnitude < 0x38800000) {  // below 2^-14: a multiple of 2^-24
+    // Adding 0.5 aligns the unit in the last place to 2^-24, and the hardware
+    // rounds to nearest even.
     float shifted;
     std::memcpy(&shifted, &magnitude, sizeof(shifted));
     shifted += 0.5f;
@@ -173,30 +190,37 @@ uint16_t FloatToHalf(float value) {
     return sign | static_cast<uint16_t>(bits - 0x3f000000);
   }
   const uint32_t odd = (magnitude >> 13) & 1;
-  return sign | static_cast<uint16_t>((magnitude - 0x38000000 + 0xfff + odd) >> 13);
+  return sign |
+         static_cast<uint16_t>((magnitude - 0x38000000 + 0xfff + odd) >> 13);
 }
 
 uint16_t FloatToBFloat16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
-  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>(bits >> 16) | 0x40;
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return static_cast<uint16_t>(bits >> 16) | 0x40;
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
 double ElementAsDouble(DType dtype, const void* data, int64_t index) {
   double value = 0;
-  WithStorage(dtype, [&](auto storage) { value = static_cast<double>(Load<decltype(storage)>(data, index)); });
+  WithStorage(dtype, [&](auto storage) {
+    value = static_cast<double>(Load<decltype(storage)>(data, index));
+  });
   return value;
 }
 
-void Convert(DType from, const void* source, DType to, void* target, int64_t count) {
+void Convert(DType from, const void* source, DType to, void* target,
+             int64_t count) {
   if (from == to) {
-    if (count > 0) std::memcpy(target, source, static_cast<size_t>(count * SizeOf(from)));
+    if (count > 0)
+      std::memcpy(target, source, static_cast<size_t>(count * SizeOf(from)));
     return;
   }
   WithStorage(from, [&](auto input) {
     WithStorage(to, [&](auto output) {
-      for (int64_t i = 0; i < count; ++i) Store<decltype(output)>(Load<decltype(input)>(source, i), target, i);
+      for (int64_t i = 0; i < count; ++i)
+        Store<decltype(output)>(Load<decltype(input)>(source, i), target, i);
     });
   });
 }

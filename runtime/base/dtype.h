@@ -13,7 +13,21 @@
 namespace partita::base {
 
 // Numbered as program.fbs numbers them. kI1 is stored as one byte, 0 or 1.
-enum class DType : int8_t { kF32 = 0, kF64, kF16, kBF16, kI1, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64 };
+enum class DType : int8_t {
+  kF32 = 0,
+  kF64,
+  kF16,
+  kBF16,
+  kI1,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU8,
+  kU16,
+  kU32,
+  kU64
+};
 inline constexpr int kDTypeCount = 13;
 
 // Bytes of one element.
@@ -23,9 +37,11 @@ const char* NameOf(DType dtype);
 std::optional<DType> DTypeFromName(std::string_view name);
 bool IsFloat(DType dtype);
 
-// Product of the sizes, or of the sizes and the element size; none if a size is negative or the product overflows.
+// Product of the sizes, or of the sizes and the element size; none if a size is
+// negative or the product overflows.
 std::optional<int64_t> ElementCount(const std::vector<int64_t>& shape);
-std::optional<int64_t> ByteCount(DType dtype, const std::vector<int64_t>& shape);
+std::optional<int64_t> ByteCount(DType dtype,
+                                 const std::vector<int64_t>& shape);
 
 // "f32[2,3]"
 std::string TypeName(DType dtype, const std::vector<int64_t>& shape);
@@ -41,11 +57,14 @@ inline float BFloat16ToFloat(uint16_t bits) {
 // Rounds to nearest even; NaN stays NaN.
 uint16_t FloatToBFloat16(float value);
 
-// Element `index` of an array as a double (64-bit integers beyond 2^53 are rounded).
+// Element `index` of an array as a double (64-bit integers beyond 2^53 are
+// rounded).
 double ElementAsDouble(DType dtype, const void* data, int64_t index);
 
-// Converts `count` elements. Floats round to nearest even; floats to integers truncate and saturate; to i1, non-zero is 1.
-void Convert(DType from, const void* source, DType to, void* target, int64_t count);
+// Converts `count` elements. Floats round to nearest even; floats to integers
+// truncate and saturate; to i1, non-zero is 1.
+void Convert(DType from, const void* source, DType to, void* target,
+             int64_t count);
 
 }  // namespace partita::base
 

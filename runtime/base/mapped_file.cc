@@ -16,8 +16,10 @@ namespace partita::base {
 namespace {
 
 absl::Status Failure(const std::string& path, const char* what, int error) {
-  const std::string message = absl::StrCat(path, ": cannot ", what, ": ", strerror(error));
-  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(absl::StrCat(path, ": no such file"));
+  const std::string message =
+      absl::StrCat(path, ": cannot ", what, ": ", strerror(error));
+  if (error == ENOENT || error == ENOTDIR)
+    return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   if (error == EACCES) return absl::PermissionDeniedError(message);
   return absl::InvalidArgumentError(message);
 }
@@ -37,13 +39,15 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   if (!S_ISREG(info.st_mode)) {
     close(descriptor);
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": expected a file, found ", S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe"));
+        absl::StrCat(path, ": expected a file, found ",
+                     S_ISDIR(info.st_mode) ? "a folder" : "a device or pipe"));
   }
   MappedFile file;
   file.path_ = path;
   file.size_ = static_cast<size_t>(info.st_size);
   if (file.size_ > 0) {
-    void* data = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    void* data =
+        mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (data == MAP_FAILED) {
       const int error = errno;
       close(descriptor);
@@ -56,7 +60,9 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   return file;
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+MappedFile::MappedFile(MappedFile&& other) noexcept {
+  *this = std::move(other);
+}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -74,7 +80,8 @@ void MappedFile::Release(size_t offset, size_t size) const {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t begin = (offset + page - 1) / page * page;
   const size_t end = (offset + size) / page * page;
-  if (begin < end) madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);
+  if (begin < end)
+    madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
 }  // namespace partita::base

@@ -10,12 +10,13 @@
 
 namespace partita::base {
 
-// Movable; unmaps when destroyed. Pages are read from disk when first touched, so opening costs the same for any size.
-// A file that another process truncates while it is mapped faults on access, as with every mapping.
+// Movable; unmaps when destroyed. Pages are read from disk when first touched,
+// so opening costs the same for any size. A file that another process truncates
+// while it is mapped faults on access, as with every mapping.
 class MappedFile {
  public:
-  // NotFound if there is no such file; InvalidArgument if it is a folder or cannot be mapped. An empty file maps to an
-  // empty range.
+  // NotFound if there is no such file; InvalidArgument if it is a folder or
+  // cannot be mapped. An empty file maps to an empty range.
   static absl::StatusOr<MappedFile> Open(const std::string& path);
 
   MappedFile() = default;
@@ -27,8 +28,8 @@ class MappedFile {
   // Valid as long as this object lives; page aligned.
   std::string_view bytes() const { return {data_, size_}; }
 
-  // Gives the physical pages wholly inside bytes [offset, offset + size) back to the system; they are read from the
-  // file again if touched.
+  // Gives the physical pages wholly inside bytes [offset, offset + size) back
+  // to the system; they are read from the file again if touched.
   void Release(size_t offset, size_t size) const;
 
  private:

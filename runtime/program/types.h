@@ -1,0 +1,54 @@
+// The program's types in terms of runtime/base.
+#ifndef PARTITA_RUNTIME_PROGRAM_TYPES_H_
+#define PARTITA_RUNTIME_PROGRAM_TYPES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/base/dtype.h"
+#include "runtime/program/program_generated.h"
+
+namespace partita::program {
+
+static_assert(static_cast<int>(DType::MAX) + 1 == base::kDTypeCount,
+              "program.fbs and base/dtype.h must agree");
+static_assert(static_cast<int>(DType::f32) ==
+              static_cast<int>(base::DType::kF32));
+static_assert(static_cast<int>(DType::bf16) ==
+              static_cast<int>(base::DType::kBF16));
+static_assert(static_cast<int>(DType::i1) ==
+              static_cast<int>(base::DType::kI1));
+static_assert(static_cast<int>(DType::i64) ==
+              static_cast<int>(base::DType::kI64));
+static_assert(static_cast<int>(DType::u64) ==
+              static_cast<int>(base::DType::kU64));
+
+inline base::DType ToBase(DType dtype) {
+  return static_cast<base::DType>(dtype);
+}
+inline DType FromBase(base::DType dtype) { return static_cast<DType>(dtype); }
+
+inline std::vector<int64_t> ToVector(
+    const flatbuffers::Vector<int64_t>* values) {
+  if (values == nullptr) return {};
+  return std::vector<int64_t>(values->begin(), values->end());
+}
+
+inline std::vector<int64_t> ShapeOf(const TensorType& type) {
+  return ToVector(type.shape());
+}
+
+// Only for types that passed ValidateProgram.
+inline int64_t BytesOf(const TensorType& type) {
+  return *base::ByteCount(ToBase(type.dtype()), ShapeOf(type));
+}
+
+// Number of elements of a vector that may be absent.
+template <typename T>
+int64_t SizeOrZero(const flatbuffers::Vector<T>* values) {
+  return values == nullptr ? 0 : static_cast<int64_t>(values->size());
+}
+
+}  // namespace partita::program
+
+#endif  // PARTITA_RUNTIME_PROGRAM_TYPES_H_

@@ -1,0 +1,416 @@
+// Semantic checks of a whole program: functions in call order, then the
+// boundary to the host.
+#include "runtime/program/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/program/types.h"
+#include "runtime/program/validate_operation.h"
+
+namespace partita::program {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
+constexpr int kMaxArguments = 1 << 20;
+
+absl::Status Bad(const std::string& message) {
+  return absl::InvalidArgumentError(message);
+}
+
+absl::Status At(const std::string& where, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(where, ": ", status.message()));
+}
+
+// What is known of a function once it has been checked.
+struct Checked {
+  enum { kNot, kRunning, kDone } state = kNot;
+  int height = 0;               // calls below it
+  int64_t steps = 0;            // instructions that running it takes
+  std::vector<int64_t> needed;  // bytes it touches of each argument
+};
+
+class Validator {
+ public:
+  Validator(const Program& program, int64_t data_bytes, bool has_code)
+      : program_(program), data_bytes_(data_bytes), has_code_(has_code) {}
+
+  absl::Status Run() {
+    PARTITA_RETURN_IF_ERROR(CheckPorts("input", program_.inputs()));
+    PARTITA_RETURN_IF_ERROR(CheckPorts("output", program_.outputs()));
+    for (int64_t i = 0; i < SizeOrZero(program_.parameters()); ++i) {
+      const Parameter& parameter =
+          *program_.parameters()->Get(static_cast<unsigned>(i));
+      PARTITA_RETURN_IF_ERROR(
+          At(absl::StrCat("parameter '", parameter.name()->str(), "'"),
+             CheckParameter(parameter)));
+    }
+    for (int64_t i = 0; i < SizeOrZero(program_.derived()); ++i) {
+      const absl::StatusOr<int64_t> bytes =
+          ValidateType(*program_.derived()->Get(static_cast<unsigned>(i)));
+      if (!bytes.ok())
+        return At(absl::StrCat("derived value ", i), bytes.status());
+    }
+    if (SizeOrZero(program_.kernels()) > 0 && !has_code_)
+      return Bad("kernels are named, but there is no code section");
+    functions_.resize(static_cast<size_t>(SizeOrZero(program_.functions())));
+    for (size_t i = 0; i < functions_.size(); ++i)
+      PARTITA_RETURN_IF_ERROR(CheckFunction(i, 0));
+    PARTITA_RETURN_IF_ERROR(At("main", CheckMain()));
+    return At("init", CheckInit());
+  }
+
+ private:
+  absl::Status CheckPorts(
+      const char* what,
+      const flatbuffers::Vector<flatbuffers::Offset<Port>>* ports) {
+    std::set<std::string> names;
+    for (int64_t i = 0; i < SizeOrZero(ports); ++i) {
+      const Port& port = *ports->Get(static_cast<unsigned>(i));
+      const std::string name = port.name()->str();
+      if (!names.insert(name).second)
+        return Bad(absl::StrCat("two ", what, "s are named '", name, "'"));
+      const absl::StatusOr<int64_t> bytes = ValidateType(*port.type());
+      if (!bytes.ok())
+        return At(absl::StrCat(what, " '", name, "'"), bytes.status());
+    }
+    return absl::OkStatus();
+  }
+
+  // (V2)
+  absl::Status CheckParameter(const Parameter& parameter) {
+    const absl::StatusOr<int64_t> bytes = ValidateType(*parameter.type());
+    if (!bytes.ok()) return bytes.status();
+    const int64_t elements =
+        *bytes / base::SizeOf(ToBase(parameter.type()->dtype()));
+    if (const FileSource* source = parameter.source_as_FileSource()) {
+      if (source->path()->size() == 0) return Bad("its file has no name");
+      return CheckRange(source->offset(), source->bytes(), source->stored(),
+                        elements, uint64_t{1} << 62);
+    }
+    if (const EmbeddedSource* source = parameter.source_as_EmbeddedSource()) {
+      return CheckRange(source->offset(), source->bytes(), source->stored(),
+                        elements, static_cast<uint64_t>(data_bytes_));
+    }
+    const SeedSource* source = parameter.source_as_SeedSource();
+    if (source == nullptr) return Bad("unknown source");
+    const std::string kind = source->kind()->str();
+    const bool drawn = kind == "normal" || kind == "uniform";
+    if (!drawn && kind != "zeros" && kind != "ones")
+      return Bad(absl::StrCat("unknown distribution '", kind, "'"));
+    if (drawn && !base::IsFloat(ToBase(parameter.type()->dtype()))) {
+      return Bad(absl::StrCat("distribution '", kind,
+                              "' needs a floating-point type"));
+    }
+    return std::isfinite(source->scale()) ? absl::OkStatus()
+                                          : Bad("its scale is not finite");
+  }
+
+  static absl::Status CheckRange(uint64_t offset, uint64_t bytes, DType stored,
+                                 int64_t elements, uint64_t limit) {
+    if (stored < DType::MIN || stored > DType::MAX)
+      return Bad(absl::StrCat("unknown stored element type ",
+                              static_cast<int>(stored)));
+    int64_t expected;
+    if (__builtin_mul_overflow(elements, base::SizeOf(ToBase(stored)),
+                               &expected) ||
+        bytes != static_cast<uint64_t>(expected)) {
+      return Bad(absl::StrCat("expected ", elements, " elements of ",
+                              base::NameOf(ToBase(stored)), ", found ", bytes,
+                              " bytes"));
+    }
+    if (offset > limit || bytes > limit - offset) {
+      return Bad(absl::StrCat("bytes ", offset, " to ", offset, "+", bytes,
+                              " lie outside the ", limit, " bytes there are"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckFunction(size_t index, int depth) {
+    Checked& checked = functions_[index];
+    const Function& function =
+        *program_.functions()->Get(static_cast<unsigned>(index));
+    const std::string name = function.name()->str();
+    if (checked.state == Checked::kDone) return absl::OkStatus();
+    if (checked.state == Checked::kRunning)
+      return Bad(absl::StrCat("function '", name, "' calls itself"));
+    if (depth >= kMaxCallDepth)
+      return Bad(absl::StrCat("calls are more than ", kMaxCallDepth, " deep"));
+    checked.state = Checked::kRunning;
+    if (function.arguments() < 0 || function.arguments() > kMaxArguments ||
+        function.results() < 0 || function.results() > function.arguments()) {
+      return Bad(absl::StrCat("function '", name, "': ", function.results(),
+                              " results of ", function.arguments(),
+                              " arguments"));
+    }
+    if (function.frame_bytes() < 0 || function.frame_bytes() > kMaxBytes ||
+        function.frame_bytes() % kFrameAlignment != 0) {
+      return Bad(absl::StrCat("function '", name, "': a frame of ",
+                              function.frame_bytes(), " bytes"));
+    }
+    std::vector<int64_t> needed(static_cast<size_t>(function.arguments()), 0);
+    for (int64_t i = 0; i < SizeOrZero(function.body()); ++i) {
+      const Instruction& instruction =
+          *function.body()->Get(static_cast<unsigned>(i));
+      const std::string where =
+          absl::StrCat("function '", name, "', instruction ", i);
+      PARTITA_RETURN_IF_ERROR(
+          At(where, CheckBuffers(function, instruction, needed)));
+      const absl::Status status =
+          CheckOperation(function, instruction, checked, needed, depth);
+      // A callee's message already says where it is.
+      if (!status.ok())
+        return instruction.operation_type() == Operation::Call
+                   ? status
+                   : At(where, status);
+    }
+    if (checked.steps > kMaxSteps)
+      return Bad(absl::StrCat("function '", name, "' takes more than ",
+                              kMaxSteps, " steps"));
+    checked.needed = std::move(needed);
+    checked.state = Checked::kDone;
+    return absl::OkStatus();
+  }
+
+  // (V5), (V6)
+  absl::Status CheckBuffers(const Function& function,
+                            const Instruction& instruction,
+                            std::vector<int64_t>& needed) {
+    const int64_t count = SizeOrZero(instruction.operands());
+    if (instruction.outputs() < 0 || instruction.outputs() > count) {
+      return Bad(absl::StrCat(instruction.outputs(), " outputs of ", count,
+                              " operands"));
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const Buffer& buffer =
+          *instruction.operands()->Get(static_cast<unsigned>(i));
+      const bool written = i >= count - instruction.outputs();
+      const int64_t value = buffer.value();
+      const int64_t bytes = buffer.bytes();
+      if (value < 0 || bytes < 0)
+        return Bad(
+            absl::StrCat("operand ", i, " has a negative place or size"));
+      bool inside = false;
+      switch (buffer.space()) {
+        case Space::argument:
+          inside = value < function.arguments();
+          if (inside)
+            needed[static_cast<size_t>(value)] =
+                std::max(needed[static_cast<size_t>(value)], bytes);
+          if (inside && written &&
+              value < function.arguments() - function.results()) {
+            return Bad(absl::StrCat("operand ", i, " writes argument ", value,
+                                    ", which is not a result"));
+          }
+          break;
+        case Space::frame:
+          inside = value <= function.frame_bytes() &&
+                   bytes <= function.frame_bytes() - value;
+          break;
+        case Space::constant:
+          inside = value <= data_bytes_ && bytes <= data_bytes_ - value;
+          if (written)
+            return Bad(
+                absl::StrCat("operand ", i, " writes to the data section"));
+          break;
+        default:
+          return Bad(absl::StrCat("operand ", i, " is in an unknown space"));
+      }
+      if (!inside)
+        return Bad(absl::StrCat("operand ", i, " lies outside its ",
+                                EnumNameSpace(buffer.space())));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckOperation(const Function& function,
+                              const Instruction& instruction, Checked& checked,
+                              std::vector<int64_t>& needed, int depth) {
+    ++checked.steps;
+    switch (instruction.operation_type()) {
+      case Operation::Launch:
+        return CheckLaunch(*instruction.operation_as_Launch());
+      case Operation::Gemm:
+        return ValidateGemm(*instruction.operation_as_Gemm(), instruction);
+      case Operation::Conv:
+        return ValidateConv(*instruction.operation_as_Conv(), instruction);
+      case Operation::Copy:
+        return ValidateCopy(instruction);
+      case Operation::Call:
+        return CheckCall(function, instruction, checked, depth);
+      default:
+        return Bad("unknown operation");
+    }
+  }
+
+  absl::Status CheckLaunch(const Launch& launch) {
+    if (launch.kernel() < 0 ||
+        launch.kernel() >= SizeOrZero(program_.kernels())) {
+      return Bad(absl::StrCat("kernel ", launch.kernel(), " of ",
+                              SizeOrZero(program_.kernels())));
+    }
+    if (launch.range() < 0 || launch.grain() < 1 ||
+        launch.scratch_bytes() < 0 || launch.scratch_bytes() > kMaxBytes) {
+      return Bad(absl::StrCat(
+          "launch: range ", launch.range(), ", grain ", launch.grain(),
+          " or scratch of ", launch.scratch_bytes(), " bytes is out of range"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckCall(const Function& caller, const Instruction& instruction,
+                         Checked& checked, int depth) {
+    const Call& call = *instruction.operation_as_Call();
+    if (call.function() < 0 ||
+        call.function() >= static_cast<int64_t>(functions_.size())) {
+      return Bad(absl::StrCat("function ", call.function(), " of ",
+                              functions_.size()));
+    }
+    const size_t index = static_cast<size_t>(call.function());
+    PARTITA_RETURN_IF_ERROR(CheckFunction(index, depth + 1));
+    const Checked& callee = functions_[index];
+    const Function& function =
+        *program_.functions()->Get(static_cast<unsigned>(index));
+    const std::string where =
+        absl::StrCat("function '", caller.name()->str(), "', call of '",
+                     function.name()->str(), "': ");
+    checked.height = std::max(checked.height, callee.height + 1);
+    checked.steps += callee.steps;
+    if (checked.height >= kMaxCallDepth)
+      return Bad(
+          absl::StrCat(where, "calls are more than ", kMaxCallDepth, " deep"));
+    if (checked.steps > kMaxSteps)
+      return Bad(absl::StrCat(where, "more than ", kMaxSteps, " steps"));
+    if (SizeOrZero(instruction.operands()) != function.arguments() ||
+        instruction.outputs() != function.results()) {
+      return Bad(absl::StrCat(where, "expected ", function.arguments(),
+                              " operands, ", function.results(),
+                              " of them written, found ",
+                              SizeOrZero(instruction.operands()), ", ",
+                              instruction.outputs(), " of them written"));
+    }
+    if (call.frame_offset() < 0 || call.frame_offset() > caller.frame_bytes() ||
+        function.frame_bytes() > caller.frame_bytes() - call.frame_offset() ||
+        call.frame_offset() % kFrameAlignment != 0) {
+      return Bad(
+          absl::StrCat(where, "the callee's frame lies outside the caller's"));
+    }
+    for (size_t i = 0; i < callee.needed.size(); ++i) {
+      const int64_t bytes =
+          instruction.operands()->Get(static_cast<unsigned>(i))->bytes();
+      if (bytes < callee.needed[i]) {
+        return Bad(absl::StrCat(where, "operand ", i, " needs ",
+                                callee.needed[i], " bytes, found ", bytes));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t GlobalBytes(int64_t global) const {
+    const int64_t parameters = SizeOrZero(program_.parameters());
+    if (global < parameters)
+      return BytesOf(
+          *program_.parameters()->Get(static_cast<unsigned>(global))->type());
+    return BytesOf(
+        *program_.derived()->Get(static_cast<unsigned>(global - parameters)));
+  }
+
+  // `arguments` are the bytes of what the function is called with; the last
+  // `results` of them are written.
+  absl::Status CheckEntry(int function_index,
+                          const std::vector<int64_t>& arguments,
+                          int64_t results) {
+    if (function_index < 0 ||
+        function_index >= static_cast<int64_t>(functions_.size())) {
+      return Bad(
+          absl::StrCat("function ", function_index, " of ", functions_.size()));
+    }
+    const Function& function =
+        *program_.functions()->Get(static_cast<unsigned>(function_index));
+    const Checked& checked = functions_[static_cast<size_t>(function_index)];
+    if (function.arguments() != static_cast<int64_t>(arguments.size()) ||
+        function.results() != results) {
+      return Bad(absl::StrCat("expected ", arguments.size(), " arguments, ",
+                              results, " of them results, found ",
+                              function.arguments(), ", ", function.results(),
+                              " of them results"));
+    }
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (checked.needed[i] > arguments[i]) {
+        return Bad(absl::StrCat("argument ", i, " has ", arguments[i],
+                                " bytes, but ", checked.needed[i],
+                                " are used"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckMain() {
+    std::vector<int64_t> arguments;
+    for (int64_t i = 0; i < SizeOrZero(program_.inputs()); ++i) {
+      arguments.push_back(
+          BytesOf(*program_.inputs()->Get(static_cast<unsigned>(i))->type()));
+    }
+    const int64_t globals =
+        SizeOrZero(program_.parameters()) + SizeOrZero(program_.derived());
+    for (int64_t i = 0; i < SizeOrZero(program_.main_globals()); ++i) {
+      const int64_t global =
+          program_.main_globals()->Get(static_cast<unsigned>(i));
+      if (global < 0 || global >= globals)
+        return Bad(absl::StrCat("global ", global, " of ", globals));
+      arguments.push_back(GlobalBytes(global));
+    }
+    for (int64_t i = 0; i < SizeOrZero(program_.outputs()); ++i) {
+      arguments.push_back(
+          BytesOf(*program_.outputs()->Get(static_cast<unsigned>(i))->type()));
+    }
+    return CheckEntry(program_.main(), arguments,
+                      SizeOrZero(program_.outputs()));
+  }
+
+  absl::Status CheckInit() {
+    const int64_t parameters = SizeOrZero(program_.parameters());
+    const int64_t derived = SizeOrZero(program_.derived());
+    if (program_.init() == -1) {
+      if (derived == 0) return absl::OkStatus();
+      return Bad(
+          absl::StrCat("there are ", derived,
+                       " derived values, but no function computes them"));
+    }
+    std::vector<int64_t> arguments;
+    for (int64_t i = 0; i < SizeOrZero(program_.init_parameters()); ++i) {
+      const int64_t parameter =
+          program_.init_parameters()->Get(static_cast<unsigned>(i));
+      if (parameter < 0 || parameter >= parameters)
+        return Bad(absl::StrCat("parameter ", parameter, " of ", parameters));
+      arguments.push_back(GlobalBytes(parameter));
+    }
+    for (int64_t i = 0; i < derived; ++i)
+      arguments.push_back(GlobalBytes(parameters + i));
+    return CheckEntry(program_.init(), arguments, derived);
+  }
+
+  static constexpr int64_t kFrameAlignment = 64;
+
+  const Program& program_;
+  const int64_t data_bytes_;
+  const bool has_code_;
+  std::vector<Checked> functions_;
+};
+
+}  // namespace
+
+absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
+                             bool has_code) {
+  return Validator(program, data_bytes, has_code).Run();
+}
+
+}  // namespace partita::program

@@ -1,0 +1,253 @@
+// Checks of single operations: what they touch lies inside their operands.
+#include "runtime/program/validate_operation.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/program/types.h"
+
+namespace partita::program {
+namespace {
+
+// Strides and extents beyond this are nonsense, and products of two of them
+// still fit 64 bits.
+constexpr int64_t kMaxExtent = int64_t{1} << 31;
+
+absl::Status Bad(const std::string& message) {
+  return absl::InvalidArgumentError(message);
+}
+
+bool KnownDType(DType dtype) {
+  return dtype >= DType::MIN && dtype <= DType::MAX;
+}
+
+absl::Status CheckLibraryDType(const char* what, DType dtype) {
+  if (dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16)
+    return absl::OkStatus();
+  return Bad(absl::StrCat(
+      what, ": element type must be f32, f16 or bf16, found ",
+      KnownDType(dtype) ? base::NameOf(ToBase(dtype)) : "an unknown one"));
+}
+
+absl::Status CheckActivation(const char* what, Activation activation) {
+  if (activation >= Activation::MIN && activation <= Activation::MAX)
+    return absl::OkStatus();
+  return Bad(absl::StrCat(what, ": unknown activation ",
+                          static_cast<int>(activation)));
+}
+
+// `bytes` is what each operand must hold, in order; the last is the only
+// output.
+absl::Status CheckOperands(const char* what, const Instruction& instruction,
+                           const std::vector<int64_t>& bytes) {
+  const auto* operands = instruction.operands();
+  if (SizeOrZero(operands) != static_cast<int64_t>(bytes.size()) ||
+      instruction.outputs() != 1) {
+    return Bad(absl::StrCat(what, ": expected ", bytes.size(),
+                            " operands, 1 of them written, found ",
+                            SizeOrZero(operands), ", ", instruction.outputs(),
+                            " of them written"));
+  }
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const Buffer& buffer =
+        *operands->Get(static_cast<flatbuffers::uoffset_t>(i));
+    if (buffer.bytes() < bytes[i]) {
+      return Bad(absl::StrCat(what, ": operand ", i, " needs ", bytes[i],
+                              " bytes, found ", buffer.bytes()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct Dim {
+  int64_t extent;
+  int64_t stride;
+};
+
+// Elements from the first to the last one touched.
+absl::StatusOr<int64_t> Span(const char* what, const std::array<Dim, 3>& dims) {
+  int64_t last = 0;
+  for (const Dim& dim : dims) {
+    if (dim.stride < 0 || dim.stride > kMaxExtent * 64)
+      return Bad(
+          absl::StrCat(what, ": stride ", dim.stride, " is out of range"));
+    int64_t reach;
+    if (__builtin_mul_overflow(dim.extent - 1, dim.stride, &reach) ||
+        __builtin_add_overflow(last, reach, &last)) {
+      return Bad(absl::StrCat(what, ": strides overflow"));
+    }
+  }
+  if (last > (int64_t{1} << 56))
+    return Bad(absl::StrCat(what, ": strides overflow"));
+  return last + 1;
+}
+
+// No two indices may name the same element: threads would race.
+bool Overlaps(std::array<Dim, 3> dims) {
+  std::sort(dims.begin(), dims.end(),
+            [](const Dim& a, const Dim& b) { return a.stride < b.stride; });
+  int64_t reach = 0;
+  for (const Dim& dim : dims) {
+    if (dim.extent == 1) continue;
+    if (dim.stride <= reach) return true;
+    reach += (dim.extent - 1) * dim.stride;
+  }
+  return false;
+}
+
+absl::StatusOr<std::array<Dim, 3>> MakeDims(
+    const char* what, const flatbuffers::Vector<int64_t>* strides, int64_t a,
+    int64_t b, int64_t c) {
+  if (SizeOrZero(strides) != 3)
+    return Bad(absl::StrCat(what, ": expected 3 strides, found ",
+                            SizeOrZero(strides)));
+  return std::array<Dim, 3>{Dim{a, strides->Get(0)}, Dim{b, strides->Get(1)},
+                            Dim{c, strides->Get(2)}};
+}
+
+absl::StatusOr<int64_t> BytesOfShape(const char* what, DType dtype,
+                                     const std::vector<int64_t>& shape) {
+  for (const int64_t size : shape) {
+    if (size < 1 || size > kMaxExtent)
+      return Bad(absl::StrCat(what, ": size ", size, " is out of range"));
+  }
+  const std::optional<int64_t> bytes = base::ByteCount(ToBase(dtype), shape);
+  if (!bytes)
+    return Bad(
+        absl::StrCat(what, ": [", absl::StrJoin(shape, ","), "] is too big"));
+  return *bytes;
+}
+
+struct ConvShapes {
+  std::vector<int64_t> input, weight, out, strides, dilations, low, high;
+};
+
+// The constraints of nn.conv: sizes of `out` follow from the window.
+absl::Status CheckWindow(const Conv& conv, const ConvShapes& s) {
+  const size_t spatial = s.weight.size() - 2;
+  const size_t first = conv.channels_last() ? 1 : 2;
+  const size_t channel = conv.channels_last() ? s.input.size() - 1 : 1;
+  const int64_t groups = conv.groups();
+  if (groups < 1 || groups > kMaxExtent ||
+      s.input[channel] != s.weight[1] * groups || s.weight[0] % groups != 0 ||
+      s.out[channel] != s.weight[0] || s.out[0] != s.input[0]) {
+    return Bad(absl::StrCat("conv: input [", absl::StrJoin(s.input, ","),
+                            "], weight [", absl::StrJoin(s.weight, ","),
+                            "], out [", absl::StrJoin(s.out, ","), "] and ",
+                            groups, " groups do not fit"));
+  }
+  for (size_t i = 0; i < spatial; ++i) {
+    if (s.strides[i] < 1 || s.dilations[i] < 1 || s.low[i] < 0 ||
+        s.high[i] < 0 || s.strides[i] > kMaxExtent ||
+        s.dilations[i] > kMaxExtent || s.low[i] > kMaxExtent ||
+        s.high[i] > kMaxExtent) {
+      return Bad("conv: a stride, dilation or padding is out of range");
+    }
+    const int64_t room = s.low[i] + s.input[first + i] + s.high[i] -
+                         s.dilations[i] * (s.weight[2 + i] - 1) - 1;
+    if (room < 0 || room / s.strides[i] + 1 != s.out[first + i]) {
+      return Bad(absl::StrCat("conv: size ", s.out[first + i],
+                              " of the result's spatial dimension ", i,
+                              " does not follow from its window"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ValidateType(const TensorType& type) {
+  if (!KnownDType(type.dtype()))
+    return Bad(
+        absl::StrCat("unknown element type ", static_cast<int>(type.dtype())));
+  const std::optional<int64_t> bytes =
+      base::ByteCount(ToBase(type.dtype()), ShapeOf(type));
+  if (!bytes)
+    return Bad(absl::StrCat("shape [", absl::StrJoin(ShapeOf(type), ","),
+                            "] is negative or too big"));
+  return *bytes;
+}
+
+absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
+  PARTITA_RETURN_IF_ERROR(CheckLibraryDType("gemm", gemm.dtype()));
+  PARTITA_RETURN_IF_ERROR(CheckActivation("gemm", gemm.activation()));
+  for (const int64_t extent : {gemm.batch(), gemm.m(), gemm.n(), gemm.k()}) {
+    if (extent < 1 || extent > kMaxExtent)
+      return Bad(absl::StrCat("gemm: size ", extent, " is out of range"));
+  }
+  const int64_t size = base::SizeOf(ToBase(gemm.dtype()));
+  PARTITA_ASSIGN_OR_RETURN(
+      const auto lhs, MakeDims("gemm lhs", gemm.lhs_strides(), gemm.batch(),
+                               gemm.m(), gemm.k()));
+  PARTITA_ASSIGN_OR_RETURN(
+      const auto rhs, MakeDims("gemm rhs", gemm.rhs_strides(), gemm.batch(),
+                               gemm.k(), gemm.n()));
+  PARTITA_ASSIGN_OR_RETURN(
+      const auto out, MakeDims("gemm out", gemm.out_strides(), gemm.batch(),
+                               gemm.m(), gemm.n()));
+  PARTITA_ASSIGN_OR_RETURN(const int64_t lhs_span, Span("gemm lhs", lhs));
+  PARTITA_ASSIGN_OR_RETURN(const int64_t rhs_span, Span("gemm rhs", rhs));
+  PARTITA_ASSIGN_OR_RETURN(const int64_t out_span, Span("gemm out", out));
+  if (Overlaps(out)) return Bad("gemm: elements of out overlap");
+  std::vector<int64_t> bytes = {lhs_span * size, rhs_span * size};
+  if (gemm.has_bias()) bytes.push_back(gemm.n() * size);
+  if (gemm.has_residual()) bytes.push_back(out_span * size);
+  bytes.push_back(out_span * size);
+  return CheckOperands("gemm", instruction, bytes);
+}
+
+absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
+  PARTITA_RETURN_IF_ERROR(CheckLibraryDType("conv", conv.dtype()));
+  PARTITA_RETURN_IF_ERROR(CheckActivation("conv", conv.activation()));
+  const ConvShapes shapes = {
+      ToVector(conv.input_shape()), ToVector(conv.weight_shape()),
+      ToVector(conv.out_shape()),   ToVector(conv.strides()),
+      ToVector(conv.dilations()),   ToVector(conv.low()),
+      ToVector(conv.high())};
+  const size_t rank = shapes.input.size();
+  if (rank < 3 || rank > 5 || shapes.weight.size() != rank ||
+      shapes.out.size() != rank) {
+    return Bad("conv: input, weight and out must have the same rank, 3 to 5");
+  }
+  for (const auto* list :
+       {&shapes.strides, &shapes.dilations, &shapes.low, &shapes.high}) {
+    if (list->size() != rank - 2)
+      return Bad(
+          "conv: expected one stride, dilation and padding per spatial "
+          "dimension");
+  }
+  PARTITA_ASSIGN_OR_RETURN(
+      const int64_t input,
+      BytesOfShape("conv input", conv.dtype(), shapes.input));
+  PARTITA_ASSIGN_OR_RETURN(
+      const int64_t weight,
+      BytesOfShape("conv weight", conv.dtype(), shapes.weight));
+  PARTITA_ASSIGN_OR_RETURN(const int64_t out,
+                           BytesOfShape("conv out", conv.dtype(), shapes.out));
+  PARTITA_RETURN_IF_ERROR(CheckWindow(conv, shapes));
+  std::vector<int64_t> bytes = {input, weight};
+  if (conv.has_bias())
+    bytes.push_back(shapes.weight[0] * base::SizeOf(ToBase(conv.dtype())));
+  if (conv.has_residual()) bytes.push_back(out);
+  bytes.push_back(out);
+  return CheckOperands("conv", instruction, bytes);
+}
+
+absl::Status ValidateCopy(const Instruction& instruction) {
+  PARTITA_RETURN_IF_ERROR(CheckOperands("copy", instruction, {0, 0}));
+  const int64_t from = instruction.operands()->Get(0)->bytes();
+  const int64_t to = instruction.operands()->Get(1)->bytes();
+  if (from != to)
+    return Bad(absl::StrCat("copy: operands of equal size expected, found ",
+                            from, " and ", to, " bytes"));
+  return absl::OkStatus();
+}
+
+}  // namespace partita::program
