@@ -1,0 +1,67 @@
+// Passes from nn operations to exec operations.
+#ifndef PARTITA_COMPILER_KERNELS_PASSES_TD
+#define PARTITA_COMPILER_KERNELS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def ChooseLayoutsPass : Pass<"partita-choose-layouts", "::mlir::ModuleOp"> {
+  let summary = "Turns convolutions to channels-last and moves the transposes out of the way";
+  let description = [{
+    Vector code and the convolution library both prefer the channel to be the
+    last dimension. Each `nn.conv` is made `channels_last` between two
+    transposes; transposes then sink below elementwise operations, reductions,
+    windows, concatenations and reshapes until they meet their inverse.
+
+    ```mlir
+    %y = nn.conv %x, %w ... : tensor<1x3x8x8xf32>, ...
+    // becomes
+    %t = nn.transpose %x perm = [0, 2, 3, 1]
+    %c = nn.conv %t, %w ... channels_last
+    %y = nn.transpose %c perm = [0, 3, 1, 2]
+    ```
+  }];
+  let dependentDialects = ["::partita::nn::NNDialect"];
+}
+
+def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::ModuleOp"> {
+  let summary = "Gives matrix products and convolutions to libraries";
+  let description = [{
+    `nn.dot_general` becomes `exec.gemm` with transposes and reshapes of its
+    operands absorbed into strides, `nn.conv` becomes `exec.conv`; a bias added
+    to the result joins the call. Products the libraries do not know (integers,
+    f64, empty ones) stay and become generated kernels.
+
+    ```mlir
+    %0 = nn.dot_general %x, %w contract = [1] x [1] : tensor<2x3xf32>, tensor<4x3xf32> -> tensor<2x4xf32>
+    // becomes
+    %0 = exec.gemm %x, %w sizes = [1, 2, 4, 3] lhs_strides = [6, 3, 1] rhs_strides = [0, 1, 3] : ...
+    ```
+  }];
+  let dependentDialects = ["::partita::exec::ExecDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"gemms", "gemms", "Matrix products given to the library">,
+                    Statistic<"convs", "convs", "Convolutions given to the library">,
+                    Statistic<"copies", "copies", "Operands that had to be brought into another order first">];
+}
+
+def FormKernelsPass : Pass<"partita-form-kernels", "::mlir::ModuleOp"> {
+  let summary = "Groups everything that is not a library call into kernels";
+  let description = [{
+    Elementwise operations, reductions and row operations (softmax, norms) that
+    walk the same rows become one kernel; data movement is an index map inside
+    the kernels that read it. Each kernel is a private function marked
+    `exec.kernel`, launched by `exec.launch`; equal kernels are one function.
+    Reshapes between kernels are `exec.view`.
+
+    ```mlir
+    %0 = arith.addf %x, %y : tensor<4x8xf32>
+    %1 = nn.softmax %0 axis = 1 : tensor<4x8xf32>
+    // becomes
+    %1 = exec.launch @kernel_0(%x, %y) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::partita::exec::ExecDialect", "::mlir::func::FuncDialect"];
+  let statistics = [Statistic<"kernels", "kernels", "Distinct kernels">,
+                    Statistic<"launches", "launches", "Launches written">];
+}
+
+#endif  // PARTITA_COMPILER_KERNELS_PASSES_TD
