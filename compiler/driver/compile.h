@@ -1,0 +1,43 @@
+// Compiles a model to an artifact.
+#ifndef PARTITA_COMPILER_DRIVER_COMPILE_H_
+#define PARTITA_COMPILER_DRIVER_COMPILE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "llvm/Support/JSON.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LLVM.h"
+#include "runtime/program/artifact.h"
+
+namespace partita::driver {
+
+struct CompileOptions {
+  std::string output;               // path of the artifact
+  std::string source_folder = ".";  // relative weight paths in the module are relative to it
+  std::string cpu = "host";         // an LLVM CPU name, or host
+  bool embed_weights = false;       // copy weights into the artifact
+  std::string dump_dir;             // numbered IR after each phase; empty: none
+};
+
+// What compiling did; sizes in bytes, times in seconds.
+struct CompileReport {
+  std::string model;
+  int64_t parameters = 0, parameter_elements = 0;
+  int64_t operations = 0;  // of the imported model, layer functions counted once
+  int64_t kernels = 0, launches = 0, gemms = 0, convolutions = 0, layer_kinds = 0, layer_calls = 0;
+  int64_t arena_bytes = 0, derived_bytes = 0, artifact_bytes = 0;
+  std::vector<std::pair<std::string, double>> phase_seconds;
+  double seconds = 0;
+
+  llvm::json::Value toJson() const;
+};
+
+// Compiles `module` (which is consumed: it is lowered in place) and writes the artifact to options.output. Emits
+// diagnostics where it fails; nothing is written then.
+mlir::FailureOr<CompileReport> compileToFile(mlir::ModuleOp module, const CompileOptions &options);
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_COMPILE_H_

@@ -1,0 +1,31 @@
+// Opens whatever a user calls a model.
+#ifndef PARTITA_COMPILER_DRIVER_IMPORT_MODEL_H_
+#define PARTITA_COMPILER_DRIVER_IMPORT_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace partita::driver {
+
+struct ImportOptions {
+  std::map<std::string, int64_t> dims;                       // sizes of symbolic dimensions: batch=8, seq=128
+  std::map<std::string, std::vector<int64_t>> input_shapes;  // ONNX only: whole shapes by input name
+  uint64_t seed = 0;                                         // of weights that no file holds
+};
+
+// `model` is an .onnx file, a Hugging Face folder, an .mlir file, or the name of a family (coatnet-3). Null after
+// diagnostics where it cannot be read.
+mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string &model, const ImportOptions &options, mlir::MLIRContext *context);
+
+// "batch=8,seq=128" into a map; false and a message in `error` where an entry is not name=positive integer.
+bool parseDims(const std::string &text, std::map<std::string, int64_t> &dims, std::string &error);
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_IMPORT_MODEL_H_

@@ -1,0 +1,34 @@
+// Registration in one place, so that every tool knows the same things.
+#include "compiler/driver/registry.h"
+
+#include "compiler/kernels/codegen.h"
+#include "compiler/kernels/passes.h"
+#include "compiler/memory/passes.h"
+#include "compiler/simplify/passes.h"
+#include "dialects/exec/dialect.h"
+#include "dialects/nn/dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/Extensions/AllExtensions.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Transforms/Passes.h"
+
+namespace partita::driver {
+
+void registerDialects(mlir::DialectRegistry &registry) {
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect, exec::ExecDialect, nn::NNDialect>();
+  mlir::func::registerAllExtensions(registry);
+  nn::registerReferenceModels(registry);
+  kernels::registerKernelModels(registry);
+}
+
+void registerPasses() {
+  simplify::registerSimplifyPasses();
+  kernels::registerKernelsPasses();
+  memory::registerMemoryPasses();
+  mlir::registerCanonicalizerPass();
+  mlir::registerCSEPass();
+  mlir::registerSymbolDCEPass();
+}
+
+}  // namespace partita::driver
