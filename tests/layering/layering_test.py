@@ -1,0 +1,137 @@
+"""Architecture rules as tests, each with its reason.
+
+Reads the source tree itself (found through the symbolic link that Bazel makes for WORKSPACE), so that a file nobody
+declared is seen too.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.realpath("WORKSPACE"))
+TOP = ("compiler", "runtime", "dialects", "frontends")
+
+# Folder: (what it may include from this tree, why).
+ALLOWED = {
+    "dialects/nn": ((), "the model's dialect knows nothing of those who use it"),
+    "dialects/exec": ((), "a dialect never knows its successor, and exec needs nothing of nn's"),
+    "frontends/onnx": (("dialects/nn", "runtime/base"), "an importer writes nn and reads files"),
+    "frontends/huggingface": (("dialects/nn", "runtime/base"), "an importer writes nn and reads files"),
+    "compiler/simplify": (("dialects/nn",), "simplification is a matter of the model alone"),
+    "compiler/kernels": (("dialects",), "kernels see operations, not plans or artifacts"),
+    "compiler/memory": (("dialects",), "memory is planned on exec alone"),
+    "compiler/emit": (("dialects", "runtime/program", "runtime/base"), "compiler and runtime meet in the artifact only"),
+    "compiler/driver": (("compiler", "dialects", "frontends", "runtime/program", "runtime/base"),
+                        "compiler and runtime meet in the artifact only"),
+    "compiler/tools": (("compiler/driver",), "mains hold no logic"),
+    "runtime/base": ((), "files and numbers, nothing of programs"),
+    "runtime/program": (("runtime/base",), "the format stands alone"),
+    "runtime/device": (("runtime/base", "runtime/program"), "the interface names no device"),
+    "runtime/cpu": (("runtime/base", "runtime/program", "runtime/device"), "a device knows the interface only"),
+    "runtime/executor": (("runtime/base", "runtime/program", "runtime/device"), "the executor never names cpu or cuda"),
+    "runtime/tools": (("runtime",), "the runtime knows no compiler"),
+}
+
+
+def sources(folder, endings=(".cc", ".h", ".td")):
+    for where, _, names in os.walk(os.path.join(ROOT, folder)):
+        for name in sorted(names):
+            if name.endswith(endings):
+                yield os.path.relpath(os.path.join(where, name), ROOT)
+
+
+def includes(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        for line in file:
+            match = re.match(r'\s*#?include "((?:%s)/[^"]+)"' % "|".join(TOP), line)
+            if match:
+                yield match.group(1)
+
+
+def room(path):
+    return "/".join(path.split("/")[:2])
+
+
+class LayeringTest(unittest.TestCase):
+    def folders(self):
+        for top in TOP:
+            for name in sorted(os.listdir(os.path.join(ROOT, top))):
+                if os.path.isdir(os.path.join(ROOT, top, name)):
+                    yield top + "/" + name
+
+    def test_every_folder_has_a_rule_and_a_readme(self):
+        for folder in self.folders():
+            self.assertIn(folder, ALLOWED, "a new folder needs a rule here, with its reason")
+            self.assertTrue(os.path.exists(os.path.join(ROOT, folder, "README.md")), folder + " has no README.md")
+            self.assertTrue(os.path.exists(os.path.join(ROOT, folder, "BUILD")), folder + " has no BUILD file")
+
+    def test_folders_include_only_what_they_may(self):
+        for folder, (allowed, reason) in ALLOWED.items():
+            for path in sources(folder):
+                if path.endswith("_test.cc"):
+                    continue  # tests compare with anything
+                for target in includes(path):
+                    fine = room(target) == folder or any(target.startswith(a + "/") for a in allowed)
+                    self.assertTrue(fine, "%s includes %s, but %s" % (path, target, reason))
+
+    def test_the_folder_graph_has_no_cycle(self):
+        edges = {}
+        for folder in self.folders():
+            for path in sources(folder):
+                if not path.endswith("_test.cc"):
+                    edges.setdefault(folder, set()).update(room(t) for t in includes(path) if room(t) != folder)
+        done, active = set(), []
+
+        def visit(folder):
+            self.assertNotIn(folder, active, "cycle: " + " -> ".join(active + [folder]))
+            if folder in done:
+                return
+            active.append(folder)
+            for target in sorted(edges.get(folder, ())):
+                visit(target)
+            active.pop()
+            done.add(folder)
+
+        for folder in sorted(edges):
+            visit(folder)
+
+    def test_every_unit_test_is_declared(self):
+        for top in TOP + ("tests",):
+            for path in sources(top, ("_test.cc", "_fuzzer.cc")):
+                build = os.path.join(ROOT, os.path.dirname(path), "BUILD")
+                self.assertTrue(os.path.exists(build), path + " lies in a folder without BUILD file")
+                with open(build, encoding="utf-8") as file:
+                    text = file.read()
+                self.assertIn('"%s"' % os.path.basename(path), text, path + " is not in its BUILD file: it would never run")
+
+    def test_every_lit_test_is_declared(self):
+        for path in sources("tests", (".mlir",)):
+            if path.startswith("tests/data/"):
+                continue
+            with open(os.path.join(ROOT, os.path.dirname(path), "BUILD"), encoding="utf-8") as file:
+                self.assertIn("lit_tests(", file.read(), path + " would never run")
+
+    def test_mains_are_short(self):
+        for path in list(sources("compiler/tools", (".cc",))):
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                self.assertLessEqual(len(file.readlines()), 60, path)
+
+    def test_sources_are_formatted(self):
+        paths = [p for top in TOP + ("tests",) for p in sources(top, (".cc", ".h"))]
+        result = subprocess.run(["clang-format-22", "--dry-run", "-Werror"] + paths, cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, "run clang-format-22 -i on:\n" + "\n".join(
+            sorted({line.split(":")[0] for line in result.stderr.splitlines() if "error:" in line})))
+
+
+class RuntimeTest(unittest.TestCase):
+    def test_the_runtime_links_no_compiler(self):
+        with open("tests/layering/runtime_deps", encoding="utf-8") as file:
+            for label in file.read().split():
+                for forbidden in ("@llvm//", "//compiler", "//dialects", "//frontends"):
+                    self.assertFalse(label.startswith(forbidden), "the runtime runs where no compiler is installed, but depends on " + label)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=1))
