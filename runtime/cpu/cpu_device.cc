@@ -1,0 +1,200 @@
+// The CPU device. A stream is the calling thread: work is done when the call
+// returns, and events have always happened.
+#include "runtime/cpu/cpu_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cpu/conv.h"
+#include "runtime/cpu/features.h"
+#include "runtime/cpu/gemm.h"
+#include "runtime/cpu/library_op.h"
+#include "runtime/cpu/memory.h"
+#include "runtime/cpu/module.h"
+#include "runtime/cpu/threads.h"
+
+namespace partita::cpu {
+namespace {
+
+using device::Event;
+using device::Stream;
+
+// One launch, as its threads see it.
+struct LaunchShares {
+  program::KernelFunction function;
+  void* const* buffers;
+  int64_t range;
+  int64_t shares;
+  char* scratch;
+  int64_t scratch_stride;
+};
+
+void RunShare(void* data, int thread, int threads) {
+  const LaunchShares& launch = *static_cast<const LaunchShares*>(data);
+  const int64_t shares = std::min<int64_t>(launch.shares, threads);
+  if (thread >= shares) return;
+  const int64_t begin = launch.range / shares * thread +
+                        std::min<int64_t>(launch.range % shares, thread);
+  const int64_t end =
+      begin + launch.range / shares + (thread < launch.range % shares ? 1 : 0);
+  char* scratch = launch.scratch == nullptr
+                      ? nullptr
+                      : launch.scratch + thread * launch.scratch_stride;
+  launch.function(launch.buffers, begin, end, scratch);
+}
+
+class CpuDevice : public device::Device {
+ public:
+  CpuDevice(int threads, std::unique_ptr<DnnlContext> context)
+      : threads_(threads), context_(std::move(context)) {}
+
+  std::string Name() const override { return "cpu"; }
+
+  absl::Status CheckTarget(const std::string& target,
+                           const std::string& features) const override {
+    if (target != "cpu") {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the model was compiled for target '", target,
+                       "', this device is 'cpu'"));
+    }
+    return CheckFeatures(features, HostFlags());
+  }
+
+  bool SharesHostMemory() const override { return true; }
+
+  absl::StatusOr<void*> Allocate(int64_t bytes) override {
+    absl::StatusOr<void*> memory = AllocatePages(bytes);
+    if (memory.ok()) allocated_ += bytes;
+    return memory;
+  }
+  void Free(void* memory, int64_t bytes) override {
+    FreePages(memory, bytes);
+    allocated_ -= bytes;
+  }
+  void Release(void* memory, int64_t bytes) override {
+    ReleasePages(memory, bytes);
+  }
+
+  device::MemoryReport Memory() const override {
+    return {allocated_, context_->packed_bytes, scratch_.bytes()};
+  }
+
+  absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
+    return std::make_unique<Stream>();
+  }
+  absl::StatusOr<std::unique_ptr<Event>> CreateEvent() override {
+    return std::make_unique<Event>();
+  }
+  absl::Status Record(Stream& stream, Event& event) override {
+    return absl::OkStatus();
+  }
+  absl::Status Wait(Stream& stream, Event& event) override {
+    return absl::OkStatus();
+  }
+  absl::Status Synchronize(Stream& stream) override { return absl::OkStatus(); }
+  absl::Status Synchronize(Event& event) override { return absl::OkStatus(); }
+
+  absl::Status CopyToDevice(Stream& stream, void* target, const void* host,
+                            int64_t bytes) override {
+    return Copy(stream, target, host, bytes);
+  }
+  absl::Status CopyToHost(Stream& stream, void* host, const void* source,
+                          int64_t bytes) override {
+    return Copy(stream, host, source, bytes);
+  }
+  absl::Status Copy(Stream& stream, void* target, const void* source,
+                    int64_t bytes) override {
+    // Source and target may be the same buffer.
+    if (bytes > 0) std::memmove(target, source, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<device::Module>> LoadModule(
+      std::string_view code) override {
+    PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<CpuModule> module,
+                             CpuModule::Load(code));
+    return std::unique_ptr<device::Module>(std::move(module));
+  }
+
+  absl::Status ReserveLaunchScratch(int64_t bytes_per_thread) override {
+    int64_t bytes;
+    if (__builtin_mul_overflow(AlignUp(bytes_per_thread), threads_, &bytes)) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("scratch of ", bytes_per_thread, " bytes for ", threads_,
+                       " threads is too big"));
+    }
+    return scratch_.Reserve(bytes);
+  }
+
+  absl::Status Launch(Stream& stream, const device::Kernel& kernel,
+                      const device::LaunchShape& shape, void* const* buffers,
+                      int count) override {
+    if (shape.range <= 0) return absl::OkStatus();
+    LaunchShares launch = {static_cast<const CpuKernel&>(kernel).function,
+                           buffers,
+                           shape.range,
+                           0,
+                           shape.scratch_bytes > 0 ? scratch_.data() : nullptr,
+                           AlignUp(shape.scratch_bytes)};
+    launch.shares = std::clamp<int64_t>(shape.range / shape.grain, 1, threads_);
+    RunOnThreads(launch.shares == 1 ? 1 : threads_, &RunShare, &launch);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
+      const device::GemmDesc& desc,
+      const std::vector<const void*>& constants) override {
+    SetOpenMpThreads(threads_);
+    PARTITA_ASSIGN_OR_RETURN(
+        std::unique_ptr<CpuOp> op,
+        MakeGemm(*context_, desc, {constants[1], constants[1]}));
+    PARTITA_RETURN_IF_ERROR(scratch_.Reserve(op->scratch_bytes()));
+    return std::unique_ptr<device::LibraryOp>(std::move(op));
+  }
+
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
+      const device::ConvDesc& desc,
+      const std::vector<const void*>& constants) override {
+    SetOpenMpThreads(threads_);
+    PARTITA_ASSIGN_OR_RETURN(
+        std::unique_ptr<CpuOp> op,
+        MakeConv(*context_, desc, {constants[1], constants[1]}));
+    PARTITA_RETURN_IF_ERROR(scratch_.Reserve(op->scratch_bytes()));
+    return std::unique_ptr<device::LibraryOp>(std::move(op));
+  }
+
+  absl::Status Execute(Stream& stream, device::LibraryOp& op,
+                       void* const* buffers, int count) override {
+    // The number is kept per host thread, and another may have prepared the
+    // operation.
+    SetOpenMpThreads(threads_);
+    return static_cast<CpuOp&>(op).Run(buffers, scratch_.data());
+  }
+
+ private:
+  const int threads_;
+  std::unique_ptr<DnnlContext> context_;
+  Scratch scratch_;
+  int64_t allocated_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<device::Device>> MakeCpuDevice(
+    const CpuOptions& options) {
+  if (options.threads < 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a number of threads, found ", options.threads));
+  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<DnnlContext> context,
+                           DnnlContext::Create());
+  const int threads =
+      options.threads > 0 ? options.threads : AvailableProcessors();
+  return std::unique_ptr<device::Device>(
+      std::make_unique<CpuDevice>(threads, std::move(context)));
+}
+
+}  // namespace partita::cpu

@@ -1,0 +1,23 @@
+// The CPU as a device: streams run inline, kernels on libgomp's threads, matrix
+// products and convolutions by oneDNN.
+#ifndef PARTITA_RUNTIME_CPU_CPU_DEVICE_H_
+#define PARTITA_RUNTIME_CPU_CPU_DEVICE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "runtime/device/device.h"
+
+namespace partita::cpu {
+
+struct CpuOptions {
+  int threads = 0;  // 0: one per processor that the process may use
+};
+
+// InvalidArgument if `threads` is negative.
+absl::StatusOr<std::unique_ptr<device::Device>> MakeCpuDevice(
+    const CpuOptions& options = {});
+
+}  // namespace partita::cpu
+
+#endif  // PARTITA_RUNTIME_CPU_CPU_DEVICE_H_

@@ -1,0 +1,157 @@
+// Creation of oneDNN objects.
+#include "runtime/cpu/dnnl_handles.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace partita::cpu {
+namespace {
+
+dnnl_alg_kind_t AlgorithmOf(device::Activation activation) {
+  switch (activation) {
+    case device::Activation::kNone:
+      return dnnl_alg_kind_undef;
+    case device::Activation::kRelu:
+      return dnnl_eltwise_relu;
+    case device::Activation::kGeluErf:
+      return dnnl_eltwise_gelu_erf;
+    case device::Activation::kGeluTanh:
+      return dnnl_eltwise_gelu_tanh;
+    case device::Activation::kSilu:
+      return dnnl_eltwise_swish;
+    case device::Activation::kTanh:
+      return dnnl_eltwise_tanh;
+    case device::Activation::kSigmoid:
+      return dnnl_eltwise_logistic;
+  }
+  return dnnl_alg_kind_undef;
+}
+
+}  // namespace
+
+absl::Status DnnlStatus(dnnl_status_t status, const char* what) {
+  switch (status) {
+    case dnnl_success:
+      return absl::OkStatus();
+    case dnnl_unimplemented:
+      return absl::UnimplementedError(
+          absl::StrCat("oneDNN has no implementation: ", what));
+    case dnnl_out_of_memory:
+      return absl::ResourceExhaustedError(
+          absl::StrCat("oneDNN ran out of memory: ", what));
+    case dnnl_invalid_arguments:
+      return absl::InternalError(
+          absl::StrCat("oneDNN rejects the arguments: ", what));
+    default:
+      return absl::InternalError(absl::StrCat(
+          "oneDNN failed with status ", static_cast<int>(status), ": ", what));
+  }
+}
+
+absl::StatusOr<dnnl_data_type_t> DnnlDataType(base::DType dtype) {
+  switch (dtype) {
+    case base::DType::kF32:
+      return dnnl_f32;
+    case base::DType::kBF16:
+      return dnnl_bf16;
+    case base::DType::kF16:
+      return dnnl_f16;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("library operations work on f32, f16 and bf16, not on ",
+                       base::NameOf(dtype)));
+  }
+}
+
+absl::StatusOr<dnnl_memory_desc_t> MakeMemoryDesc(
+    base::DType dtype, const std::vector<int64_t>& dims,
+    const std::vector<int64_t>& strides) {
+  PARTITA_ASSIGN_OR_RETURN(const dnnl_data_type_t type, DnnlDataType(dtype));
+  dnnl_memory_desc_t desc;
+  std::vector<int64_t> row_major(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;)
+    row_major[i - 1] = row_major[i] * dims[i];
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_memory_desc_init_by_strides(
+                     &desc, static_cast<int>(dims.size()), dims.data(), type,
+                     strides.empty() ? row_major.data() : strides.data()),
+                 "memory descriptor"));
+  return desc;
+}
+
+absl::StatusOr<dnnl_memory_desc_t> MakeAnyMemoryDesc(
+    base::DType dtype, const std::vector<int64_t>& dims) {
+  PARTITA_ASSIGN_OR_RETURN(const dnnl_data_type_t type, DnnlDataType(dtype));
+  dnnl_memory_desc_t desc;
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      dnnl_memory_desc_init_by_tag(&desc, static_cast<int>(dims.size()),
+                                   dims.data(), type, dnnl_format_tag_any),
+      "memory descriptor"));
+  return desc;
+}
+
+absl::StatusOr<DnnlMemory> MakeMemory(const dnnl_memory_desc_t& desc,
+                                      dnnl_engine_t engine) {
+  dnnl_memory_t memory = nullptr;
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      dnnl_memory_create(&memory, &desc, engine, DNNL_MEMORY_NONE), "memory"));
+  return DnnlMemory(memory);
+}
+
+int ResidualArgument(device::Activation activation) {
+  return DNNL_ARG_ATTR_MULTIPLE_POST_OP(
+             activation == device::Activation::kNone ? 0 : 1) |
+         DNNL_ARG_SRC_1;
+}
+
+absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
+                                  const dnnl_memory_desc_t* residual) {
+  dnnl_primitive_attr_t handle = nullptr;
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_primitive_attr_create(&handle), "attributes"));
+  DnnlAttr attr(handle);
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(dnnl_primitive_attr_set_scratchpad_mode(
+                                         handle, dnnl_scratchpad_mode_user),
+                                     "scratchpad mode"));
+  dnnl_post_ops_t created = nullptr;
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_post_ops_create(&created), "post-operations"));
+  std::unique_ptr<dnnl_post_ops, DnnlDestroy<dnnl_post_ops_destroy>> post_ops(
+      created);
+  if (activation != device::Activation::kNone) {
+    // alpha is swish's factor, and relu's slope for negative values.
+    const float alpha = activation == device::Activation::kSilu ? 1.0f : 0.0f;
+    PARTITA_RETURN_IF_ERROR(DnnlStatus(
+        dnnl_post_ops_append_eltwise(post_ops.get(), 1.0f,
+                                     AlgorithmOf(activation), alpha, 0.0f),
+        "activation"));
+  }
+  if (residual != nullptr) {
+    PARTITA_RETURN_IF_ERROR(DnnlStatus(
+        dnnl_post_ops_append_binary(post_ops.get(), dnnl_binary_add, residual),
+        "residual"));
+  }
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_primitive_attr_set_post_ops(handle, post_ops.get()),
+                 "post-operations"));
+  return attr;
+}
+
+absl::StatusOr<DnnlPrimitiveDesc> MakePrimitiveDesc(
+    const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
+    dnnl_engine_t engine) {
+  dnnl_primitive_desc_t handle = nullptr;
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      dnnl_primitive_desc_create(&handle, desc, attr, engine, nullptr),
+      "primitive descriptor"));
+  return DnnlPrimitiveDesc(handle);
+}
+
+absl::StatusOr<DnnlPrimitive> MakePrimitive(const_dnnl_primitive_desc_t desc) {
+  dnnl_primitive_t handle = nullptr;
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_primitive_create(&handle, desc), "primitive"));
+  return DnnlPrimitive(handle);
+}
+
+}  // namespace partita::cpu

@@ -1,0 +1,71 @@
+// Owners for oneDNN's C handles, and its status codes as absl::Status. The C
+// interface is used because the C++ one throws.
+#ifndef PARTITA_RUNTIME_CPU_DNNL_HANDLES_H_
+#define PARTITA_RUNTIME_CPU_DNNL_HANDLES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "oneapi/dnnl/dnnl.h"
+#include "runtime/base/dtype.h"
+#include "runtime/device/operations.h"
+
+namespace partita::cpu {
+
+template <auto Destroy>
+struct DnnlDestroy {
+  template <typename T>
+  void operator()(T* handle) const {
+    Destroy(handle);
+  }
+};
+using DnnlEngine =
+    std::unique_ptr<dnnl_engine, DnnlDestroy<dnnl_engine_destroy>>;
+using DnnlStream =
+    std::unique_ptr<dnnl_stream, DnnlDestroy<dnnl_stream_destroy>>;
+using DnnlMemory =
+    std::unique_ptr<dnnl_memory, DnnlDestroy<dnnl_memory_destroy>>;
+using DnnlPrimitive =
+    std::unique_ptr<dnnl_primitive, DnnlDestroy<dnnl_primitive_destroy>>;
+using DnnlPrimitiveDesc =
+    std::unique_ptr<dnnl_primitive_desc,
+                    DnnlDestroy<dnnl_primitive_desc_destroy>>;
+using DnnlAttr = std::unique_ptr<dnnl_primitive_attr,
+                                 DnnlDestroy<dnnl_primitive_attr_destroy>>;
+
+// Unimplemented for dnnl_unimplemented, ResourceExhausted for want of memory,
+// else Internal; all name `what`.
+absl::Status DnnlStatus(dnnl_status_t status, const char* what);
+
+absl::StatusOr<dnnl_data_type_t> DnnlDataType(base::DType dtype);
+// An empty list of strides means row-major.
+absl::StatusOr<dnnl_memory_desc_t> MakeMemoryDesc(
+    base::DType dtype, const std::vector<int64_t>& dims,
+    const std::vector<int64_t>& strides = {});
+// The layout is oneDNN's to choose.
+absl::StatusOr<dnnl_memory_desc_t> MakeAnyMemoryDesc(
+    base::DType dtype, const std::vector<int64_t>& dims);
+
+// Without memory of its own: a pointer is set before each use.
+absl::StatusOr<DnnlMemory> MakeMemory(const dnnl_memory_desc_t& desc,
+                                      dnnl_engine_t engine);
+
+// Post-operations activation, then addition of a residual (null: none);
+// scratchpad given by the caller.
+absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
+                                  const dnnl_memory_desc_t* residual);
+// Index of the residual's argument among the post-operations.
+int ResidualArgument(device::Activation activation);
+
+absl::StatusOr<DnnlPrimitiveDesc> MakePrimitiveDesc(
+    const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
+    dnnl_engine_t engine);
+absl::StatusOr<DnnlPrimitive> MakePrimitive(const_dnnl_primitive_desc_t desc);
+
+}  // namespace partita::cpu
+
+#endif  // PARTITA_RUNTIME_CPU_DNNL_HANDLES_H_

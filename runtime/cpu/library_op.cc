@@ -1,0 +1,246 @@
+// Runs oneDNN primitives: arguments are bound by pointer at each run, nothing
+// is allocated.
+#include "runtime/cpu/library_op.h"
+
+#include <algorithm>
+
+#include "runtime/base/status_macros.h"
+
+namespace partita::cpu {
+namespace {
+
+absl::StatusOr<DnnlPrimitive> MakeReorder(const dnnl_memory_desc_t& from,
+                                          const dnnl_memory_desc_t& to,
+                                          dnnl_engine_t engine) {
+  PARTITA_ASSIGN_OR_RETURN(const DnnlAttr attr,
+                           MakeAttr(device::Activation::kNone, nullptr));
+  dnnl_primitive_desc_t handle = nullptr;
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_reorder_primitive_desc_create(&handle, &from, engine, &to,
+                                                    engine, attr.get()),
+                 "reorder"));
+  const DnnlPrimitiveDesc desc(handle);
+  return MakePrimitive(desc.get());
+}
+
+int64_t ScratchpadBytes(const_dnnl_primitive_t primitive) {
+  const_dnnl_primitive_desc_t desc = nullptr;
+  if (dnnl_primitive_get_primitive_desc(primitive, &desc) != dnnl_success)
+    return 0;
+  return static_cast<int64_t>(dnnl_memory_desc_get_size(
+      dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0)));
+}
+
+// Runs a reorder with scratch of its own; for preparation only.
+absl::Status ReorderOnce(DnnlContext& context, const dnnl_memory_desc_t& from,
+                         const void* source, const dnnl_memory_desc_t& to,
+                         void* target) {
+  PARTITA_ASSIGN_OR_RETURN(const DnnlPrimitive reorder,
+                           MakeReorder(from, to, context.engine.get()));
+  PARTITA_ASSIGN_OR_RETURN(const DnnlMemory input,
+                           MakeMemory(from, context.engine.get()));
+  PARTITA_ASSIGN_OR_RETURN(const DnnlMemory output,
+                           MakeMemory(to, context.engine.get()));
+  Scratch scratch;
+  PARTITA_RETURN_IF_ERROR(scratch.Reserve(ScratchpadBytes(reorder.get()) + 1));
+  const_dnnl_primitive_desc_t desc = nullptr;
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      dnnl_primitive_get_primitive_desc(reorder.get(), &desc), "reorder"));
+  PARTITA_ASSIGN_OR_RETURN(const DnnlMemory scratchpad,
+                           MakeMemory(*dnnl_primitive_desc_query_md(
+                                          desc, dnnl_query_scratchpad_md, 0),
+                                      context.engine.get()));
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      dnnl_memory_set_data_handle(input.get(), const_cast<void*>(source)),
+      "source"));
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_memory_set_data_handle(output.get(), target), "target"));
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_memory_set_data_handle(scratchpad.get(), scratch.data()),
+                 "scratchpad"));
+  const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, input.get()},
+                                       {DNNL_ARG_TO, output.get()},
+                                       {DNNL_ARG_SCRATCHPAD, scratchpad.get()}};
+  return DnnlStatus(
+      dnnl_primitive_execute(reorder.get(), context.stream.get(), 3, arguments),
+      "reorder");
+}
+
+absl::StatusOr<std::shared_ptr<PackedWeight>> Pack(
+    DnnlContext& context, const Constant& constant,
+    const dnnl_memory_desc_t& source, const dnnl_memory_desc_t& wanted) {
+  auto range = context.packed.equal_range(constant.identity);
+  for (auto it = range.first; it != range.second;) {
+    std::shared_ptr<PackedWeight> weight = it->second.lock();
+    if (weight == nullptr) {
+      it = context.packed.erase(it);
+      continue;
+    }
+    if (dnnl_memory_desc_equal(&weight->desc, &wanted) != 0 &&
+        dnnl_memory_desc_equal(&weight->source, &source) != 0)
+      return weight;
+    ++it;
+  }
+  auto weight = std::make_shared<PackedWeight>();
+  weight->source = source;
+  weight->desc = wanted;
+  weight->bytes = static_cast<int64_t>(dnnl_memory_desc_get_size(&wanted));
+  PARTITA_ASSIGN_OR_RETURN(weight->data, AllocatePages(weight->bytes));
+  weight->total = &context.packed_bytes;
+  context.packed_bytes += weight->bytes;
+  PARTITA_RETURN_IF_ERROR(
+      ReorderOnce(context, source, constant.data, wanted, weight->data));
+  context.packed.emplace(constant.identity, weight);
+  return weight;
+}
+
+// The layout that the primitive wants for an argument.
+const dnnl_memory_desc_t* WantedDesc(const_dnnl_primitive_desc_t desc,
+                                     int argument) {
+  return dnnl_primitive_desc_query_md(desc, dnnl_query_exec_arg_md, argument);
+}
+
+}  // namespace
+
+PackedWeight::~PackedWeight() {
+  if (data == nullptr) return;
+  FreePages(data, bytes);
+  if (total != nullptr) *total -= bytes;
+}
+
+absl::StatusOr<std::unique_ptr<DnnlContext>> DnnlContext::Create() {
+  auto context = std::make_unique<DnnlContext>();
+  dnnl_engine_t engine = nullptr;
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_engine_create(&engine, dnnl_cpu, 0), "engine"));
+  context->engine.reset(engine);
+  dnnl_stream_t stream = nullptr;
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags),
+                 "stream"));
+  context->stream.reset(stream);
+  return context;
+}
+
+absl::StatusOr<std::unique_ptr<DnnlOp>> DnnlOp::Create(
+    DnnlContext& context, DnnlPrimitiveDesc desc,
+    const std::vector<DnnlOperand>& operands) {
+  std::unique_ptr<DnnlOp> op(new DnnlOp(context));
+  PARTITA_ASSIGN_OR_RETURN(op->primitive_, MakePrimitive(desc.get()));
+  const char* description = nullptr;
+  if (dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0,
+                                &description) == dnnl_success) {
+    op->description_ = description;
+  }
+  const dnnl_memory_desc_t& scratchpad =
+      *dnnl_primitive_desc_query_md(desc.get(), dnnl_query_scratchpad_md, 0);
+  op->scratch_bytes_ =
+      AlignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(&scratchpad)));
+  PARTITA_ASSIGN_OR_RETURN(op->scratchpad_,
+                           MakeMemory(scratchpad, context.engine.get()));
+  for (const DnnlOperand& operand : operands)
+    PARTITA_RETURN_IF_ERROR(op->AddArgument(desc.get(), operand));
+  op->exec_arguments_.push_back({DNNL_ARG_SCRATCHPAD, op->scratchpad_.get()});
+  return op;
+}
+
+absl::Status DnnlOp::AddArgument(const_dnnl_primitive_desc_t desc,
+                                 const DnnlOperand& operand) {
+  const dnnl_memory_desc_t& wanted = *WantedDesc(desc, operand.argument);
+  Argument argument;
+  argument.index = operand.index;
+  argument.output = operand.output;
+  PARTITA_ASSIGN_OR_RETURN(argument.memory,
+                           MakeMemory(wanted, context_.engine.get()));
+  const Constant& constant = operand.constant;
+  const bool same = dnnl_memory_desc_equal(&wanted, &operand.desc) != 0;
+  if (constant.identity != nullptr &&
+      (!same || constant.data != constant.identity)) {
+    PARTITA_ASSIGN_OR_RETURN(argument.packed,
+                             Pack(context_, constant, operand.desc, wanted));
+    PARTITA_RETURN_IF_ERROR(Point(argument, argument.packed->data));
+  } else if (!same) {
+    PARTITA_RETURN_IF_ERROR(Stage(wanted, operand, argument));
+  }
+  exec_arguments_.push_back({operand.argument, argument.memory.get()});
+  arguments_.push_back(std::move(argument));
+  return absl::OkStatus();
+}
+
+absl::Status DnnlOp::Stage(const dnnl_memory_desc_t& wanted,
+                           const DnnlOperand& operand, Argument& argument) {
+  PARTITA_ASSIGN_OR_RETURN(argument.buffer,
+                           MakeMemory(operand.desc, context_.engine.get()));
+  const dnnl_memory_desc_t& from = operand.output ? wanted : operand.desc;
+  const dnnl_memory_desc_t& to = operand.output ? operand.desc : wanted;
+  PARTITA_ASSIGN_OR_RETURN(argument.reorder,
+                           MakeReorder(from, to, context_.engine.get()));
+  if (ScratchpadBytes(argument.reorder.get()) > 0) {
+    return absl::UnimplementedError(
+        "oneDNN has no reorder without scratch for this layout");
+  }
+  argument.staging_offset = scratch_bytes_;
+  scratch_bytes_ +=
+      AlignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(&wanted)));
+  description_ += operand.output ? "+reorder_out" : "+reorder_in";
+  return absl::OkStatus();
+}
+
+absl::Status DnnlOp::Point(Argument& argument, void* data) {
+  if (argument.current == data) return absl::OkStatus();
+  argument.current = data;
+  return DnnlStatus(dnnl_memory_set_data_handle_v2(argument.memory.get(), data,
+                                                   context_.stream.get()),
+                    "argument");
+}
+
+absl::Status DnnlOp::Reorder(const Argument& argument, void* buffer) {
+  PARTITA_RETURN_IF_ERROR(
+      DnnlStatus(dnnl_memory_set_data_handle_v2(argument.buffer.get(), buffer,
+                                                context_.stream.get()),
+                 "reorder's argument"));
+  const dnnl_exec_arg_t arguments[] = {
+      {argument.output ? DNNL_ARG_TO : DNNL_ARG_FROM, argument.buffer.get()},
+      {argument.output ? DNNL_ARG_FROM : DNNL_ARG_TO, argument.memory.get()}};
+  return DnnlStatus(dnnl_primitive_execute(argument.reorder.get(),
+                                           context_.stream.get(), 2, arguments),
+                    "reorder");
+}
+
+absl::Status DnnlOp::Run(void* const* buffers, char* scratch) {
+  if (scratchpad_current_ != scratch) {
+    scratchpad_current_ = scratch;
+    PARTITA_RETURN_IF_ERROR(
+        DnnlStatus(dnnl_memory_set_data_handle_v2(scratchpad_.get(), scratch,
+                                                  context_.stream.get()),
+                   "scratchpad"));
+  }
+  for (Argument& argument : arguments_) {
+    if (argument.packed != nullptr) continue;
+    const bool staged = argument.reorder != nullptr;
+    PARTITA_RETURN_IF_ERROR(
+        Point(argument, staged ? scratch + argument.staging_offset
+                               : buffers[argument.index]));
+    if (staged && !argument.output)
+      PARTITA_RETURN_IF_ERROR(Reorder(argument, buffers[argument.index]));
+  }
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      dnnl_primitive_execute(primitive_.get(), context_.stream.get(),
+                             static_cast<int>(exec_arguments_.size()),
+                             exec_arguments_.data()),
+      description_.c_str()));
+  for (const Argument& argument : arguments_) {
+    if (argument.output && argument.reorder != nullptr)
+      PARTITA_RETURN_IF_ERROR(Reorder(argument, buffers[argument.index]));
+  }
+  return absl::OkStatus();
+}
+
+bool DnnlOp::Packed(int index) const {
+  return std::any_of(
+      arguments_.begin(), arguments_.end(), [&](const Argument& argument) {
+        return argument.index == index && argument.packed != nullptr;
+      });
+}
+
+}  // namespace partita::cpu

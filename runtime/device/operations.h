@@ -1,0 +1,58 @@
+// Library operations as devices understand them; program.fbs defines what they
+// compute.
+#ifndef PARTITA_RUNTIME_DEVICE_OPERATIONS_H_
+#define PARTITA_RUNTIME_DEVICE_OPERATIONS_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/base/dtype.h"
+
+namespace partita::device {
+
+enum class Activation : int8_t {
+  kNone = 0,
+  kRelu,
+  kGeluErf,
+  kGeluTanh,
+  kSilu,
+  kTanh,
+  kSigmoid
+};
+
+// out[b,m,n] = activation(sum_k lhs[b,m,k] * rhs[b,k,n] + bias[n]) +
+// residual[b,m,n]. Strides in elements. Operands: lhs, rhs, bias if has_bias,
+// residual if has_residual, out. 16-bit floats are summed in f32.
+struct GemmDesc {
+  base::DType dtype = base::DType::kF32;
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  std::array<int64_t, 3> lhs_strides = {};  // batch, m, k
+  std::array<int64_t, 3> rhs_strides = {};  // batch, k, n
+  std::array<int64_t, 3> out_strides = {};  // batch, m, n; the residual's too
+  bool has_bias = false;
+  bool has_residual = false;
+  Activation activation = Activation::kNone;
+};
+
+// As nn.conv. Operands: input, weight [O, C / groups, kernel...], bias if
+// has_bias, residual if has_residual, out.
+struct ConvDesc {
+  base::DType dtype = base::DType::kF32;
+  std::vector<int64_t> input_shape, weight_shape, out_shape;  // as stored
+  std::vector<int64_t> strides, dilations, low,
+      high;  // one per spatial dimension
+  int64_t groups = 1;
+  bool channels_last = false;  // input, residual and out are [N, spatial..., C]
+  bool has_bias = false;
+  bool has_residual = false;
+  Activation activation = Activation::kNone;
+};
+
+inline int OperandCount(bool has_bias, bool has_residual) {
+  return 3 + (has_bias ? 1 : 0) + (has_residual ? 1 : 0);
+}
+
+}  // namespace partita::device
+
+#endif  // PARTITA_RUNTIME_DEVICE_OPERATIONS_H_
