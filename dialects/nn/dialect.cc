@@ -1,4 +1,5 @@
-// Registration of the nn dialect: its attributes, operations and the verification of its argument attributes.
+// Registration of the nn dialect: its attributes, operations and the
+// verification of its argument attributes.
 #include "dialects/nn/dialect.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -6,6 +7,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/DialectImplementation.h"
 
+// clang-format off
 #include "dialects/nn/dialect.cc.inc"
 #include "dialects/nn/enums.cc.inc"
 #define GET_ATTRDEF_CLASSES
@@ -13,6 +15,7 @@
 #include "dialects/nn/interfaces.cc.inc"
 #define GET_OP_CLASSES
 #include "dialects/nn/ops.cc.inc"
+// clang-format on
 
 namespace partita::nn {
 
@@ -27,7 +30,9 @@ void NNDialect::initialize() {
       >();
 }
 
-mlir::Operation *NNDialect::materializeConstant(mlir::OpBuilder &builder, mlir::Attribute value, mlir::Type type,
+mlir::Operation* NNDialect::materializeConstant(mlir::OpBuilder& builder,
+                                                mlir::Attribute value,
+                                                mlir::Type type,
                                                 mlir::Location loc) {
   return mlir::arith::ConstantOp::materialize(builder, value, type, loc);
 }

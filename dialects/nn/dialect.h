@@ -1,4 +1,5 @@
-// The nn dialect's classes, generated from dialect.td, attrs.td, interfaces.td and ops.td.
+// The nn dialect's classes, generated from dialect.td, attrs.td, interfaces.td
+// and ops.td.
 #ifndef PARTITA_DIALECTS_NN_DIALECT_H_
 #define PARTITA_DIALECTS_NN_DIALECT_H_
 
@@ -12,6 +13,8 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+// Generated code uses what stands above it.
+// clang-format off
 #include "dialects/nn/dialect.h.inc"
 #include "dialects/nn/enums.h.inc"
 #define GET_ATTRDEF_CLASSES
@@ -19,6 +22,7 @@
 #include "dialects/nn/interfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/nn/ops.h.inc"
+// clang-format on
 
 namespace partita::nn {
 
@@ -28,14 +32,28 @@ inline constexpr char kNameAttr[] = "nn.name";
 inline constexpr char kSourceAttr[] = "nn.source";
 inline constexpr char kUnsignedAttr[] = "nn.unsigned";
 
-// Gives arith and math operations the ReferenceOpInterface. Call it on every registry that holds nn.
-void registerReferenceModels(mlir::DialectRegistry &registry);
+// Gives arith and math operations the ReferenceOpInterface. Call it on every
+// registry that holds nn.
+void registerReferenceModels(mlir::DialectRegistry& registry);
 
-// The result type that the operands and attributes determine; null where they are inconsistent.
-mlir::RankedTensorType inferGatherType(mlir::RankedTensorType input, mlir::RankedTensorType indices,
-                                       llvm::ArrayRef<int64_t> axes, int64_t batch_dims);
-// floor((low + size + high - dilation * (window - 1) - 1) / stride) + 1, or 0 if the window does not fit.
-int64_t windowedSize(int64_t size, int64_t window, int64_t stride, int64_t dilation, int64_t low, int64_t high);
+// The result type that the operands and attributes determine; null where the
+// attributes do not fit the operands' ranks (or, in a gather, sizes).
+mlir::RankedTensorType inferTransposeType(mlir::RankedTensorType input,
+                                          llvm::ArrayRef<int64_t> perm);
+mlir::RankedTensorType inferReduceType(mlir::RankedTensorType input,
+                                       llvm::ArrayRef<int64_t> dims);
+mlir::RankedTensorType inferDotGeneralType(
+    mlir::RankedTensorType lhs, mlir::RankedTensorType rhs,
+    llvm::ArrayRef<int64_t> lhs_batch, llvm::ArrayRef<int64_t> rhs_batch,
+    llvm::ArrayRef<int64_t> lhs_contract, llvm::ArrayRef<int64_t> rhs_contract);
+mlir::RankedTensorType inferGatherType(mlir::RankedTensorType input,
+                                       mlir::RankedTensorType indices,
+                                       llvm::ArrayRef<int64_t> axes,
+                                       int64_t batch_dims);
+// floor((low + size + high - dilation * (window - 1) - 1) / stride) + 1, or 0
+// if the window does not fit.
+int64_t windowedSize(int64_t size, int64_t window, int64_t stride,
+                     int64_t dilation, int64_t low, int64_t high);
 
 }  // namespace partita::nn
 

@@ -1,8 +1,9 @@
 // A tensor of plain numbers: what reference implementations compute on.
 //
-// Slow and obvious on purpose. Elements lie row-major. Floats of any width are held as double and integers (i1 included)
-// as int64_t; `set` rounds to the element type, so a bf16 tensor holds bf16 values. Integers are kept sign-extended to
-// the element type's width (i1 is 0 or 1).
+// Slow and obvious on purpose. Elements lie row-major. Floats of any width are
+// held as double and integers (i1 included) as int64_t; `set` rounds to the
+// element type, so a bf16 tensor holds bf16 values. Integers are kept
+// sign-extended to the element type's width (i1 is 0 or 1).
 #ifndef PARTITA_DIALECTS_NN_TENSOR_H_
 #define PARTITA_DIALECTS_NN_TENSOR_H_
 
@@ -15,6 +16,10 @@
 
 namespace partita::nn {
 
+// The index of a row-major position in a tensor of this shape.
+llvm::SmallVector<int64_t> indexAt(llvm::ArrayRef<int64_t> shape,
+                                   int64_t position);
+
 class Tensor {
  public:
   // All elements 0.
@@ -22,8 +27,10 @@ class Tensor {
 
   // From a dense constant of any element type, splats included.
   static Tensor fromAttr(mlir::DenseElementsAttr attr);
-  // From `bytes` of row-major little-endian elements (i1 one byte each); fails if the size is not the type's.
-  static mlir::FailureOr<Tensor> fromBytes(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes);
+  // From `bytes` of row-major little-endian elements (i1 one byte each); fails
+  // if the size is not the type's.
+  static mlir::FailureOr<Tensor> fromBytes(mlir::RankedTensorType type,
+                                           llvm::ArrayRef<char> bytes);
 
   mlir::DenseElementsAttr toAttr() const;
   std::vector<char> toBytes() const;
@@ -32,24 +39,28 @@ class Tensor {
   llvm::ArrayRef<int64_t> shape() const { return type_.getShape(); }
   int64_t rank() const { return type_.getRank(); }
   int64_t size() const { return size_; }
-  bool isFloat() const { return is_float_; }
+  bool isFloat() const { return float_type_ != nullptr; }
 
-  // Element at a row-major position. `getFloat` and `getInt` want a tensor of that kind.
+  // Element at a row-major position. `getFloat` and `getInt` want a tensor of
+  // that kind.
   double getFloat(int64_t position) const { return floats_[position]; }
   int64_t getInt(int64_t position) const { return ints_[position]; }
   void setFloat(int64_t position, double value);
   void setInt(int64_t position, int64_t value);
   // Copies one element of a tensor of the same element type.
-  void copyFrom(int64_t position, const Tensor &source, int64_t source_position);
+  void copyFrom(int64_t position, const Tensor& source,
+                int64_t source_position);
 
   // Row-major position of an index, and its inverse.
   int64_t position(llvm::ArrayRef<int64_t> index) const;
-  llvm::SmallVector<int64_t> index(int64_t position) const;
+  llvm::SmallVector<int64_t> index(int64_t position) const {
+    return indexAt(shape(), position);
+  }
 
  private:
   mlir::RankedTensorType type_;
   int64_t size_;
-  bool is_float_;
+  mlir::FloatType float_type_;  // null for integers
   std::vector<double> floats_;
   std::vector<int64_t> ints_;
 };

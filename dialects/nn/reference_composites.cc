@@ -1,0 +1,262 @@
+// Reference implementations of the composites: in double from end to end,
+// rounded to the element type once.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "dialects/nn/dialect.h"
+#include "dialects/nn/philox.h"
+
+namespace partita::nn {
+namespace {
+
+using mlir::ArrayRef;
+using mlir::FailureOr;
+using mlir::SmallVector;
+
+constexpr double kPi = 3.141592653589793;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+FailureOr<SmallVector<Tensor>> one(Tensor result) {
+  return SmallVector<Tensor>{std::move(result)};
+}
+
+int64_t product(ArrayRef<int64_t> sizes) {
+  int64_t result = 1;
+  for (int64_t size : sizes) result *= size;
+  return result;
+}
+
+// max + log(sum(exp(x - max)))
+double logSumExp(const std::vector<double>& values) {
+  const double highest = *std::max_element(values.begin(), values.end());
+  double sum = 0;
+  for (double value : values) sum += std::exp(value - highest);
+  return highest + std::log(sum);
+}
+
+struct Moments {
+  double mean;
+  double variance;  // of the population
+};
+
+Moments momentsOf(const std::vector<double>& values) {
+  double sum = 0, squares = 0;
+  for (double value : values) sum += value;
+  const double mean = sum / values.size();
+  for (double value : values) squares += (value - mean) * (value - mean);
+  return {mean, squares / values.size()};
+}
+
+std::vector<double> valuesAt(const Tensor& tensor, int64_t begin,
+                             int64_t count) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(tensor.getFloat(begin + i));
+  return values;
+}
+
+}  // namespace
+
+FailureOr<SmallVector<Tensor>> RandomOp::evaluate(ArrayRef<Tensor> operands) {
+  const uint64_t seed = operands[0].getInt(0);
+  const double step = std::ldexp(1.0, -24);
+  Tensor result(getType());
+  for (int64_t i = 0; i < result.size(); ++i) {
+    const auto words = philox(
+        {static_cast<uint32_t>(i),
+         static_cast<uint32_t>(static_cast<uint64_t>(i) >> 32), 0, 0},
+        {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+    if (getDistribution() == Distribution::uniform) {
+      result.setFloat(i, (words[0] >> 8) * step);
+    } else {
+      const double radius =
+          std::sqrt(-2 * std::log(((words[0] >> 8) + 1) * step));
+      result.setFloat(i, radius * std::cos(2 * kPi * (words[1] >> 8) * step));
+    }
+  }
+  return one(std::move(result));
+}
+
+FailureOr<SmallVector<Tensor>> SoftmaxOp::evaluate(ArrayRef<Tensor> operands) {
+  const Tensor& input = operands[0];
+  Tensor result(getType());
+  const int64_t count = input.shape()[getAxis()],
+                inner = product(input.shape().drop_front(getAxis() + 1));
+  for (int64_t first = 0; first < input.size(); ++first) {
+    if (first / inner % count != 0) continue;
+    std::vector<double> row;
+    for (int64_t i = 0; i < count; ++i)
+      row.push_back(input.getFloat(first + i * inner));
+    const double total = logSumExp(row);
+    for (int64_t i = 0; i < count; ++i) {
+      result.setFloat(first + i * inner,
+                      getLog() ? row[i] - total : std::exp(row[i] - total));
+    }
+  }
+  return one(std::move(result));
+}
+
+FailureOr<SmallVector<Tensor>> LayerNormOp::evaluate(
+    ArrayRef<Tensor> operands) {
+  const Tensor& input = operands[0];
+  const Tensor* scale = getScale() ? &operands[1] : nullptr;
+  const Tensor* bias = getBias() ? &operands.back() : nullptr;
+  Tensor result(getType());
+  const int64_t count = product(input.shape().drop_front(getAxis()));
+  for (int64_t first = 0; first < input.size(); first += count) {
+    const Moments moments = momentsOf(valuesAt(input, first, count));
+    const double deviation =
+        std::sqrt(moments.variance + getEpsilon().convertToDouble());
+    for (int64_t i = 0; i < count; ++i) {
+      const double normal =
+          (input.getFloat(first + i) - moments.mean) / deviation;
+      result.setFloat(first + i, normal * (scale ? scale->getFloat(i) : 1) +
+                                     (bias ? bias->getFloat(i) : 0));
+    }
+  }
+  return one(std::move(result));
+}
+
+FailureOr<SmallVector<Tensor>> RmsNormOp::evaluate(ArrayRef<Tensor> operands) {
+  const Tensor& input = operands[0];
+  Tensor result(getType());
+  const int64_t count = product(input.shape().drop_front(getAxis()));
+  for (int64_t first = 0; first < input.size(); first += count) {
+    double squares = 0;
+    for (int64_t i = 0; i < count; ++i)
+      squares += input.getFloat(first + i) * input.getFloat(first + i);
+    const double root =
+        std::sqrt(squares / count + getEpsilon().convertToDouble());
+    for (int64_t i = 0; i < count; ++i) {
+      result.setFloat(first + i,
+                      input.getFloat(first + i) / root *
+                          (getScale() ? operands[1].getFloat(i) : 1));
+    }
+  }
+  return one(std::move(result));
+}
+
+FailureOr<SmallVector<Tensor>> BatchNormOp::evaluate(
+    ArrayRef<Tensor> operands) {
+  const Tensor &input = operands[0], &scale = operands[1], &bias = operands[2];
+  const int64_t features = input.shape()[getFeature()],
+                inner = product(input.shape().drop_front(getFeature() + 1));
+  const double momentum = getMomentum().convertToDouble();
+  Tensor result(input.type()), new_mean = operands[3],
+                               new_variance = operands[4];
+  for (int64_t feature = 0; feature < features; ++feature) {
+    Moments moments = {operands[3].getFloat(feature),
+                       operands[4].getFloat(feature)};
+    if (getTraining()) {
+      std::vector<double> batch;
+      for (int64_t i = 0; i < input.size(); ++i) {
+        if (i / inner % features == feature) batch.push_back(input.getFloat(i));
+      }
+      const Moments old = moments;
+      moments = momentsOf(batch);
+      const double n = batch.size();
+      const double variance = getUnbiased()
+                                  ? moments.variance * n / std::max(n - 1, 1.0)
+                                  : moments.variance;
+      new_mean.setFloat(feature,
+                        (1 - momentum) * old.mean + momentum * moments.mean);
+      new_variance.setFloat(
+          feature, (1 - momentum) * old.variance + momentum * variance);
+    }
+    const double deviation =
+        std::sqrt(moments.variance + getEpsilon().convertToDouble());
+    for (int64_t i = 0; i < input.size(); ++i) {
+      if (i / inner % features != feature) continue;
+      const double normal = (input.getFloat(i) - moments.mean) / deviation;
+      result.setFloat(
+          i, normal * scale.getFloat(feature) + bias.getFloat(feature));
+    }
+  }
+  if (!getTraining()) return one(std::move(result));
+  return SmallVector<Tensor>{std::move(result), std::move(new_mean),
+                             std::move(new_variance)};
+}
+
+// The scores of one query with all keys; -inf where the query may not look.
+static std::vector<double> scoresOf(AttentionOp op, ArrayRef<Tensor> operands,
+                                    int64_t batch, int64_t head,
+                                    int64_t query) {
+  const Tensor &q = operands[0], &k = operands[1];
+  const int64_t heads_per_group = q.shape()[1] / k.shape()[1];
+  const double scale = op.getScale().convertToDouble(),
+               softcap = op.getSoftcap().convertToDouble();
+  std::vector<double> scores;
+  for (int64_t key = 0; key < k.shape()[2]; ++key) {
+    double score = 0;
+    for (int64_t i = 0; i < q.shape()[3]; ++i) {
+      score += q.getFloat(q.position({batch, head, query, i})) *
+               k.getFloat(k.position({batch, head / heads_per_group, key, i}));
+    }
+    score *= scale;
+    if (softcap > 0) score = softcap * std::tanh(score / softcap);
+    if (op.getBias()) {
+      const Tensor& bias = operands[3];
+      SmallVector<int64_t> at = {batch, head, query, key};
+      for (int dim = 0; dim < 4; ++dim)
+        at[dim] = bias.shape()[dim] == 1 ? 0 : at[dim];
+      score += bias.getFloat(bias.position(at));
+    }
+    const std::optional<int64_t> causal_offset = op.getCausalOffset();
+    scores.push_back(causal_offset && key > query + *causal_offset ? -kInfinity
+                                                                   : score);
+  }
+  return scores;
+}
+
+FailureOr<SmallVector<Tensor>> AttentionOp::evaluate(
+    ArrayRef<Tensor> operands) {
+  const Tensor &q = operands[0], &k = operands[1], &v = operands[2];
+  const int64_t heads_per_group = q.shape()[1] / k.shape()[1];
+  Tensor result(getType());
+  for (int64_t row = 0; row < product(q.shape().drop_back()); ++row) {
+    const SmallVector<int64_t> at = indexAt(q.shape().drop_back(), row);
+    const std::vector<double> scores =
+        scoresOf(*this, operands, at[0], at[1], at[2]);
+    const bool sees_none =
+        std::all_of(scores.begin(), scores.end(),
+                    [](double score) { return score == -kInfinity; });
+    if (sees_none) continue;  // the result holds zeros
+    const double total = logSumExp(scores);
+    for (int64_t i = 0; i < v.shape()[3]; ++i) {
+      double sum = 0;
+      for (int64_t key = 0; key < v.shape()[2]; ++key) {
+        sum += std::exp(scores[key] - total) *
+               v.getFloat(v.position({at[0], at[1] / heads_per_group, key, i}));
+      }
+      result.setFloat(row * v.shape()[3] + i, sum);
+    }
+  }
+  return one(std::move(result));
+}
+
+FailureOr<SmallVector<Tensor>> CrossEntropyOp::evaluate(
+    ArrayRef<Tensor> operands) {
+  const Tensor &logits = operands[0], &targets = operands[1];
+  const int64_t classes = logits.shape().back();
+  const double smoothing = getLabelSmoothing().convertToDouble();
+  Tensor result(getType());
+  for (int64_t i = 0; i < targets.size(); ++i) {
+    if (targets.getInt(i) == static_cast<int64_t>(getIgnoreIndex())) continue;
+    if (classes == 0) return mlir::failure();
+    const std::vector<double> row = valuesAt(logits, i * classes, classes);
+    const double total = logSumExp(row);
+    const int64_t target =
+        std::clamp<int64_t>(targets.getInt(i), 0, classes - 1);
+    double loss = (1 - smoothing) * (total - row[target]);
+    if (smoothing > 0) {
+      for (double logit : row) loss += smoothing / classes * (total - logit);
+    }
+    result.setFloat(i, loss);
+  }
+  return one(std::move(result));
+}
+
+}  // namespace partita::nn

@@ -1,0 +1,246 @@
+// Verifiers of the composites and of the dialect's attributes on arguments and
+// results.
+#include "dialects/nn/dialect.h"
+#include "dialects/nn/verify.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace partita::nn {
+
+using mlir::ArrayRef;
+using mlir::failed;
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::RankedTensorType;
+using mlir::SmallVector;
+using mlir::success;
+
+LogicalResult RandomOp::verify() {
+  // C1
+  const auto i64 = mlir::IntegerType::get(getContext(), 64);
+  if (failed(checkType(*this, "a seed", RankedTensorType::get({}, i64),
+                       getSeed().getType())))
+    return failure();
+  const auto f32 = mlir::Float32Type::get(getContext());
+  return checkType(*this, "a result", getType().clone(f32), getType());
+}
+
+LogicalResult SoftmaxOp::verify() {
+  const RankedTensorType input = getInput().getType();
+  if (failed(checkDim(*this, "axis", getAxis(), input.getRank())))
+    return failure();                                     // C1
+  return checkType(*this, "a result", input, getType());  // C2
+}
+
+// C1 and C2 of nn.layer_norm and nn.rms_norm.
+static LogicalResult checkNorm(
+    mlir::Operation* op, RankedTensorType input, int64_t axis,
+    RankedTensorType result,
+    ArrayRef<std::pair<llvm::StringRef, mlir::Value>> vectors) {
+  // C1
+  if (failed(checkDim(op, "axis", axis, input.getRank()))) return failure();
+  if (failed(checkType(op, "a result", input, result))) return failure();
+  // C2
+  for (auto [name, value] : vectors) {
+    if (value && failed(checkType(
+                     op, name, input.clone(input.getShape().drop_front(axis)),
+                     value.getType())))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult LayerNormOp::verify() {
+  return checkNorm(*this, getInput().getType(), getAxis(), getType(),
+                   {{"scale", getScale()}, {"bias", getBias()}});
+}
+
+LogicalResult RmsNormOp::verify() {
+  return checkNorm(*this, getInput().getType(), getAxis(), getType(),
+                   {{"scale", getScale()}});
+}
+
+LogicalResult BatchNormOp::verify() {
+  const RankedTensorType input = getInput().getType();
+  // C1
+  const int64_t feature = getFeature();
+  if (failed(checkDim(*this, "feature", feature, input.getRank())))
+    return failure();
+  const RankedTensorType vector =
+      input.clone(ArrayRef<int64_t>{input.getDimSize(feature)});
+  const std::pair<llvm::StringRef, mlir::Value> vectors[] = {
+      {"scale", getScale()},
+      {"bias", getBias()},
+      {"mean", getMean()},
+      {"variance", getVariance()}};
+  for (auto [name, value] : vectors) {
+    if (failed(checkType(*this, name, vector, value.getType())))
+      return failure();
+  }
+  // C2
+  if (failed(checkType(*this, "a result", input, getResult().getType())))
+    return failure();
+  const size_t more = getTraining() ? 2 : 0;
+  if (getNewStatistics().size() != more) {
+    return emitOpError() << "expected " << more
+                         << " running statistics as results "
+                         << (getTraining() ? "with" : "without")
+                         << " 'training', found " << getNewStatistics().size();
+  }
+  for (mlir::Value statistic : getNewStatistics()) {
+    if (failed(checkType(*this, "a running statistic", vector,
+                         statistic.getType())))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  const RankedTensorType q = getQ().getType(), k = getK().getType(),
+                         v = getV().getType();
+  // C1
+  if (q.getRank() != 4 || k.getRank() != 4 || v.getRank() != 4) {
+    return emitOpError() << "expected q, k and v of rank 4, found "
+                         << q.getRank() << ", " << k.getRank() << " and "
+                         << v.getRank();
+  }
+  if (failed(checkElementTypes(*this, {q, k, v, getType()}))) return failure();
+  const int64_t heads = q.getDimSize(1), groups = k.getDimSize(1);
+  if (groups == 0 || heads % groups != 0) {
+    return emitOpError() << "expected the key-value heads to divide the "
+                         << heads << " query heads, found " << groups;
+  }
+  if (failed(checkShape(
+          *this, "k",
+          {q.getDimSize(0), groups, k.getDimSize(2), q.getDimSize(3)},
+          k.getShape())))
+    return failure();
+  if (failed(checkShape(
+          *this, "v",
+          {q.getDimSize(0), groups, k.getDimSize(2), v.getDimSize(3)},
+          v.getShape())))
+    return failure();
+  if (failed(
+          checkShape(*this, "a result",
+                     {q.getDimSize(0), heads, q.getDimSize(2), v.getDimSize(3)},
+                     getType().getShape())))
+    return failure();
+  // C2
+  if (!getBias()) return success();
+  const RankedTensorType bias = getBias().getType();
+  if (failed(checkElementTypes(*this, {q, bias}))) return failure();
+  const int64_t scores[] = {q.getDimSize(0), heads, q.getDimSize(2),
+                            k.getDimSize(2)};
+  const bool fits =
+      bias.getRank() == 4 &&
+      llvm::all_of(llvm::zip(bias.getShape(), scores), [](auto pair) {
+        return std::get<0>(pair) == 1 || std::get<0>(pair) == std::get<1>(pair);
+      });
+  if (fits) return success();
+  return emitOpError() << "expected a bias whose sizes are 1 or those of "
+                       << listToString(scores) << ", found "
+                       << listToString(bias.getShape());
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  // C1
+  const RankedTensorType logits = getLogits().getType();
+  if (logits.getRank() == 0)
+    return emitOpError() << "expected logits of rank 1 or more, found 0";
+  const ArrayRef<int64_t> positions = logits.getShape().drop_back();
+  if (failed(checkShape(*this, "targets", positions,
+                        getTargets().getType().getShape())))
+    return failure();
+  const auto f32 = mlir::Float32Type::get(getContext());
+  if (failed(checkType(*this, "a result", RankedTensorType::get(positions, f32),
+                       getType())))
+    return failure();
+  // C2
+  const double smoothing = getLabelSmoothing().convertToDouble();
+  if (smoothing >= 0 && smoothing <= 1) return success();
+  return emitOpError() << "expected 'label_smoothing' from 0 to 1, found "
+                       << smoothing;
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+LogicalResult InitAttr::verify(
+    llvm::function_ref<mlir::InFlightDiagnostic()> emit_error,
+    llvm::StringRef kind, mlir::FloatAttr scale, uint64_t seed) {
+  if (!llvm::is_contained({"zeros", "ones", "normal", "uniform"}, kind)) {
+    return emit_error()
+           << "expected kind 'zeros', 'ones', 'normal' or 'uniform', found '"
+           << kind << "'";
+  }
+  if (!scale.getType().isF64() || !scale.getValue().isFinite() ||
+      scale.getValueAsDouble() < 0) {
+    return emit_error()
+           << "expected a finite scale of type f64, 0 or more, found " << scale;
+  }
+  return success();
+}
+
+// nn.name and nn.unsigned, which arguments and results share. `type` is the
+// argument's or result's.
+static LogicalResult checkNameOrUnsigned(mlir::Operation* op,
+                                         mlir::NamedAttribute attribute,
+                                         mlir::Type type) {
+  if (attribute.getName() == kNameAttr) {
+    if (mlir::isa<mlir::StringAttr>(attribute.getValue())) return success();
+    return op->emitOpError()
+           << "expected '" << kNameAttr << "' to be a string, found "
+           << attribute.getValue();
+  }
+  if (attribute.getName() == kUnsignedAttr) {
+    const bool is_integer =
+        type && mlir::getElementTypeOrSelf(type).isSignlessInteger();
+    if (mlir::isa<mlir::UnitAttr>(attribute.getValue()) && is_integer)
+      return success();
+    return op->emitOpError()
+           << "expected '" << kUnsignedAttr
+           << "' to be a unit attribute of a signless integer, found "
+           << attribute.getValue() << " on " << type;
+  }
+  return op->emitOpError() << "expected an attribute of the nn dialect that is "
+                              "defined here, found '"
+                           << attribute.getName() << "'";
+}
+
+LogicalResult NNDialect::verifyRegionArgAttribute(
+    mlir::Operation* op, unsigned, unsigned index,
+    mlir::NamedAttribute attribute) {
+  const mlir::Attribute value = attribute.getValue();
+  if (attribute.getName() == kKindAttr) {
+    const auto kind = mlir::dyn_cast<mlir::StringAttr>(value);
+    if (kind && llvm::is_contained({"input", "parameter", "buffer", "constant"},
+                                   kind.getValue()))
+      return success();
+    return op->emitOpError() << "expected '" << kKindAttr
+                             << "' to be \"input\", \"parameter\", \"buffer\" "
+                                "or \"constant\", found "
+                             << value;
+  }
+  if (attribute.getName() == kSourceAttr) {
+    if (mlir::isa<FileAttr, InitAttr>(value)) return success();
+    return op->emitOpError() << "expected '" << kSourceAttr
+                             << "' to be #nn.file or #nn.init, found " << value;
+  }
+  auto function = mlir::dyn_cast<mlir::FunctionOpInterface>(op);
+  return checkNameOrUnsigned(
+      op, attribute,
+      function ? function.getArgumentTypes()[index] : mlir::Type());
+}
+
+LogicalResult NNDialect::verifyRegionResultAttribute(
+    mlir::Operation* op, unsigned, unsigned index,
+    mlir::NamedAttribute attribute) {
+  auto function = mlir::dyn_cast<mlir::FunctionOpInterface>(op);
+  return checkNameOrUnsigned(
+      op, attribute,
+      function ? function.getResultTypes()[index] : mlir::Type());
+}
+
+}  // namespace partita::nn
