@@ -1,4 +1,5 @@
-// Subcommands and their options; each command is a short function over the driver's libraries.
+// Subcommands and their options; each command is a short function over the
+// driver's libraries.
 #include "compiler/driver/cli.h"
 
 #include <unistd.h>
@@ -24,7 +25,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum ExitCode { kSuccess = 0, kUserError = 1, kUsageError = 2, kInternalError = 70 };
+enum ExitCode {
+  kSuccess = 0,
+  kUserError = 1,
+  kUsageError = 2,
+  kInternalError = 70
+};
 
 // A context that prints diagnostics as `error: ...` and counts nothing else.
 class Session {
@@ -35,19 +41,23 @@ class Session {
     context_.appendDialectRegistry(registry);
     context_.loadAllAvailableDialects();
     context_.disableMultithreading();
-    context_.getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) { print(diagnostic); });
+    context_.getDiagEngine().registerHandler(
+        [](mlir::Diagnostic& diagnostic) { print(diagnostic); });
   }
-  mlir::MLIRContext *context() { return &context_; }
+  mlir::MLIRContext* context() { return &context_; }
 
  private:
-  static void print(mlir::Diagnostic &diagnostic) {
-    const char *severity = diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error     ? "error"
-                           : diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning ? "warning"
-                                                                                           : "note";
+  static void print(mlir::Diagnostic& diagnostic) {
+    const char* severity =
+        diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error ? "error"
+        : diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning
+            ? "warning"
+            : "note";
     llvm::errs() << severity << ": " << diagnostic;
-    if (!llvm::isa<mlir::UnknownLoc>(diagnostic.getLocation())) llvm::errs() << " [" << diagnostic.getLocation() << "]";
+    if (!llvm::isa<mlir::UnknownLoc>(diagnostic.getLocation()))
+      llvm::errs() << " [" << diagnostic.getLocation() << "]";
     llvm::errs() << "\n";
-    for (mlir::Diagnostic &note : diagnostic.getNotes()) print(note);
+    for (mlir::Diagnostic& note : diagnostic.getNotes()) print(note);
   }
   mlir::MLIRContext context_;
 };
@@ -58,15 +68,19 @@ struct ModelArguments {
   std::vector<std::string> dims;
   ImportOptions options;
 
-  void add(CLI::App *command, const std::string &what) {
+  void add(CLI::App* command, const std::string& what) {
     command->add_option("model", model, what)->required();
-    command->add_option("--dim", dims, "Sizes of symbolic dimensions: batch=8,seq=128")->allow_extra_args(false);
-    command->add_option("--seed", options.seed, "Seed of weights that no file holds");
+    command
+        ->add_option("--dim", dims,
+                     "Sizes of symbolic dimensions: batch=8,seq=128")
+        ->allow_extra_args(false);
+    command->add_option("--seed", options.seed,
+                        "Seed of weights that no file holds");
   }
   // Reads --dim; prints what is wrong.
   bool finish() {
     std::string error;
-    for (const std::string &text : dims)
+    for (const std::string& text : dims)
       if (!parseDims(text, options.dims, error)) {
         llvm::errs() << "error: " << error << "\n";
         return false;
@@ -74,126 +88,174 @@ struct ModelArguments {
     return true;
   }
   std::string folder() const {
-    return llvm::StringRef(model).ends_with(".mlir") ? fs::path(model).parent_path().string() : std::string(".");
+    return llvm::StringRef(model).ends_with(".mlir")
+               ? fs::path(model).parent_path().string()
+               : std::string(".");
   }
 };
 
-int import(ModelArguments &arguments, const std::string &output, bool json) {
+int import(ModelArguments& arguments, const std::string& output, bool json) {
   if (!arguments.finish()) return kUsageError;
   Session session;
-  auto module = importModel(arguments.model, arguments.options, session.context());
+  auto module =
+      importModel(arguments.model, arguments.options, session.context());
   if (!module) return kUserError;
   std::string text;
   llvm::raw_string_ostream stream(text);
   module->print(stream, mlir::OpPrintingFlags().enableDebugInfo(true));
-  if (absl::Status written = base::WriteFileAtomically(output, text); !written.ok()) {
+  if (absl::Status written = base::WriteFileAtomically(output, text);
+      !written.ok()) {
     llvm::errs() << "error: " << std::string(written.message()) << "\n";
     return kUserError;
   }
   llvm::json::Value facts = inspectModel(*module);
-  if (json) llvm::outs() << facts << "\n";
-  else printInspection(facts, llvm::outs());
+  if (json)
+    llvm::outs() << facts << "\n";
+  else
+    printInspection(facts, llvm::outs());
   return kSuccess;
 }
 
-void printReport(const CompileReport &report, const std::string &output) {
-  auto mb = [](int64_t bytes) { return llvm::formatv("{0:F1} MB", bytes / 1e6).str(); };
-  llvm::outs() << llvm::formatv("{0}: {1} operations, {2} parameters ({3:F1} M)\n", report.model, report.operations, report.parameters,
-                                report.parameter_elements / 1e6)
-               << llvm::formatv("layers: {0} kinds, {1} calls; kernels: {2} ({3} launches); library calls: {4} products, {5} convolutions\n",
-                                report.layer_kinds, report.layer_calls, report.kernels, report.launches, report.gemms,
-                                report.convolutions)
-               << llvm::formatv("memory: {0} arena, {1} derived from parameters\n", mb(report.arena_bytes), mb(report.derived_bytes))
-               << llvm::formatv("wrote {0} ({1}) in {2:F2} s\n", output, mb(report.artifact_bytes), report.seconds);
+void printReport(const CompileReport& report, const std::string& output) {
+  auto mb = [](int64_t bytes) {
+    return llvm::formatv("{0:F1} MB", bytes / 1e6).str();
+  };
+  llvm::outs()
+      << llvm::formatv("{0}: {1} operations, {2} parameters ({3:F1} M)\n",
+                       report.model, report.operations, report.parameters,
+                       report.parameter_elements / 1e6)
+      << llvm::formatv(
+             "layers: {0} kinds, {1} calls; kernels: {2} ({3} launches); "
+             "library calls: {4} products, {5} convolutions\n",
+             report.layer_kinds, report.layer_calls, report.kernels,
+             report.launches, report.gemms, report.convolutions)
+      << llvm::formatv("memory: {0} arena, {1} derived from parameters\n",
+                       mb(report.arena_bytes), mb(report.derived_bytes))
+      << llvm::formatv("wrote {0} ({1}) in {2:F2} s\n", output,
+                       mb(report.artifact_bytes), report.seconds);
 }
 
-int compile(ModelArguments &arguments, CompileOptions &options, bool json) {
+int compile(ModelArguments& arguments, CompileOptions& options, bool json) {
   if (!arguments.finish()) return kUsageError;
   Session session;
-  auto module = importModel(arguments.model, arguments.options, session.context());
+  auto module =
+      importModel(arguments.model, arguments.options, session.context());
   if (!module) return kUserError;
   options.source_folder = arguments.folder();
-  if (!module->getName()) module->setName(fs::path(arguments.model).stem().string());
+  if (!module->getName())
+    module->setName(fs::path(arguments.model).stem().string());
   auto report = compileToFile(*module, options);
   if (mlir::failed(report)) return kUserError;
-  if (json) llvm::outs() << report->toJson() << "\n";
-  else printReport(*report, options.output);
+  if (json)
+    llvm::outs() << report->toJson() << "\n";
+  else
+    printReport(*report, options.output);
   return kSuccess;
 }
 
-int inspect(ModelArguments &arguments, bool json) {
+int inspect(ModelArguments& arguments, bool json) {
   if (!arguments.finish()) return kUsageError;
   llvm::json::Value facts = nullptr;
   if (llvm::StringRef(arguments.model).ends_with(".partita")) {
     auto artifact = program::Artifact::Open(arguments.model);
     if (!artifact.ok()) {
-      llvm::errs() << "error: " << std::string(artifact.status().message()) << "\n";
+      llvm::errs() << "error: " << std::string(artifact.status().message())
+                   << "\n";
       return kUserError;
     }
     facts = inspectArtifact(*artifact);
   } else {
     Session session;
-    auto module = importModel(arguments.model, arguments.options, session.context());
+    auto module =
+        importModel(arguments.model, arguments.options, session.context());
     if (!module) return kUserError;
     facts = inspectModel(*module);
   }
-  if (json) llvm::outs() << facts << "\n";
-  else printInspection(facts, llvm::outs());
+  if (json)
+    llvm::outs() << facts << "\n";
+  else
+    printInspection(facts, llvm::outs());
   return kSuccess;
 }
 
-// Becomes partita-run, which lies beside this program (installed) or in runtime/tools (built).
-int run(const std::vector<std::string> &arguments) {
+// Becomes partita-run, which lies beside this program (installed) or in
+// runtime/tools (built).
+int run(const std::vector<std::string>& arguments) {
   std::error_code error;
   fs::path self = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path &candidate : {self / "partita-run", self / "../../runtime/tools/partita-run"}) {
+  for (const fs::path& candidate :
+       {self / "partita-run", self / "../../runtime/tools/partita-run"}) {
     if (!fs::exists(candidate, error)) continue;
-    std::vector<char *> argv = {const_cast<char *>("partita-run")};
-    for (const std::string &argument : arguments) argv.push_back(const_cast<char *>(argument.c_str()));
+    std::vector<char*> argv = {const_cast<char*>("partita-run")};
+    for (const std::string& argument : arguments)
+      argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     execv(candidate.c_str(), argv.data());
   }
-  llvm::errs() << "error: expected the program partita-run beside " << self.string() << "/partita, found none that can be started\n";
+  llvm::errs() << "error: expected the program partita-run beside "
+               << self.string() << "/partita, found none that can be started\n";
   return kInternalError;
 }
 
 }  // namespace
 
-int runPartita(int argc, char **argv) {
-  CLI::App app("Partita: one model graph, divided over many devices, compiled and run.");
+int runPartita(int argc, char** argv) {
+  CLI::App app(
+      "Partita: one model graph, divided over many devices, compiled and run.");
   app.require_subcommand(1);
-  app.footer("Example:\n  partita compile gpt2/ --dim batch=1,seq=128 -o gpt2.partita && partita run gpt2.partita --random-inputs 1");
+  app.footer(
+      "Example:\n  partita compile gpt2/ --dim batch=1,seq=128 -o gpt2.partita "
+      "&& partita run gpt2.partita --random-inputs 1");
   bool json = false;
 
   ModelArguments import_model, compile_model, inspect_model;
   std::string import_output;
-  const std::string any = "An .onnx or .mlir file, a Hugging Face folder, or a family's name (coatnet-0)";
-  CLI::App *import_command = app.add_subcommand("import", "Read a model and write it as nn IR");
+  const std::string any =
+      "An .onnx or .mlir file, a Hugging Face folder, or a family's name "
+      "(coatnet-0)";
+  CLI::App* import_command =
+      app.add_subcommand("import", "Read a model and write it as nn IR");
   import_model.add(import_command, any);
-  import_command->add_option("-o,--output", import_output, "The .mlir file to write")->required();
-  import_command->footer("Example:\n  partita import model.onnx --dim batch=8,seq=128 -o model.mlir");
+  import_command
+      ->add_option("-o,--output", import_output, "The .mlir file to write")
+      ->required();
+  import_command->footer(
+      "Example:\n  partita import model.onnx --dim batch=8,seq=128 -o "
+      "model.mlir");
 
   CompileOptions compile_options;
-  CLI::App *compile_command = app.add_subcommand("compile", "Compile a model to an artifact");
+  CLI::App* compile_command =
+      app.add_subcommand("compile", "Compile a model to an artifact");
   compile_model.add(compile_command, any);
-  compile_command->add_option("-o,--output", compile_options.output, "The .partita file to write")->required();
-  compile_command->add_option("--cpu", compile_options.cpu, "LLVM CPU name to compile for, or host");
-  compile_command->add_flag("--embed-weights", compile_options.embed_weights, "Copy the weights into the artifact");
-  compile_command->add_option("--dump-dir", compile_options.dump_dir, "Write the IR after each phase here, numbered");
-  compile_command->footer("Example:\n  partita compile model.mlir -o model.partita --dump-dir ir/");
+  compile_command
+      ->add_option("-o,--output", compile_options.output,
+                   "The .partita file to write")
+      ->required();
+  compile_command->add_option("--cpu", compile_options.cpu,
+                              "LLVM CPU name to compile for, or host");
+  compile_command->add_flag("--embed-weights", compile_options.embed_weights,
+                            "Copy the weights into the artifact");
+  compile_command->add_option("--dump-dir", compile_options.dump_dir,
+                              "Write the IR after each phase here, numbered");
+  compile_command->footer(
+      "Example:\n  partita compile model.mlir -o model.partita --dump-dir ir/");
 
-  CLI::App *inspect_command = app.add_subcommand("inspect", "Say what is in a model or an artifact");
+  CLI::App* inspect_command =
+      app.add_subcommand("inspect", "Say what is in a model or an artifact");
   inspect_model.add(inspect_command, any + ", or an artifact (.partita)");
   inspect_command->footer("Example:\n  partita inspect model.partita --json");
 
-  CLI::App *run_command = app.add_subcommand("run", "Run an artifact (see partita-run --help)")->prefix_command();
+  CLI::App* run_command =
+      app.add_subcommand("run", "Run an artifact (see partita-run --help)")
+          ->prefix_command();
   run_command->set_help_flag();
-  for (CLI::App *command : {import_command, compile_command, inspect_command})
-    command->add_flag("--json", json, "Print one JSON object instead of a table");
+  for (CLI::App* command : {import_command, compile_command, inspect_command})
+    command->add_flag("--json", json,
+                      "Print one JSON object instead of a table");
 
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError &error) {
+  } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSuccess : kUsageError;
   }
   if (*import_command) return import(import_model, import_output, json);

@@ -4,8 +4,9 @@
 
 namespace partita::driver {
 
-// Runs one command; returns the exit code: 0, 1 for a user's error, 2 for a wrong command line, 70 for a bug of ours.
-int runPartita(int argc, char **argv);
+// Runs one command; returns the exit code: 0, 1 for a user's error, 2 for a
+// wrong command line, 70 for a bug of ours.
+int runPartita(int argc, char** argv);
 
 }  // namespace partita::driver
 

@@ -1,4 +1,5 @@
-// Runs the phases, generates code, plans memory and writes the artifact; keeps count of what happened.
+// Runs the phases, generates code, plans memory and writes the artifact; keeps
+// count of what happened.
 #include "compiler/driver/compile.h"
 
 #include <chrono>
@@ -22,11 +23,16 @@ using mlir::LogicalResult;
 using mlir::success;
 using mlir::func::FuncOp;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 class Compilation {
  public:
-  Compilation(mlir::ModuleOp module, const CompileOptions &options) : module_(module), options_(options), start_(now()) {}
+  Compilation(mlir::ModuleOp module, const CompileOptions& options)
+      : module_(module), options_(options), start_(now()) {}
 
   FailureOr<CompileReport> run() {
     countModel();
@@ -36,26 +42,34 @@ class Compilation {
     kernels::ObjectOptions object_options;
     object_options.cpu = options_.cpu;
     FailureOr<std::string> code = failure();
-    phase("code", [&] { return code = kernels::generateCode(module_, object_options), success(mlir::succeeded(code)); });
-    if (mlir::failed(code) || mlir::failed(runPhases(planResources()))) return failure();
-    if (mlir::failed(phase("write", [&] { return write(std::move(*code)); }))) return failure();
+    phase("code", [&] {
+      return code = kernels::generateCode(module_, object_options),
+             success(mlir::succeeded(code));
+    });
+    if (mlir::failed(code) || mlir::failed(runPhases(planResources())))
+      return failure();
+    if (mlir::failed(phase("write", [&] { return write(std::move(*code)); })))
+      return failure();
     report_.seconds = now() - start_;
     return report_;
   }
 
  private:
-  LogicalResult phase(const std::string &name, llvm::function_ref<LogicalResult()> body) {
+  LogicalResult phase(const std::string& name,
+                      llvm::function_ref<LogicalResult()> body) {
     const double begin = now();
     LogicalResult result = body();
     report_.phase_seconds.push_back({name, now() - begin});
     // Quick compilations say nothing; slow ones show where they are.
-    if (now() - start_ > 2) llvm::errs() << llvm::formatv("  {0,-14} {1,6:F1} s\n", name, now() - start_);
+    if (now() - start_ > 2)
+      llvm::errs() << llvm::formatv("  {0,-14} {1,6:F1} s\n", name,
+                                    now() - start_);
     if (mlir::failed(result)) return failure();
     return dump(name);
   }
 
-  LogicalResult runPhases(const std::vector<Phase> &phases) {
-    for (const Phase &next : phases) {
+  LogicalResult runPhases(const std::vector<Phase>& phases) {
+    for (const Phase& next : phases) {
       LogicalResult result = phase(next.name, [&] {
         mlir::PassManager manager(module_.getContext());
         next.build(manager);
@@ -66,36 +80,47 @@ class Compilation {
     return success();
   }
 
-  LogicalResult dump(const std::string &name) {
+  LogicalResult dump(const std::string& name) {
     if (options_.dump_dir.empty()) return success();
     std::error_code error;
     std::filesystem::create_directories(options_.dump_dir, error);
-    std::string path = llvm::formatv("{0}/{1,0-2}-{2}.mlir", options_.dump_dir, llvm::formatv("{0:02}", dumps_++).str(), name);
+    std::string path =
+        llvm::formatv("{0}/{1,0-2}-{2}.mlir", options_.dump_dir,
+                      llvm::formatv("{0:02}", dumps_++).str(), name);
     llvm::raw_fd_ostream stream(path, error);
-    if (error) return mlir::emitError(module_.getLoc()) << "cannot write " << path << ": " << error.message();
+    if (error)
+      return mlir::emitError(module_.getLoc())
+             << "cannot write " << path << ": " << error.message();
     module_.print(stream, mlir::OpPrintingFlags().elideLargeElementsAttrs(64));
     return success();
   }
 
   void countModel() {
     if (auto name = module_.getName()) report_.model = name->str();
-    module_.walk([&](mlir::Operation *op) { report_.operations += !llvm::isa<mlir::ModuleOp, FuncOp, mlir::func::ReturnOp>(op); });
+    module_.walk([&](mlir::Operation* op) {
+      report_.operations +=
+          !llvm::isa<mlir::ModuleOp, FuncOp, mlir::func::ReturnOp>(op);
+    });
     FuncOp main = module_.lookupSymbol<FuncOp>("main");
     if (!main) return;
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
       if (!kind || kind.getValue() != "parameter") continue;
       ++report_.parameters;
-      report_.parameter_elements += llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]).getNumElements();
+      report_.parameter_elements +=
+          llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i])
+              .getNumElements();
     }
   }
 
   void countProgram() {
     for (FuncOp function : module_.getOps<FuncOp>()) {
-      if (function->hasAttr(exec::kKernelAttr)) ++report_.kernels;
-      else if (function.isPrivate()) ++report_.layer_kinds;
+      if (function->hasAttr(exec::kKernelAttr))
+        ++report_.kernels;
+      else if (function.isPrivate())
+        ++report_.layer_kinds;
     }
-    module_.walk([&](mlir::Operation *op) {
+    module_.walk([&](mlir::Operation* op) {
       report_.launches += llvm::isa<exec::LaunchOp>(op);
       report_.gemms += llvm::isa<exec::GemmOp>(op);
       report_.convolutions += llvm::isa<exec::ConvOp>(op);
@@ -105,26 +130,33 @@ class Compilation {
 
   LogicalResult write(std::string code) {
     if (auto main = module_.lookupSymbol<FuncOp>("main"))
-      report_.arena_bytes = main->getAttrOfType<mlir::IntegerAttr>(exec::kFrameBytesAttr).getInt();
+      report_.arena_bytes =
+          main->getAttrOfType<mlir::IntegerAttr>(exec::kFrameBytesAttr)
+              .getInt();
     if (auto init = module_.lookupSymbol<FuncOp>("init"))
-      for (mlir::Type type : init.getResultTypes()) report_.derived_bytes += exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(type));
+      for (mlir::Type type : init.getResultTypes())
+        report_.derived_bytes +=
+            exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(type));
     emit::EmitOptions emit_options;
     emit_options.cpu_features = kernels::requiredFeatures(options_.cpu);
     emit_options.summary_json = llvm::formatv("{0}", report_.toJson()).str();
     emit_options.source_folder = options_.source_folder;
-    emit_options.artifact_folder = std::filesystem::path(options_.output).parent_path().string();
+    emit_options.artifact_folder =
+        std::filesystem::path(options_.output).parent_path().string();
     emit_options.embed_weights = options_.embed_weights;
     auto parts = emit::buildArtifact(module_, std::move(code), emit_options);
     if (mlir::failed(parts)) return failure();
     absl::Status written = program::WriteArtifact(options_.output, *parts);
-    if (!written.ok()) return mlir::emitError(mlir::UnknownLoc::get(module_.getContext())) << std::string(written.message());
+    if (!written.ok())
+      return mlir::emitError(mlir::UnknownLoc::get(module_.getContext()))
+             << std::string(written.message());
     std::error_code error;
     report_.artifact_bytes = std::filesystem::file_size(options_.output, error);
     return success();
   }
 
   mlir::ModuleOp module_;
-  const CompileOptions &options_;
+  const CompileOptions& options_;
   const double start_;
   int dumps_ = 0;
   CompileReport report_;
@@ -134,7 +166,7 @@ class Compilation {
 
 llvm::json::Value CompileReport::toJson() const {
   llvm::json::Object phases;
-  for (const auto &[name, seconds] : phase_seconds) phases[name] = seconds;
+  for (const auto& [name, seconds] : phase_seconds) phases[name] = seconds;
   return llvm::json::Object{{"model", model},
                             {"operations", operations},
                             {"parameters", parameters},
@@ -152,7 +184,8 @@ llvm::json::Value CompileReport::toJson() const {
                             {"seconds", seconds}};
 }
 
-FailureOr<CompileReport> compileToFile(mlir::ModuleOp module, const CompileOptions &options) {
+FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
+                                       const CompileOptions& options) {
   return Compilation(module, options).run();
 }
 

@@ -14,19 +14,22 @@
 namespace partita::driver {
 
 struct CompileOptions {
-  std::string output;               // path of the artifact
-  std::string source_folder = ".";  // relative weight paths in the module are relative to it
-  std::string cpu = "host";         // an LLVM CPU name, or host
-  bool embed_weights = false;       // copy weights into the artifact
-  std::string dump_dir;             // numbered IR after each phase; empty: none
+  std::string output;  // path of the artifact
+  std::string source_folder =
+      ".";  // relative weight paths in the module are relative to it
+  std::string cpu = "host";    // an LLVM CPU name, or host
+  bool embed_weights = false;  // copy weights into the artifact
+  std::string dump_dir;        // numbered IR after each phase; empty: none
 };
 
 // What compiling did; sizes in bytes, times in seconds.
 struct CompileReport {
   std::string model;
   int64_t parameters = 0, parameter_elements = 0;
-  int64_t operations = 0;  // of the imported model, layer functions counted once
-  int64_t kernels = 0, launches = 0, gemms = 0, convolutions = 0, layer_kinds = 0, layer_calls = 0;
+  int64_t operations =
+      0;  // of the imported model, layer functions counted once
+  int64_t kernels = 0, launches = 0, gemms = 0, convolutions = 0,
+          layer_kinds = 0, layer_calls = 0;
   int64_t arena_bytes = 0, derived_bytes = 0, artifact_bytes = 0;
   std::vector<std::pair<std::string, double>> phase_seconds;
   double seconds = 0;
@@ -34,9 +37,11 @@ struct CompileReport {
   llvm::json::Value toJson() const;
 };
 
-// Compiles `module` (which is consumed: it is lowered in place) and writes the artifact to options.output. Emits
-// diagnostics where it fails; nothing is written then.
-mlir::FailureOr<CompileReport> compileToFile(mlir::ModuleOp module, const CompileOptions &options);
+// Compiles `module` (which is consumed: it is lowered in place) and writes the
+// artifact to options.output. Emits diagnostics where it fails; nothing is
+// written then.
+mlir::FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
+                                             const CompileOptions& options);
 
 }  // namespace partita::driver
 

@@ -12,7 +12,9 @@
 
 namespace partita::driver {
 
-mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string &model, const ImportOptions &options, mlir::MLIRContext *context) {
+mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
+                                              const ImportOptions& options,
+                                              mlir::MLIRContext* context) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(model, error);
@@ -24,7 +26,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string &model, const Im
   }
   llvm::StringRef name(model);
   if (fs::exists(status)) {
-    if (name.ends_with(".mlir")) return mlir::parseSourceFile<mlir::ModuleOp>(model, context);
+    if (name.ends_with(".mlir"))
+      return mlir::parseSourceFile<mlir::ModuleOp>(model, context);
     if (name.ends_with(".onnx")) {
       onnx::ImportOptions onnx_options;
       onnx_options.dims = options.dims;
@@ -32,11 +35,15 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string &model, const Im
       return onnx::importOnnx(model, onnx_options, context);
     }
     mlir::emitError(mlir::UnknownLoc::get(context))
-        << "expected a model (.onnx or .mlir file, or a folder with config.json), found " << model;
+        << "expected a model (.onnx or .mlir file, or a folder with "
+           "config.json), found "
+        << model;
     return nullptr;
   }
-  if (name.contains('/') || name.ends_with(".onnx") || name.ends_with(".mlir")) {
-    mlir::emitError(mlir::UnknownLoc::get(context)) << "no file or folder named " << model;
+  if (name.contains('/') || name.ends_with(".onnx") ||
+      name.ends_with(".mlir")) {
+    mlir::emitError(mlir::UnknownLoc::get(context))
+        << "no file or folder named " << model;
     return nullptr;
   }
   huggingface::HfOptions hf;
@@ -45,14 +52,18 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string &model, const Im
   return huggingface::importFamily(model, hf, context);
 }
 
-bool parseDims(const std::string &text, std::map<std::string, int64_t> &dims, std::string &error) {
+bool parseDims(const std::string& text, std::map<std::string, int64_t>& dims,
+               std::string& error) {
   llvm::SmallVector<llvm::StringRef> entries;
   llvm::StringRef(text).split(entries, ',', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef entry : entries) {
     auto [name, value] = entry.split('=');
     int64_t size = 0;
     if (name.empty() || value.getAsInteger(10, size) || size <= 0) {
-      error = "expected --dim name=size with a positive size, as in --dim batch=8,seq=128; found '" + entry.str() + "'";
+      error =
+          "expected --dim name=size with a positive size, as in --dim "
+          "batch=8,seq=128; found '" +
+          entry.str() + "'";
       return false;
     }
     dims[name.str()] = size;

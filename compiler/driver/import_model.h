@@ -14,17 +14,23 @@
 namespace partita::driver {
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims;                       // sizes of symbolic dimensions: batch=8, seq=128
-  std::map<std::string, std::vector<int64_t>> input_shapes;  // ONNX only: whole shapes by input name
-  uint64_t seed = 0;                                         // of weights that no file holds
+  std::map<std::string, int64_t>
+      dims;  // sizes of symbolic dimensions: batch=8, seq=128
+  std::map<std::string, std::vector<int64_t>>
+      input_shapes;   // ONNX only: whole shapes by input name
+  uint64_t seed = 0;  // of weights that no file holds
 };
 
-// `model` is an .onnx file, a Hugging Face folder, an .mlir file, or the name of a family (coatnet-3). Null after
-// diagnostics where it cannot be read.
-mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string &model, const ImportOptions &options, mlir::MLIRContext *context);
+// `model` is an .onnx file, a Hugging Face folder, an .mlir file, or the name
+// of a family (coatnet-3). Null after diagnostics where it cannot be read.
+mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
+                                              const ImportOptions& options,
+                                              mlir::MLIRContext* context);
 
-// "batch=8,seq=128" into a map; false and a message in `error` where an entry is not name=positive integer.
-bool parseDims(const std::string &text, std::map<std::string, int64_t> &dims, std::string &error);
+// "batch=8,seq=128" into a map; false and a message in `error` where an entry
+// is not name=positive integer.
+bool parseDims(const std::string& text, std::map<std::string, int64_t>& dims,
+               std::string& error);
 
 }  // namespace partita::driver
 

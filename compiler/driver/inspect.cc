@@ -1,4 +1,5 @@
-// Collects facts as JSON; the table for people is a rendering of the same value.
+// Collects facts as JSON; the table for people is a rendering of the same
+// value.
 #include "compiler/driver/inspect.h"
 
 #include "dialects/exec/dialect.h"
@@ -21,53 +22,73 @@ std::string typeText(mlir::Type type) {
   return text;
 }
 
-std::string typeText(const program::TensorType &type) {
+std::string typeText(const program::TensorType& type) {
   std::string text = "tensor<";
   if (type.shape())
     for (int64_t size : *type.shape()) text += std::to_string(size) + "x";
   return text + program::EnumNameDType(type.dtype()) + ">";
 }
 
-std::string nameOf(mlir::Attribute attr, const std::string &otherwise) {
+std::string nameOf(mlir::Attribute attr, const std::string& otherwise) {
   auto name = llvm::dyn_cast_or_null<mlir::StringAttr>(attr);
   return name ? name.getValue().str() : otherwise;
 }
 
-Object port(const std::string &name, const std::string &type) { return Object{{"name", name}, {"type", type}}; }
+Object port(const std::string& name, const std::string& type) {
+  return Object{{"name", name}, {"type", type}};
+}
 
 }  // namespace
 
 Value inspectModel(mlir::ModuleOp module) {
   Array inputs, outputs, layers;
   Object operations;
-  int64_t parameters = 0, parameter_elements = 0, parameter_bytes = 0, buffers = 0;
+  int64_t parameters = 0, parameter_elements = 0, parameter_bytes = 0,
+          buffers = 0;
   if (FuncOp main = module.lookupSymbol<FuncOp>("main")) {
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-      const std::string kind = nameOf(main.getArgAttr(i, nn::kKindAttr), "input");
+      const std::string kind =
+          nameOf(main.getArgAttr(i, nn::kKindAttr), "input");
       mlir::Type type = main.getArgumentTypes()[i];
-      if (kind == "input") inputs.push_back(port(nameOf(main.getArgAttr(i, nn::kNameAttr), "input" + std::to_string(i)), typeText(type)));
+      if (kind == "input")
+        inputs.push_back(port(nameOf(main.getArgAttr(i, nn::kNameAttr),
+                                     "input" + std::to_string(i)),
+                              typeText(type)));
       else if (kind == "parameter") {
         ++parameters;
-        parameter_elements += llvm::cast<mlir::RankedTensorType>(type).getNumElements();
-        parameter_bytes += exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(type));
+        parameter_elements +=
+            llvm::cast<mlir::RankedTensorType>(type).getNumElements();
+        parameter_bytes +=
+            exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(type));
       } else {
         ++buffers;
       }
     }
     for (unsigned i = 0; i < main.getNumResults(); ++i)
-      outputs.push_back(port(nameOf(main.getResultAttr(i, nn::kNameAttr), "output" + std::to_string(i)), typeText(main.getResultTypes()[i])));
+      outputs.push_back(port(nameOf(main.getResultAttr(i, nn::kNameAttr),
+                                    "output" + std::to_string(i)),
+                             typeText(main.getResultTypes()[i])));
   }
   llvm::StringMap<int64_t> calls, counts;
-  module.walk([&](mlir::Operation *op) {
-    if (auto call = llvm::dyn_cast<mlir::func::CallOp>(op)) ++calls[call.getCallee()];
-    else if (!llvm::isa<mlir::ModuleOp, FuncOp, mlir::func::ReturnOp>(op)) ++counts[op->getName().getStringRef()];
+  module.walk([&](mlir::Operation* op) {
+    if (auto call = llvm::dyn_cast<mlir::func::CallOp>(op))
+      ++calls[call.getCallee()];
+    else if (!llvm::isa<mlir::ModuleOp, FuncOp, mlir::func::ReturnOp>(op))
+      ++counts[op->getName().getStringRef()];
   });
-  for (const auto &count : counts) operations[count.first()] = count.second;
+  for (const auto& count : counts) operations[count.first()] = count.second;
   for (FuncOp function : module.getOps<FuncOp>())
     if (function.isPrivate())
-      layers.push_back(Object{{"name", function.getName().str()},
-                              {"calls", calls.lookup(function.getName())},
-                              {"operations", static_cast<int64_t>(function.front().without_terminator().end() == function.front().begin() ? 0 : std::distance(function.front().begin(), function.front().end()) - 1)}});
+      layers.push_back(Object{
+          {"name", function.getName().str()},
+          {"calls", calls.lookup(function.getName())},
+          {"operations",
+           static_cast<int64_t>(function.front().without_terminator().end() ==
+                                        function.front().begin()
+                                    ? 0
+                                    : std::distance(function.front().begin(),
+                                                    function.front().end()) -
+                                          1)}});
   return Object{{"kind", "model"},
                 {"name", module.getName() ? module.getName()->str() : ""},
                 {"inputs", std::move(inputs)},
@@ -80,51 +101,66 @@ Value inspectModel(mlir::ModuleOp module) {
                 {"operations", std::move(operations)}};
 }
 
-Value inspectArtifact(const program::Artifact &artifact) {
-  const program::Program &program = artifact.program();
+Value inspectArtifact(const program::Artifact& artifact) {
+  const program::Program& program = artifact.program();
   Array inputs, outputs, functions;
-  for (const program::Port *p : *program.inputs()) inputs.push_back(port(p->name()->str(), typeText(*p->type())));
-  for (const program::Port *p : *program.outputs()) outputs.push_back(port(p->name()->str(), typeText(*p->type())));
+  for (const program::Port* p : *program.inputs())
+    inputs.push_back(port(p->name()->str(), typeText(*p->type())));
+  for (const program::Port* p : *program.outputs())
+    outputs.push_back(port(p->name()->str(), typeText(*p->type())));
   int64_t arena = 0;
   for (auto [index, function] : llvm::enumerate(*program.functions())) {
-    functions.push_back(Object{{"name", function->name()->str()},
-                               {"instructions", static_cast<int64_t>(function->body() ? function->body()->size() : 0)},
-                               {"frame_bytes", function->frame_bytes()}});
-    if (static_cast<int>(index) == program.main()) arena = function->frame_bytes();
+    functions.push_back(Object{
+        {"name", function->name()->str()},
+        {"instructions",
+         static_cast<int64_t>(function->body() ? function->body()->size() : 0)},
+        {"frame_bytes", function->frame_bytes()}});
+    if (static_cast<int>(index) == program.main())
+      arena = function->frame_bytes();
   }
-  Object result{{"kind", "artifact"},
-                {"target", program.target() ? program.target()->str() : ""},
-                {"cpu_features", program.cpu_features() ? program.cpu_features()->str() : ""},
-                {"inputs", std::move(inputs)},
-                {"outputs", std::move(outputs)},
-                {"parameters", static_cast<int64_t>(program.parameters() ? program.parameters()->size() : 0)},
-                {"kernels", static_cast<int64_t>(program.kernels() ? program.kernels()->size() : 0)},
-                {"functions", std::move(functions)},
-                {"arena_bytes", arena},
-                {"code_bytes", static_cast<int64_t>(artifact.code().size())},
-                {"data_bytes", static_cast<int64_t>(artifact.data().size())},
-                {"file_bytes", artifact.file_bytes()}};
+  Object result{
+      {"kind", "artifact"},
+      {"target", program.target() ? program.target()->str() : ""},
+      {"cpu_features",
+       program.cpu_features() ? program.cpu_features()->str() : ""},
+      {"inputs", std::move(inputs)},
+      {"outputs", std::move(outputs)},
+      {"parameters",
+       static_cast<int64_t>(program.parameters() ? program.parameters()->size()
+                                                 : 0)},
+      {"kernels",
+       static_cast<int64_t>(program.kernels() ? program.kernels()->size() : 0)},
+      {"functions", std::move(functions)},
+      {"arena_bytes", arena},
+      {"code_bytes", static_cast<int64_t>(artifact.code().size())},
+      {"data_bytes", static_cast<int64_t>(artifact.data().size())},
+      {"file_bytes", artifact.file_bytes()}};
   if (program.model())
-    if (auto model = llvm::json::parse(program.model()->str())) result["compiled"] = std::move(*model);
-    else llvm::consumeError(model.takeError());
+    if (auto model = llvm::json::parse(program.model()->str()))
+      result["compiled"] = std::move(*model);
+    else
+      llvm::consumeError(model.takeError());
   return result;
 }
 
-void printInspection(const Value &value, llvm::raw_ostream &stream) {
-  for (const auto &[key, entry] : *value.getAsObject()) {
-    if (const Array *list = entry.getAsArray()) {
+void printInspection(const Value& value, llvm::raw_ostream& stream) {
+  for (const auto& [key, entry] : *value.getAsObject()) {
+    if (const Array* list = entry.getAsArray()) {
       stream << key.str() << ":\n";
-      for (const Value &item : *list) {
+      for (const Value& item : *list) {
         stream << " ";
-        for (const auto &[field, content] : *item.getAsObject()) {
-          if (auto text = content.getAsString()) stream << " " << *text;
-          else stream << " " << field.str() << "=" << content;
+        for (const auto& [field, content] : *item.getAsObject()) {
+          if (auto text = content.getAsString())
+            stream << " " << *text;
+          else
+            stream << " " << field.str() << "=" << content;
         }
         stream << "\n";
       }
-    } else if (const Object *object = entry.getAsObject()) {
+    } else if (const Object* object = entry.getAsObject()) {
       stream << key.str() << ":\n";
-      for (const auto &[field, content] : *object) stream << llvm::formatv("  {0,-24} {1}\n", field.str(), content);
+      for (const auto& [field, content] : *object)
+        stream << llvm::formatv("  {0,-24} {1}\n", field.str(), content);
     } else if (auto text = entry.getAsString()) {
       stream << llvm::formatv("{0,-24} {1}\n", key.str(), *text);
     } else {

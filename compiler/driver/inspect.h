@@ -8,14 +8,16 @@
 
 namespace partita::driver {
 
-// Inputs, outputs, parameters (count, elements, bytes), layers and operations by name.
+// Inputs, outputs, parameters (count, elements, bytes), layers and operations
+// by name.
 llvm::json::Value inspectModel(mlir::ModuleOp module);
 
-// Ports, parameters, functions, kernels, memory; and what the compiler said of the model.
-llvm::json::Value inspectArtifact(const program::Artifact &artifact);
+// Ports, parameters, functions, kernels, memory; and what the compiler said of
+// the model.
+llvm::json::Value inspectArtifact(const program::Artifact& artifact);
 
 // Prints such a value as a table for people.
-void printInspection(const llvm::json::Value &value, llvm::raw_ostream &stream);
+void printInspection(const llvm::json::Value& value, llvm::raw_ostream& stream);
 
 }  // namespace partita::driver
 

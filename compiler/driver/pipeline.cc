@@ -11,26 +11,39 @@ namespace partita::driver {
 
 std::vector<Phase> lowerToExec() {
   return {
-      // Composites first: every later pass knows them better than their parts. Layers become functions, and work on
+      // Composites first: every later pass knows them better than their parts.
+      // Layers become functions, and work on
       // parameters moves to load time.
-      {"simplify", [](mlir::OpPassManager &pm) { simplify::buildSimplifyPipeline(pm); }},
-      // Layouts while convolutions and transposes are still nn operations that can be moved about.
+      {"simplify",
+       [](mlir::OpPassManager& pm) { simplify::buildSimplifyPipeline(pm); }},
+      // Layouts while convolutions and transposes are still nn operations that
+      // can be moved about.
       {"layouts",
-       [](mlir::OpPassManager &pm) {
+       [](mlir::OpPassManager& pm) {
          pm.addPass(kernels::createChooseLayoutsPass());
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(mlir::createCSEPass());
        }},
       // Library calls before fusion: fusion fills the space between them.
-      {"library-calls", [](mlir::OpPassManager &pm) { pm.addPass(kernels::createSelectLibraryCallsPass()); }},
-      {"kernels", [](mlir::OpPassManager &pm) { pm.addPass(kernels::createFormKernelsPass()); }},
+      {"library-calls",
+       [](mlir::OpPassManager& pm) {
+         pm.addPass(kernels::createSelectLibraryCallsPass());
+       }},
+      {"kernels",
+       [](mlir::OpPassManager& pm) {
+         pm.addPass(kernels::createFormKernelsPass());
+       }},
   };
 }
 
 std::vector<Phase> planResources() {
   return {
-      // After code generation, which may still change what a launch needs; offsets are the last thing decided.
-      {"memory", [](mlir::OpPassManager &pm) { pm.addPass(memory::createPlanMemoryPass()); }},
+      // After code generation, which may still change what a launch needs;
+      // offsets are the last thing decided.
+      {"memory",
+       [](mlir::OpPassManager& pm) {
+         pm.addPass(memory::createPlanMemoryPass());
+       }},
   };
 }
 

@@ -10,10 +10,11 @@
 
 namespace partita::driver {
 
-// A phase of the compiler that passes make up; each ends with verified IR, dumped under its number with --dump-dir.
+// A phase of the compiler that passes make up; each ends with verified IR,
+// dumped under its number with --dump-dir.
 struct Phase {
   std::string name;
-  std::function<void(mlir::OpPassManager &)> build;
+  std::function<void(mlir::OpPassManager&)> build;
 };
 
 // nn to exec: everything between import and code generation.

@@ -15,8 +15,9 @@
 
 namespace partita::driver {
 
-void registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect, exec::ExecDialect, nn::NNDialect>();
+void registerDialects(mlir::DialectRegistry& registry) {
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
+                  mlir::math::MathDialect, exec::ExecDialect, nn::NNDialect>();
   mlir::func::registerAllExtensions(registry);
   nn::registerReferenceModels(registry);
   kernels::registerKernelModels(registry);

@@ -6,8 +6,9 @@
 
 namespace partita::driver {
 
-// Everything a Partita module may contain, with the models that give upstream operations our interfaces.
-void registerDialects(mlir::DialectRegistry &registry);
+// Everything a Partita module may contain, with the models that give upstream
+// operations our interfaces.
+void registerDialects(mlir::DialectRegistry& registry);
 
 // Every --partita-... pass, for partita-opt.
 void registerPasses();

@@ -1,4 +1,5 @@
-// Functions and the order of globals; instructions are written by function_emitter.cc, sources by sources.cc.
+// Functions and the order of globals; instructions are written by
+// function_emitter.cc, sources by sources.cc.
 #include "compiler/emit/emit.h"
 
 #include "compiler/emit/function_emitter.h"
@@ -16,26 +17,35 @@ using mlir::LogicalResult;
 using mlir::success;
 using mlir::func::FuncOp;
 
-llvm::StringRef stringAttr(FuncOp function, unsigned argument, llvm::StringRef name) {
+llvm::StringRef stringAttr(FuncOp function, unsigned argument,
+                           llvm::StringRef name) {
   auto attr = function.getArgAttrOfType<mlir::StringAttr>(argument, name);
   return attr ? attr.getValue() : llvm::StringRef();
 }
 
 class ModuleEmitter {
  public:
-  ModuleEmitter(mlir::ModuleOp module, const EmitOptions& options) : module_(module), options_(options) {}
+  ModuleEmitter(mlir::ModuleOp module, const EmitOptions& options)
+      : module_(module), options_(options) {}
 
   FailureOr<program::ArtifactParts> run(std::string code) {
     program_.producer = "partita";
     program_.model = options_.summary_json;
     program_.target = options_.target;
     program_.cpu_features = options_.cpu_features;
-    FuncOp main = module_.lookupSymbol<FuncOp>("main"), init = module_.lookupSymbol<FuncOp>("init");
-    if (!main) return module_.emitError("expected a function named 'main', found none; was the model imported?"), failure();
-    if (mlir::failed(addPorts(main)) || mlir::failed(addParameters(main))) return failure();
+    FuncOp main = module_.lookupSymbol<FuncOp>("main"),
+           init = module_.lookupSymbol<FuncOp>("init");
+    if (!main)
+      return module_.emitError(
+                 "expected a function named 'main', found none; was the model "
+                 "imported?"),
+             failure();
+    if (mlir::failed(addPorts(main)) || mlir::failed(addParameters(main)))
+      return failure();
     if (init && mlir::failed(addParameters(init))) return failure();
     if (init) addDerived(init);
-    if (mlir::failed(bindMain(main)) || (init && mlir::failed(bindInit(init)))) return failure();
+    if (mlir::failed(bindMain(main)) || (init && mlir::failed(bindInit(init))))
+      return failure();
     if (mlir::failed(addFunctions())) return failure();
     program_.main = function_index_.lookup("main");
     if (init) program_.init = function_index_.lookup("init");
@@ -54,21 +64,27 @@ class ModuleEmitter {
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       if (!isInput(main, i)) continue;
       llvm::StringRef name = stringAttr(main, i, nn::kNameAttr);
-      program_.inputs.push_back(port(main.getArgumentTypes()[i], name.empty() ? "input" + std::to_string(i) : name.str(),
-                                     main.getArgAttr(i, nn::kUnsignedAttr) != nullptr));
+      program_.inputs.push_back(
+          port(main.getArgumentTypes()[i],
+               name.empty() ? "input" + std::to_string(i) : name.str(),
+               main.getArgAttr(i, nn::kUnsignedAttr) != nullptr));
     }
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
       auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
-      program_.outputs.push_back(port(main.getResultTypes()[i], name ? name.str() : "output" + std::to_string(i),
-                                      main.getResultAttr(i, nn::kUnsignedAttr) != nullptr));
+      program_.outputs.push_back(
+          port(main.getResultTypes()[i],
+               name ? name.str() : "output" + std::to_string(i),
+               main.getResultAttr(i, nn::kUnsignedAttr) != nullptr));
     }
     return success();
   }
 
-  static std::unique_ptr<program::PortT> port(mlir::Type type, std::string name, bool is_unsigned) {
+  static std::unique_ptr<program::PortT> port(mlir::Type type, std::string name,
+                                              bool is_unsigned) {
     auto result = std::make_unique<program::PortT>();
     result->name = std::move(name);
-    result->type = tensorType(llvm::cast<mlir::RankedTensorType>(type), is_unsigned);
+    result->type =
+        tensorType(llvm::cast<mlir::RankedTensorType>(type), is_unsigned);
     return result;
   }
 
@@ -78,15 +94,21 @@ class ModuleEmitter {
       llvm::StringRef kind = stringAttr(function, i, nn::kKindAttr);
       if (kind.empty() || kind == "input" || kind == "derived") continue;
       std::string name = stringAttr(function, i, nn::kNameAttr).str();
-      if (!parameter_index_.try_emplace(name, program_.parameters.size()).second) continue;
+      if (!parameter_index_.try_emplace(name, program_.parameters.size())
+               .second)
+        continue;
       auto parameter = std::make_unique<program::ParameterT>();
       parameter->name = name;
-      parameter->kind = kind == "buffer"     ? program::ParameterKind::buffer
-                        : kind == "constant" ? program::ParameterKind::constant
-                                             : program::ParameterKind::parameter;
-      parameter->type = tensorType(llvm::cast<mlir::RankedTensorType>(function.getArgumentTypes()[i]),
-                                   function.getArgAttr(i, nn::kUnsignedAttr) != nullptr);
-      auto source = sourceOf(function.getArgument(i).getLoc(), name, function.getArgAttr(i, nn::kSourceAttr), options_, parts_.data);
+      parameter->kind = kind == "buffer" ? program::ParameterKind::buffer
+                        : kind == "constant"
+                            ? program::ParameterKind::constant
+                            : program::ParameterKind::parameter;
+      parameter->type = tensorType(
+          llvm::cast<mlir::RankedTensorType>(function.getArgumentTypes()[i]),
+          function.getArgAttr(i, nn::kUnsignedAttr) != nullptr);
+      auto source = sourceOf(function.getArgument(i).getLoc(), name,
+                             function.getArgAttr(i, nn::kSourceAttr), options_,
+                             parts_.data);
       if (mlir::failed(source)) return failure();
       parameter->source = *source;
       program_.parameters.push_back(std::move(parameter));
@@ -96,7 +118,8 @@ class ModuleEmitter {
 
   void addDerived(FuncOp init) {
     for (mlir::Type type : init.getResultTypes())
-      program_.derived.push_back(std::move(tensorType(llvm::cast<mlir::RankedTensorType>(type), false)));
+      program_.derived.push_back(std::move(
+          tensorType(llvm::cast<mlir::RankedTensorType>(type), false)));
   }
 
   LogicalResult bindMain(FuncOp main) {
@@ -104,22 +127,30 @@ class ModuleEmitter {
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       if (isInput(main, i)) {
         if (!program_.main_globals.empty())
-          return main.emitError("expected inputs before parameters, found argument ") << i << " to be an input";
+          return main.emitError(
+                     "expected inputs before parameters, found argument ")
+                 << i << " to be an input";
       } else if (stringAttr(main, i, nn::kKindAttr) == "derived") {
         program_.main_globals.push_back(program_.parameters.size() + derived++);
       } else {
-        program_.main_globals.push_back(parameter_index_[stringAttr(main, i, nn::kNameAttr)]);
+        program_.main_globals.push_back(
+            parameter_index_[stringAttr(main, i, nn::kNameAttr)]);
       }
     }
     if (derived != program_.derived.size())
-      return main.emitError("expected one argument of main for each of init's ") << program_.derived.size() << " results, found " << derived;
+      return main.emitError("expected one argument of main for each of init's ")
+             << program_.derived.size() << " results, found " << derived;
     return success();
   }
 
   LogicalResult bindInit(FuncOp init) {
     for (unsigned i = 0; i < init.getNumArguments(); ++i) {
       auto found = parameter_index_.find(stringAttr(init, i, nn::kNameAttr));
-      if (found == parameter_index_.end()) return init.emitError("expected only parameters as arguments of init, found argument ") << i;
+      if (found == parameter_index_.end())
+        return init.emitError(
+                   "expected only parameters as arguments of init, found "
+                   "argument ")
+               << i;
       program_.init_parameters.push_back(found->second);
     }
     return success();
@@ -137,7 +168,8 @@ class ModuleEmitter {
       }
     }
     for (FuncOp function : functions) {
-      auto emitted = emitFunction(function, function_index_, kernel_index_, parts_.data);
+      auto emitted =
+          emitFunction(function, function_index_, kernel_index_, parts_.data);
       if (mlir::failed(emitted)) return failure();
       program_.functions.push_back(std::move(*emitted));
     }
@@ -153,7 +185,9 @@ class ModuleEmitter {
 
 }  // namespace
 
-FailureOr<program::ArtifactParts> buildArtifact(mlir::ModuleOp module, std::string code, const EmitOptions& options) {
+FailureOr<program::ArtifactParts> buildArtifact(mlir::ModuleOp module,
+                                                std::string code,
+                                                const EmitOptions& options) {
   return ModuleEmitter(module, options).run(std::move(code));
 }
 

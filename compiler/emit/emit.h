@@ -12,17 +12,21 @@ namespace partita::emit {
 
 struct EmitOptions {
   std::string target = "cpu";
-  std::string cpu_features;    // what the kernels need, in LLVM's spelling
-  std::string summary_json;    // free form, for `partita inspect`
-  std::string source_folder;   // relative weight paths in the module are relative to it
-  std::string artifact_folder; // and are stored relative to this one, where that is possible
-  bool embed_weights = false;  // copy weights into the artifact
+  std::string cpu_features;  // what the kernels need, in LLVM's spelling
+  std::string summary_json;  // free form, for `partita inspect`
+  std::string
+      source_folder;  // relative weight paths in the module are relative to it
+  std::string artifact_folder;  // and are stored relative to this one, where
+                                // that is possible
+  bool embed_weights = false;   // copy weights into the artifact
 };
 
-// Builds the artifact of a module whose memory is planned and whose launches know their kernels' ranges. `code` is the
-// shared object with the kernels. Emits a diagnostic where an operation has no counterpart in the program, or a weight file
-// cannot be read.
-mlir::FailureOr<program::ArtifactParts> buildArtifact(mlir::ModuleOp module, std::string code, const EmitOptions& options);
+// Builds the artifact of a module whose memory is planned and whose launches
+// know their kernels' ranges. `code` is the shared object with the kernels.
+// Emits a diagnostic where an operation has no counterpart in the program, or a
+// weight file cannot be read.
+mlir::FailureOr<program::ArtifactParts> buildArtifact(
+    mlir::ModuleOp module, std::string code, const EmitOptions& options);
 
 }  // namespace partita::emit
 

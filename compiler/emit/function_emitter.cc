@@ -1,4 +1,5 @@
-// Each exec operation to its instruction; buffers from the offsets that compiler/memory wrote.
+// Each exec operation to its instruction; buffers from the offsets that
+// compiler/memory wrote.
 #include "compiler/emit/function_emitter.h"
 
 #include "dialects/exec/dialect.h"
@@ -19,30 +20,44 @@ using mlir::func::FuncOp;
 using program::Buffer;
 using program::Space;
 
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+RankedTensorType typeOf(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType());
+}
 
-std::vector<int64_t> vectorOf(llvm::ArrayRef<int64_t> values) { return {values.begin(), values.end()}; }
+std::vector<int64_t> vectorOf(llvm::ArrayRef<int64_t> values) {
+  return {values.begin(), values.end()};
+}
 
 std::string describe(mlir::Operation& op) {
-  if (auto name = op.getLoc()->findInstanceOf<mlir::NameLoc>()) return name.getName().str();
+  if (auto name = op.getLoc()->findInstanceOf<mlir::NameLoc>())
+    return name.getName().str();
   return op.getName().getStringRef().str();
 }
 
-program::Activation activationOf(exec::Activation activation) { return static_cast<program::Activation>(activation); }
+program::Activation activationOf(exec::Activation activation) {
+  return static_cast<program::Activation>(activation);
+}
 
 class FunctionEmitter {
  public:
-  FunctionEmitter(FuncOp function, const llvm::StringMap<int>& functions, const llvm::StringMap<int>& kernels,
+  FunctionEmitter(FuncOp function, const llvm::StringMap<int>& functions,
+                  const llvm::StringMap<int>& kernels,
                   program::DataSection& data)
-      : function_(function), functions_(functions), kernels_(kernels), data_(data) {}
+      : function_(function),
+        functions_(functions),
+        kernels_(kernels),
+        data_(data) {}
 
   FailureOr<std::unique_ptr<program::FunctionT>> run() {
     auto result = std::make_unique<program::FunctionT>();
     result->name = function_.getName().str();
     result->arguments = function_.getNumArguments() + function_.getNumResults();
     result->results = function_.getNumResults();
-    result->frame_bytes = function_->getAttrOfType<mlir::IntegerAttr>(exec::kFrameBytesAttr).getInt();
-    for (auto [index, argument] : llvm::enumerate(function_.getArguments())) place(argument, Space::argument, index);
+    result->frame_bytes =
+        function_->getAttrOfType<mlir::IntegerAttr>(exec::kFrameBytesAttr)
+            .getInt();
+    for (auto [index, argument] : llvm::enumerate(function_.getArguments()))
+      place(argument, Space::argument, index);
     for (mlir::Operation& op : function_.front().without_terminator())
       if (mlir::failed(emit(op, *result))) return failure();
     copyReturned(*result);
@@ -55,20 +70,29 @@ class FunctionEmitter {
   }
 
   LogicalResult emit(mlir::Operation& op, program::FunctionT& function) {
-    if (auto constant = llvm::dyn_cast<mlir::arith::ConstantOp>(op)) return placeConstant(constant);
+    if (auto constant = llvm::dyn_cast<mlir::arith::ConstantOp>(op))
+      return placeConstant(constant);
     if (auto view = llvm::dyn_cast<exec::ViewOp>(op)) {
       buffers_[view.getResult()] = buffers_[view.getInput()];
       return success();
     }
     auto instruction = std::make_unique<program::InstructionT>();
-    if (mlir::failed(fillOperation(op, instruction->operation))) return failure();
-    auto offsets = op.getAttrOfType<mlir::DenseI64ArrayAttr>(exec::kOffsetsAttr);
-    if (!offsets && op.getNumResults() > 0) return op.emitOpError("expected memory to be planned, found no ") << exec::kOffsetsAttr;
-    for (Value operand : op.getOperands()) instruction->operands.push_back(buffers_[operand]);
+    if (mlir::failed(fillOperation(op, instruction->operation)))
+      return failure();
+    auto offsets =
+        op.getAttrOfType<mlir::DenseI64ArrayAttr>(exec::kOffsetsAttr);
+    if (!offsets && op.getNumResults() > 0)
+      return op.emitOpError("expected memory to be planned, found no ")
+             << exec::kOffsetsAttr;
+    for (Value operand : op.getOperands())
+      instruction->operands.push_back(buffers_[operand]);
     for (mlir::OpResult result : op.getResults()) {
       const int64_t offset = offsets[result.getResultNumber()];
-      if (offset < 0) place(result, Space::argument, function_.getNumArguments() + (-1 - offset));
-      else place(result, Space::frame, offset);
+      if (offset < 0)
+        place(result, Space::argument,
+              function_.getNumArguments() + (-1 - offset));
+      else
+        place(result, Space::frame, offset);
       instruction->operands.push_back(buffers_[result]);
     }
     instruction->outputs = op.getNumResults();
@@ -79,7 +103,9 @@ class FunctionEmitter {
 
   LogicalResult placeConstant(mlir::arith::ConstantOp constant) {
     auto value = llvm::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
-    if (!value) return constant.emitOpError("expected a dense constant, found ") << constant.getValue();
+    if (!value)
+      return constant.emitOpError("expected a dense constant, found ")
+             << constant.getValue();
     auto [known, is_new] = constants_.try_emplace(value, 0);
     if (is_new) {
       std::vector<char> bytes = nn::Tensor::fromAttr(value).toBytes();
@@ -89,25 +115,36 @@ class FunctionEmitter {
     return success();
   }
 
-  LogicalResult fillOperation(mlir::Operation& op, program::OperationUnion& operation) {
+  LogicalResult fillOperation(mlir::Operation& op,
+                              program::OperationUnion& operation) {
     return llvm::TypeSwitch<mlir::Operation*, LogicalResult>(&op)
-        .Case<exec::LaunchOp>([&](auto launch) { return fillLaunch(launch, operation); })
-        .Case<exec::GemmOp>([&](auto gemm) { return fillGemm(gemm, operation); })
-        .Case<exec::ConvOp>([&](auto conv) { return fillConv(conv, operation); })
+        .Case<exec::LaunchOp>(
+            [&](auto launch) { return fillLaunch(launch, operation); })
+        .Case<exec::GemmOp>(
+            [&](auto gemm) { return fillGemm(gemm, operation); })
+        .Case<exec::ConvOp>(
+            [&](auto conv) { return fillConv(conv, operation); })
         .Case<mlir::func::CallOp>([&](auto call) {
           program::CallT result;
           result.function = functions_.lookup(call.getCallee());
-          result.frame_offset = call->template getAttrOfType<mlir::IntegerAttr>(exec::kFrameOffsetAttr).getInt();
+          result.frame_offset = call->template getAttrOfType<mlir::IntegerAttr>(
+                                        exec::kFrameOffsetAttr)
+                                    .getInt();
           operation.Set(std::move(result));
           return success();
         })
         .Default([](mlir::Operation* other) {
-          return other->emitOpError("has no counterpart in a program: expected exec operations, calls and constants");
+          return other->emitOpError(
+              "has no counterpart in a program: expected exec operations, "
+              "calls and constants");
         });
   }
 
-  LogicalResult fillLaunch(exec::LaunchOp launch, program::OperationUnion& operation) {
-    if (!launch.getRange()) return launch.emitOpError("expected code to be generated, found no range");
+  LogicalResult fillLaunch(exec::LaunchOp launch,
+                           program::OperationUnion& operation) {
+    if (!launch.getRange())
+      return launch.emitOpError(
+          "expected code to be generated, found no range");
     program::LaunchT result;
     result.kernel = kernels_.lookup(launch.getKernel());
     result.range = *launch.getRange();
@@ -117,11 +154,13 @@ class FunctionEmitter {
     return success();
   }
 
-  LogicalResult fillGemm(exec::GemmOp gemm, program::OperationUnion& operation) {
+  LogicalResult fillGemm(exec::GemmOp gemm,
+                         program::OperationUnion& operation) {
     program::GemmT result;
     result.dtype = dtypeOf(typeOf(gemm.getResult()).getElementType(), false);
     llvm::ArrayRef<int64_t> sizes = gemm.getSizes();
-    result.batch = sizes[0], result.m = sizes[1], result.n = sizes[2], result.k = sizes[3];
+    result.batch = sizes[0], result.m = sizes[1], result.n = sizes[2],
+    result.k = sizes[3];
     result.lhs_strides = vectorOf(gemm.getLhsStrides());
     result.rhs_strides = vectorOf(gemm.getRhsStrides());
     result.out_strides = {result.m * result.n, result.n, 1};
@@ -132,7 +171,8 @@ class FunctionEmitter {
     return success();
   }
 
-  LogicalResult fillConv(exec::ConvOp conv, program::OperationUnion& operation) {
+  LogicalResult fillConv(exec::ConvOp conv,
+                         program::OperationUnion& operation) {
     program::ConvT result;
     result.dtype = dtypeOf(typeOf(conv.getResult()).getElementType(), false);
     result.input_shape = vectorOf(typeOf(conv.getInput()).getShape());
@@ -151,7 +191,8 @@ class FunctionEmitter {
     return success();
   }
 
-  // Results that no operation could write in place: arguments, constants, values returned twice.
+  // Results that no operation could write in place: arguments, constants,
+  // values returned twice.
   void copyReturned(program::FunctionT& function) {
     mlir::Operation* terminator = function_.front().getTerminator();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
@@ -190,15 +231,17 @@ program::DType dtypeOf(mlir::Type type, bool is_unsigned) {
   return is_unsigned ? DType::u64 : DType::i64;
 }
 
-std::unique_ptr<program::TensorTypeT> tensorType(RankedTensorType type, bool is_unsigned) {
+std::unique_ptr<program::TensorTypeT> tensorType(RankedTensorType type,
+                                                 bool is_unsigned) {
   auto result = std::make_unique<program::TensorTypeT>();
   result->dtype = dtypeOf(type.getElementType(), is_unsigned);
   result->shape = vectorOf(type.getShape());
   return result;
 }
 
-FailureOr<std::unique_ptr<program::FunctionT>> emitFunction(FuncOp function, const llvm::StringMap<int>& function_index,
-                                                            const llvm::StringMap<int>& kernel_index, program::DataSection& data) {
+FailureOr<std::unique_ptr<program::FunctionT>> emitFunction(
+    FuncOp function, const llvm::StringMap<int>& function_index,
+    const llvm::StringMap<int>& kernel_index, program::DataSection& data) {
   return FunctionEmitter(function, function_index, kernel_index, data).run();
 }
 

@@ -10,15 +10,17 @@
 
 namespace partita::emit {
 
-// The program's element type for an MLIR one; signless integers are signed unless `is_unsigned`.
+// The program's element type for an MLIR one; signless integers are signed
+// unless `is_unsigned`.
 program::DType dtypeOf(mlir::Type type, bool is_unsigned);
-std::unique_ptr<program::TensorTypeT> tensorType(mlir::RankedTensorType type, bool is_unsigned);
+std::unique_ptr<program::TensorTypeT> tensorType(mlir::RankedTensorType type,
+                                                 bool is_unsigned);
 
-// Instructions of a function whose memory is planned; constants go to `data`. Indices are by function and kernel name.
-mlir::FailureOr<std::unique_ptr<program::FunctionT>> emitFunction(mlir::func::FuncOp function,
-                                                                  const llvm::StringMap<int>& function_index,
-                                                                  const llvm::StringMap<int>& kernel_index,
-                                                                  program::DataSection& data);
+// Instructions of a function whose memory is planned; constants go to `data`.
+// Indices are by function and kernel name.
+mlir::FailureOr<std::unique_ptr<program::FunctionT>> emitFunction(
+    mlir::func::FuncOp function, const llvm::StringMap<int>& function_index,
+    const llvm::StringMap<int>& kernel_index, program::DataSection& data);
 
 }  // namespace partita::emit
 

@@ -1,4 +1,5 @@
-// Translates nn.source attributes; checks that the files they name hold what they promise.
+// Translates nn.source attributes; checks that the files they name hold what
+// they promise.
 #include "compiler/emit/sources.h"
 
 #include <filesystem>
@@ -12,26 +13,38 @@ namespace {
 
 namespace fs = std::filesystem;
 
-mlir::FailureOr<program::SourceUnion> fileSource(mlir::Location loc, const std::string& name, nn::FileAttr file,
-                                                 const EmitOptions& options, program::DataSection& data) {
+mlir::FailureOr<program::SourceUnion> fileSource(mlir::Location loc,
+                                                 const std::string& name,
+                                                 nn::FileAttr file,
+                                                 const EmitOptions& options,
+                                                 program::DataSection& data) {
   fs::path path(file.getPath().str());
   if (path.is_relative()) path = fs::path(options.source_folder) / path;
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   if (error)
-    return mlir::emitError(loc) << "expected the weights of '" << name << "' in " << path.string() << ", found: " << error.message(),
+    return mlir::emitError(loc)
+               << "expected the weights of '" << name << "' in "
+               << path.string() << ", found: " << error.message(),
            mlir::failure();
   if (file.getOffset() > size || file.getBytes() > size - file.getOffset())
-    return mlir::emitError(loc) << "expected bytes " << file.getOffset() << " to " << file.getOffset() + file.getBytes() << " of "
-                                << path.string() << " to hold '" << name << "', found a file of " << size << " bytes",
+    return mlir::emitError(loc)
+               << "expected bytes " << file.getOffset() << " to "
+               << file.getOffset() + file.getBytes() << " of " << path.string()
+               << " to hold '" << name << "', found a file of " << size
+               << " bytes",
            mlir::failure();
   program::SourceUnion source;
   const program::DType stored = dtypeOf(file.getStored(), false);
   if (options.embed_weights) {
     auto mapped = base::MappedFile::Open(path.string());
-    if (!mapped.ok()) return mlir::emitError(loc) << std::string(mapped.status().message()), mlir::failure();
+    if (!mapped.ok())
+      return mlir::emitError(loc) << std::string(mapped.status().message()),
+             mlir::failure();
     program::EmbeddedSourceT embedded;
-    embedded.offset = data.AddFromFile(std::make_shared<base::MappedFile>(std::move(*mapped)), file.getOffset(), file.getBytes());
+    embedded.offset =
+        data.AddFromFile(std::make_shared<base::MappedFile>(std::move(*mapped)),
+                         file.getOffset(), file.getBytes());
     embedded.bytes = file.getBytes();
     embedded.stored = stored;
     source.Set(std::move(embedded));
@@ -39,8 +52,12 @@ mlir::FailureOr<program::SourceUnion> fileSource(mlir::Location loc, const std::
   }
   program::FileSourceT result;
   fs::path absolute = fs::absolute(path).lexically_normal();
-  fs::path relative = absolute.lexically_relative(fs::absolute(options.artifact_folder.empty() ? "." : options.artifact_folder).lexically_normal());
-  // Beside or below the artifact: move together. Elsewhere: stay where they are.
+  fs::path relative = absolute.lexically_relative(
+      fs::absolute(options.artifact_folder.empty() ? "."
+                                                   : options.artifact_folder)
+          .lexically_normal());
+  // Beside or below the artifact: move together. Elsewhere: stay where they
+  // are.
   const bool beside = !relative.empty() && *relative.begin() != "..";
   result.path = beside ? relative.string() : absolute.string();
   result.offset = file.getOffset();
@@ -52,9 +69,13 @@ mlir::FailureOr<program::SourceUnion> fileSource(mlir::Location loc, const std::
 
 }  // namespace
 
-mlir::FailureOr<program::SourceUnion> sourceOf(mlir::Location loc, const std::string& name, mlir::Attribute attribute,
-                                               const EmitOptions& options, program::DataSection& data) {
-  if (auto file = llvm::dyn_cast_or_null<nn::FileAttr>(attribute)) return fileSource(loc, name, file, options, data);
+mlir::FailureOr<program::SourceUnion> sourceOf(mlir::Location loc,
+                                               const std::string& name,
+                                               mlir::Attribute attribute,
+                                               const EmitOptions& options,
+                                               program::DataSection& data) {
+  if (auto file = llvm::dyn_cast_or_null<nn::FileAttr>(attribute))
+    return fileSource(loc, name, file, options, data);
   if (auto init = llvm::dyn_cast_or_null<nn::InitAttr>(attribute)) {
     program::SeedSourceT seed;
     seed.kind = init.getKind().str();
@@ -64,7 +85,9 @@ mlir::FailureOr<program::SourceUnion> sourceOf(mlir::Location loc, const std::st
     source.Set(std::move(seed));
     return source;
   }
-  return mlir::emitError(loc) << "expected parameter '" << name << "' to have an nn.source, found none", mlir::failure();
+  return mlir::emitError(loc) << "expected parameter '" << name
+                              << "' to have an nn.source, found none",
+         mlir::failure();
 }
 
 }  // namespace partita::emit

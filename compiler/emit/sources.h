@@ -8,10 +8,14 @@
 
 namespace partita::emit {
 
-// Translates an `nn.source`; copies the bytes into `data` if options.embed_weights. Emits a diagnostic at `loc` if the file
-// cannot be read or is too short.
-mlir::FailureOr<program::SourceUnion> sourceOf(mlir::Location loc, const std::string& name, mlir::Attribute source,
-                                               const EmitOptions& options, program::DataSection& data);
+// Translates an `nn.source`; copies the bytes into `data` if
+// options.embed_weights. Emits a diagnostic at `loc` if the file cannot be read
+// or is too short.
+mlir::FailureOr<program::SourceUnion> sourceOf(mlir::Location loc,
+                                               const std::string& name,
+                                               mlir::Attribute source,
+                                               const EmitOptions& options,
+                                               program::DataSection& data);
 
 }  // namespace partita::emit
 

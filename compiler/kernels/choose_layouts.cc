@@ -1,4 +1,5 @@
-// Channels-last convolutions, and transposes that sink until they cancel; see passes.td.
+// Channels-last convolutions, and transposes that sink until they cancel; see
+// passes.td.
 #include "compiler/kernels/passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -24,7 +25,8 @@ using nn::TransposeOp;
 
 using Perm = SmallVector<int64_t>;
 
-SmallVector<int64_t> permuted(ArrayRef<int64_t> values, ArrayRef<int64_t> perm) {
+SmallVector<int64_t> permuted(ArrayRef<int64_t> values,
+                              ArrayRef<int64_t> perm) {
   SmallVector<int64_t> result;
   for (int64_t p : perm) result.push_back(values[p]);
   return result;
@@ -36,111 +38,147 @@ Perm inverse(ArrayRef<int64_t> perm) {
   return result;
 }
 
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+RankedTensorType typeOf(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType());
+}
 
 RankedTensorType permutedType(RankedTensorType type, ArrayRef<int64_t> perm) {
   return type.clone(permuted(type.getShape(), perm));
 }
 
 // The transpose that makes `value`, or null.
-TransposeOp transposeOf(Value value) { return value.getDefiningOp<TransposeOp>(); }
+TransposeOp transposeOf(Value value) {
+  return value.getDefiningOp<TransposeOp>();
+}
 
 class MakeChannelsLast : public mlir::OpRewritePattern<nn::ConvOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::ConvOp conv, PatternRewriter& rewriter) const override {
+  LogicalResult matchAndRewrite(nn::ConvOp conv,
+                                PatternRewriter& rewriter) const override {
     if (conv.getChannelsLast()) return failure();
     const int64_t rank = typeOf(conv.getInput()).getRank();
     Perm to_last = {0};
     for (int64_t dim = 2; dim < rank; ++dim) to_last.push_back(dim);
     to_last.push_back(1);
-    Value input = TransposeOp::create(rewriter, conv.getLoc(), conv.getInput(), to_last);
-    auto result = nn::ConvOp::create(rewriter, conv.getLoc(), permutedType(typeOf(conv.getResult()), to_last), input,
-                                     conv.getWeight(), conv.getStrides(), conv.getDilations(), conv.getLow(), conv.getHigh(),
-                                     conv.getGroups(), /*channels_last=*/true);
+    Value input =
+        TransposeOp::create(rewriter, conv.getLoc(), conv.getInput(), to_last);
+    auto result = nn::ConvOp::create(
+        rewriter, conv.getLoc(),
+        permutedType(typeOf(conv.getResult()), to_last), input,
+        conv.getWeight(), conv.getStrides(), conv.getDilations(), conv.getLow(),
+        conv.getHigh(), conv.getGroups(), /*channels_last=*/true);
     rewriter.replaceOpWithNewOp<TransposeOp>(conv, result, inverse(to_last));
     return success();
   }
 };
 
-// Whether `value` without `perm` costs nothing large: it is a transpose by perm, a broadcast or a splat.
+// Whether `value` without `perm` costs nothing large: it is a transpose by
+// perm, a broadcast or a splat.
 bool canUntranspose(Value value, ArrayRef<int64_t> perm) {
   if (auto transpose = transposeOf(value)) return transpose.getPerm() == perm;
   mlir::DenseElementsAttr constant;
-  if (mlir::matchPattern(value, mlir::m_Constant(&constant))) return constant.isSplat();
+  if (mlir::matchPattern(value, mlir::m_Constant(&constant)))
+    return constant.isSplat();
   auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
-  return broadcast && typeOf(broadcast.getInput()).getNumElements() * 4 <= typeOf(value).getNumElements();
+  return broadcast && typeOf(broadcast.getInput()).getNumElements() * 4 <=
+                          typeOf(value).getNumElements();
 }
 
 // The value whose transpose by `perm` is `value`; canUntranspose holds.
-Value untransposed(Value value, ArrayRef<int64_t> perm, PatternRewriter& rewriter) {
+Value untransposed(Value value, ArrayRef<int64_t> perm,
+                   PatternRewriter& rewriter) {
   if (auto transpose = transposeOf(value)) return transpose.getInput();
   mlir::Location loc = value.getLoc();
   RankedTensorType source_type = permutedType(typeOf(value), inverse(perm));
   mlir::DenseElementsAttr constant;
   if (mlir::matchPattern(value, mlir::m_Constant(&constant)))
-    return mlir::arith::ConstantOp::create(rewriter, loc, constant.resizeSplat(source_type));
+    return mlir::arith::ConstantOp::create(rewriter, loc,
+                                           constant.resizeSplat(source_type));
   auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
-  SmallVector<std::pair<int64_t, int64_t>> dims;  // (dimension of the new result, dimension of the input)
-  for (auto [i, d] : llvm::enumerate(broadcast.getDims())) dims.push_back({perm[d], static_cast<int64_t>(i)});
+  SmallVector<std::pair<int64_t, int64_t>>
+      dims;  // (dimension of the new result, dimension of the input)
+  for (auto [i, d] : llvm::enumerate(broadcast.getDims()))
+    dims.push_back({perm[d], static_cast<int64_t>(i)});
   llvm::sort(dims);
   SmallVector<int64_t> new_dims, order;
   for (auto [dim, from] : dims) new_dims.push_back(dim), order.push_back(from);
   Value input = broadcast.getInput();
-  if (!llvm::is_sorted(order)) input = TransposeOp::create(rewriter, loc, input, order);
+  if (!llvm::is_sorted(order))
+    input = TransposeOp::create(rewriter, loc, input, order);
   return nn::BroadcastOp::create(rewriter, loc, source_type, input, new_dims);
 }
 
-// f(transpose(a), b...) = transpose(f(a, untransposed(b)...)) for elementwise f.
+// f(transpose(a), b...) = transpose(f(a, untransposed(b)...)) for elementwise
+// f.
 class SinkBelowElementwise : public mlir::RewritePattern {
  public:
-  explicit SinkBelowElementwise(mlir::MLIRContext* context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
-  LogicalResult matchAndRewrite(mlir::Operation* op, PatternRewriter& rewriter) const override {
-    if (!mlir::OpTrait::hasElementwiseMappableTraits(op) || op->getNumResults() != 1) return failure();
-    if (!llvm::isa<RankedTensorType>(op->getResult(0).getType())) return failure();
+  explicit SinkBelowElementwise(mlir::MLIRContext* context)
+      : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+  LogicalResult matchAndRewrite(mlir::Operation* op,
+                                PatternRewriter& rewriter) const override {
+    if (!mlir::OpTrait::hasElementwiseMappableTraits(op) ||
+        op->getNumResults() != 1)
+      return failure();
+    if (!llvm::isa<RankedTensorType>(op->getResult(0).getType()))
+      return failure();
     TransposeOp lead;
     for (Value operand : op->getOperands())
       if (!lead) lead = transposeOf(operand);
     if (!lead) return failure();
     for (Value operand : op->getOperands())
-      if (!llvm::isa<RankedTensorType>(operand.getType()) || !canUntranspose(operand, lead.getPerm())) return failure();
+      if (!llvm::isa<RankedTensorType>(operand.getType()) ||
+          !canUntranspose(operand, lead.getPerm()))
+        return failure();
     SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) operands.push_back(untransposed(operand, lead.getPerm(), rewriter));
+    for (Value operand : op->getOperands())
+      operands.push_back(untransposed(operand, lead.getPerm(), rewriter));
     mlir::Operation* moved = rewriter.clone(*op);
     moved->setOperands(operands);
-    RankedTensorType type = permutedType(typeOf(op->getResult(0)), inverse(lead.getPerm()));
+    RankedTensorType type =
+        permutedType(typeOf(op->getResult(0)), inverse(lead.getPerm()));
     moved->getResult(0).setType(type);
-    rewriter.replaceOpWithNewOp<TransposeOp>(op, moved->getResult(0), lead.getPerm());
+    rewriter.replaceOpWithNewOp<TransposeOp>(op, moved->getResult(0),
+                                             lead.getPerm());
     return success();
   }
 };
 
 class SinkBelowReduce : public mlir::OpRewritePattern<nn::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::ReduceOp reduce, PatternRewriter& rewriter) const override {
+  LogicalResult matchAndRewrite(nn::ReduceOp reduce,
+                                PatternRewriter& rewriter) const override {
     TransposeOp transpose = transposeOf(reduce.getInput());
     if (!transpose) return failure();
     SmallVector<int64_t> dims = permuted(transpose.getPerm(), reduce.getDims());
     llvm::sort(dims);
-    auto moved = nn::ReduceOp::create(rewriter, reduce.getLoc(), reduce.getKind(), transpose.getInput(), dims);
+    auto moved =
+        nn::ReduceOp::create(rewriter, reduce.getLoc(), reduce.getKind(),
+                             transpose.getInput(), dims);
     // Remaining dimensions of the source, in the order the old result had them.
     SmallVector<int64_t> kept_sources, perm;
     for (int64_t dim = 0; dim < typeOf(reduce.getInput()).getRank(); ++dim)
-      if (!llvm::is_contained(reduce.getDims(), dim)) kept_sources.push_back(transpose.getPerm()[dim]);
-    for (int64_t source : kept_sources) perm.push_back(llvm::count_if(kept_sources, [&](int64_t other) { return other < source; }));
+      if (!llvm::is_contained(reduce.getDims(), dim))
+        kept_sources.push_back(transpose.getPerm()[dim]);
+    for (int64_t source : kept_sources)
+      perm.push_back(llvm::count_if(
+          kept_sources, [&](int64_t other) { return other < source; }));
     rewriter.replaceOpWithNewOp<TransposeOp>(reduce, moved, perm);
     return success();
   }
 };
 
-class SinkBelowReduceWindow : public mlir::OpRewritePattern<nn::ReduceWindowOp> {
+class SinkBelowReduceWindow
+    : public mlir::OpRewritePattern<nn::ReduceWindowOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::ReduceWindowOp op, PatternRewriter& rewriter) const override {
+  LogicalResult matchAndRewrite(nn::ReduceWindowOp op,
+                                PatternRewriter& rewriter) const override {
     TransposeOp transpose = transposeOf(op.getInput());
     if (!transpose) return failure();
     Perm back = inverse(transpose.getPerm());
     auto moved = nn::ReduceWindowOp::create(
-        rewriter, op.getLoc(), permutedType(typeOf(op.getResult()), back), op.getKind(), transpose.getInput(),
-        permuted(op.getWindow(), back), permuted(op.getStrides(), back), permuted(op.getDilations(), back),
+        rewriter, op.getLoc(), permutedType(typeOf(op.getResult()), back),
+        op.getKind(), transpose.getInput(), permuted(op.getWindow(), back),
+        permuted(op.getStrides(), back), permuted(op.getDilations(), back),
         permuted(op.getLow(), back), permuted(op.getHigh(), back));
     rewriter.replaceOpWithNewOp<TransposeOp>(op, moved, transpose.getPerm());
     return success();
@@ -149,12 +187,15 @@ class SinkBelowReduceWindow : public mlir::OpRewritePattern<nn::ReduceWindowOp> 
 
 class SinkBelowPad : public mlir::OpRewritePattern<nn::PadOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::PadOp op, PatternRewriter& rewriter) const override {
+  LogicalResult matchAndRewrite(nn::PadOp op,
+                                PatternRewriter& rewriter) const override {
     TransposeOp transpose = transposeOf(op.getInput());
     if (!transpose) return failure();
     Perm back = inverse(transpose.getPerm());
-    auto moved = nn::PadOp::create(rewriter, op.getLoc(), permutedType(typeOf(op.getResult()), back), transpose.getInput(),
-                                   op.getValue(), permuted(op.getLow(), back), permuted(op.getHigh(), back), op.getMode());
+    auto moved = nn::PadOp::create(
+        rewriter, op.getLoc(), permutedType(typeOf(op.getResult()), back),
+        transpose.getInput(), op.getValue(), permuted(op.getLow(), back),
+        permuted(op.getHigh(), back), op.getMode());
     rewriter.replaceOpWithNewOp<TransposeOp>(op, moved, transpose.getPerm());
     return success();
   }
@@ -162,12 +203,15 @@ class SinkBelowPad : public mlir::OpRewritePattern<nn::PadOp> {
 
 class SinkBelowSlice : public mlir::OpRewritePattern<nn::SliceOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::SliceOp op, PatternRewriter& rewriter) const override {
+  LogicalResult matchAndRewrite(nn::SliceOp op,
+                                PatternRewriter& rewriter) const override {
     TransposeOp transpose = transposeOf(op.getInput());
     if (!transpose) return failure();
     Perm back = inverse(transpose.getPerm());
-    auto moved = nn::SliceOp::create(rewriter, op.getLoc(), permutedType(typeOf(op.getResult()), back), transpose.getInput(),
-                                     permuted(op.getStarts(), back), permuted(op.getStrides(), back));
+    auto moved = nn::SliceOp::create(
+        rewriter, op.getLoc(), permutedType(typeOf(op.getResult()), back),
+        transpose.getInput(), permuted(op.getStarts(), back),
+        permuted(op.getStrides(), back));
     rewriter.replaceOpWithNewOp<TransposeOp>(op, moved, transpose.getPerm());
     return success();
   }
@@ -175,15 +219,19 @@ class SinkBelowSlice : public mlir::OpRewritePattern<nn::SliceOp> {
 
 class SinkBelowConcat : public mlir::OpRewritePattern<nn::ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::ConcatOp op, PatternRewriter& rewriter) const override {
+  LogicalResult matchAndRewrite(nn::ConcatOp op,
+                                PatternRewriter& rewriter) const override {
     TransposeOp lead = transposeOf(op.getInputs().front());
     if (!lead) return failure();
     for (Value input : op.getInputs())
       if (!canUntranspose(input, lead.getPerm())) return failure();
     SmallVector<Value> inputs;
-    for (Value input : op.getInputs()) inputs.push_back(untransposed(input, lead.getPerm(), rewriter));
-    auto moved = nn::ConcatOp::create(rewriter, op.getLoc(), permutedType(typeOf(op.getResult()), inverse(lead.getPerm())), inputs,
-                                      lead.getPerm()[op.getAxis()]);
+    for (Value input : op.getInputs())
+      inputs.push_back(untransposed(input, lead.getPerm(), rewriter));
+    auto moved = nn::ConcatOp::create(
+        rewriter, op.getLoc(),
+        permutedType(typeOf(op.getResult()), inverse(lead.getPerm())), inputs,
+        lead.getPerm()[op.getAxis()]);
     rewriter.replaceOpWithNewOp<TransposeOp>(op, moved, lead.getPerm());
     return success();
   }
@@ -191,12 +239,17 @@ class SinkBelowConcat : public mlir::OpRewritePattern<nn::ConcatOp> {
 
 class SinkBelowSoftmax : public mlir::OpRewritePattern<nn::SoftmaxOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::SoftmaxOp op, PatternRewriter& rewriter) const override {
+  LogicalResult matchAndRewrite(nn::SoftmaxOp op,
+                                PatternRewriter& rewriter) const override {
     TransposeOp transpose = transposeOf(op.getInput());
-    // Only where the axis becomes the last one: rows are what vector code walks.
-    if (!transpose || transpose.getPerm()[op.getAxis()] != typeOf(op.getInput()).getRank() - 1) return failure();
-    auto moved = nn::SoftmaxOp::create(rewriter, op.getLoc(), transpose.getInput().getType(), transpose.getInput(),
-                                       transpose.getPerm()[op.getAxis()], op.getLog());
+    // Only where the axis becomes the last one: rows are what vector code
+    // walks.
+    if (!transpose || transpose.getPerm()[op.getAxis()] !=
+                          typeOf(op.getInput()).getRank() - 1)
+      return failure();
+    auto moved = nn::SoftmaxOp::create(
+        rewriter, op.getLoc(), transpose.getInput().getType(),
+        transpose.getInput(), transpose.getPerm()[op.getAxis()], op.getLog());
     rewriter.replaceOpWithNewOp<TransposeOp>(op, moved, transpose.getPerm());
     return success();
   }
@@ -204,7 +257,8 @@ class SinkBelowSoftmax : public mlir::OpRewritePattern<nn::SoftmaxOp> {
 
 class SinkBelowBatchNorm : public mlir::OpRewritePattern<nn::BatchNormOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::BatchNormOp op, PatternRewriter& rewriter) const override {
+  LogicalResult matchAndRewrite(nn::BatchNormOp op,
+                                PatternRewriter& rewriter) const override {
     TransposeOp transpose = transposeOf(op.getInput());
     if (!transpose) return failure();
     Perm perm(transpose.getPerm());
@@ -212,76 +266,99 @@ class SinkBelowBatchNorm : public mlir::OpRewritePattern<nn::BatchNormOp> {
     moved.getInputMutable().assign(transpose.getInput());
     moved.setFeature(perm[op.getFeature()]);
     moved.getResult().setType(typeOf(transpose.getInput()));
-    SmallVector<Value> results = {TransposeOp::create(rewriter, op.getLoc(), moved.getResult(), perm)};
+    SmallVector<Value> results = {
+        TransposeOp::create(rewriter, op.getLoc(), moved.getResult(), perm)};
     llvm::append_range(results, moved.getNewStatistics());
     rewriter.replaceOp(op, results);
     return success();
   }
 };
 
-// Splits a reshape into groups of dimensions with equal products: (source dims, result dims) per group, in order; dims
-// of size 1 join a neighbouring group.
+// Splits a reshape into groups of dimensions with equal products: (source dims,
+// result dims) per group, in order; dims of size 1 join a neighbouring group.
 struct ReshapeGroup {
   SmallVector<int64_t> source, result;
 };
-SmallVector<ReshapeGroup> reshapeGroups(ArrayRef<int64_t> source, ArrayRef<int64_t> result) {
+SmallVector<ReshapeGroup> reshapeGroups(ArrayRef<int64_t> source,
+                                        ArrayRef<int64_t> result) {
   SmallVector<ReshapeGroup> groups;
   size_t i = 0, j = 0;
   while (i < source.size() || j < result.size()) {
     ReshapeGroup group;
     int64_t left = 1, right = 1;
     do {
-      if (left <= right && i < source.size()) left *= source[i], group.source.push_back(i++);
-      else if (j < result.size()) right *= result[j], group.result.push_back(j++);
-      else if (i < source.size()) left *= source[i], group.source.push_back(i++);
-      else return {};
+      if (left <= right && i < source.size())
+        left *= source[i], group.source.push_back(i++);
+      else if (j < result.size())
+        right *= result[j], group.result.push_back(j++);
+      else if (i < source.size())
+        left *= source[i], group.source.push_back(i++);
+      else
+        return {};
     } while (left != right || group.source.empty() || group.result.empty());
     groups.push_back(std::move(group));
   }
   return groups;
 }
 
-// reshape(transpose(x)) = transpose(reshape(x)) where every group of merged or split dimensions lies together in x.
+// reshape(transpose(x)) = transpose(reshape(x)) where every group of merged or
+// split dimensions lies together in x.
 class SinkBelowReshape : public mlir::OpRewritePattern<nn::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::ReshapeOp op, PatternRewriter& rewriter) const override {
+  LogicalResult matchAndRewrite(nn::ReshapeOp op,
+                                PatternRewriter& rewriter) const override {
     TransposeOp transpose = transposeOf(op.getInput());
-    if (!transpose || typeOf(op.getResult()).getNumElements() == 0) return failure();
-    SmallVector<ReshapeGroup> groups = reshapeGroups(typeOf(op.getInput()).getShape(), typeOf(op.getResult()).getShape());
+    if (!transpose || typeOf(op.getResult()).getNumElements() == 0)
+      return failure();
+    SmallVector<ReshapeGroup> groups = reshapeGroups(
+        typeOf(op.getInput()).getShape(), typeOf(op.getResult()).getShape());
     if (groups.empty()) return failure();
-    SmallVector<std::pair<int64_t, const ReshapeGroup*>> order;  // (where the group starts in x, group)
+    SmallVector<std::pair<int64_t, const ReshapeGroup*>>
+        order;  // (where the group starts in x, group)
     for (const ReshapeGroup& group : groups) {
       const int64_t start = transpose.getPerm()[group.source.front()];
       for (auto [k, dim] : llvm::enumerate(group.source))
-        if (transpose.getPerm()[dim] != start + static_cast<int64_t>(k)) return failure();
+        if (transpose.getPerm()[dim] != start + static_cast<int64_t>(k))
+          return failure();
       order.push_back({start, &group});
     }
     llvm::sort(order, llvm::less_first());
     SmallVector<int64_t> shape, result_dims;
     for (auto [start, group] : order)
-      for (int64_t dim : group->result) shape.push_back(typeOf(op.getResult()).getDimSize(dim)), result_dims.push_back(dim);
-    auto moved = nn::ReshapeOp::create(rewriter, op.getLoc(), typeOf(op.getResult()).clone(shape), transpose.getInput());
+      for (int64_t dim : group->result)
+        shape.push_back(typeOf(op.getResult()).getDimSize(dim)),
+            result_dims.push_back(dim);
+    auto moved = nn::ReshapeOp::create(rewriter, op.getLoc(),
+                                       typeOf(op.getResult()).clone(shape),
+                                       transpose.getInput());
     rewriter.replaceOpWithNewOp<TransposeOp>(op, moved, inverse(result_dims));
     return success();
   }
 };
 
-// dot_general reads its operands in any order: it takes the transpose into its dimension numbers. Free dimensions keep
-// the result's order only if they stay in order; others are left to the library call's strides.
+// dot_general reads its operands in any order: it takes the transpose into its
+// dimension numbers. Free dimensions keep the result's order only if they stay
+// in order; others are left to the library call's strides.
 class AbsorbIntoDotGeneral : public mlir::OpRewritePattern<nn::DotGeneralOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::DotGeneralOp op, PatternRewriter& rewriter) const override {
+  LogicalResult matchAndRewrite(nn::DotGeneralOp op,
+                                PatternRewriter& rewriter) const override {
     for (bool left : {true, false}) {
       Value operand = left ? op.getLhs() : op.getRhs();
       TransposeOp transpose = transposeOf(operand);
       if (!transpose) continue;
       ArrayRef<int64_t> batch = left ? op.getLhsBatch() : op.getRhsBatch();
-      ArrayRef<int64_t> contract = left ? op.getLhsContract() : op.getRhsContract();
+      ArrayRef<int64_t> contract =
+          left ? op.getLhsContract() : op.getRhsContract();
       SmallVector<int64_t> free;
       for (int64_t dim = 0; dim < typeOf(operand).getRank(); ++dim)
-        if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contract, dim)) free.push_back(transpose.getPerm()[dim]);
+        if (!llvm::is_contained(batch, dim) &&
+            !llvm::is_contained(contract, dim))
+          free.push_back(transpose.getPerm()[dim]);
       if (!llvm::is_sorted(free)) continue;
-      SmallVector<int64_t> new_batch = permuted(transpose.getPerm(), batch), new_contract = permuted(transpose.getPerm(), contract);
+      SmallVector<int64_t> new_batch = permuted(transpose.getPerm(), batch),
+                           new_contract =
+                               permuted(transpose.getPerm(), contract);
       rewriter.modifyOpInPlace(op, [&] {
         if (left) {
           op.getLhsMutable().assign(transpose.getInput());
@@ -304,13 +381,18 @@ class ChooseLayouts : public impl::ChooseLayoutsPassBase<ChooseLayouts> {
     getOperation().walk([&](nn::ConvOp) { has_convolution = true; });
     if (!has_convolution) return;
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<MakeChannelsLast, SinkBelowElementwise, SinkBelowReduce, SinkBelowReduceWindow, SinkBelowPad, SinkBelowSlice,
-                 SinkBelowConcat, SinkBelowSoftmax, SinkBelowBatchNorm, SinkBelowReshape, AbsorbIntoDotGeneral>(&getContext());
+    patterns.add<MakeChannelsLast, SinkBelowElementwise, SinkBelowReduce,
+                 SinkBelowReduceWindow, SinkBelowPad, SinkBelowSlice,
+                 SinkBelowConcat, SinkBelowSoftmax, SinkBelowBatchNorm,
+                 SinkBelowReshape, AbsorbIntoDotGeneral>(&getContext());
     nn::TransposeOp::getCanonicalizationPatterns(patterns, &getContext());
     nn::ReshapeOp::getCanonicalizationPatterns(patterns, &getContext());
     nn::BroadcastOp::getCanonicalizationPatterns(patterns, &getContext());
-    if (mlir::failed(mlir::applyPatternsGreedily(getOperation(), std::move(patterns)))) {
-      getOperation().emitError("expected layouts to settle, found that transposes keep moving; please report this model");
+    if (mlir::failed(
+            mlir::applyPatternsGreedily(getOperation(), std::move(patterns)))) {
+      getOperation().emitError(
+          "expected layouts to settle, found that transposes keep moving; "
+          "please report this model");
       signalPassFailure();
     }
   }

@@ -1,4 +1,5 @@
-// Outlines each fusion group into a kernel function and launches it; see passes.td.
+// Outlines each fusion group into a kernel function and launches it; see
+// passes.td.
 #include "compiler/kernels/fusion_groups.h"
 #include "compiler/kernels/passes.h"
 #include "llvm/ADT/SetVector.h"
@@ -26,7 +27,8 @@ using mlir::func::FuncOp;
 
 bool isSplatConstant(Operation* op) {
   mlir::DenseElementsAttr value;
-  return op && mlir::matchPattern(op, mlir::m_Constant(&value)) && value.isSplat();
+  return op && mlir::matchPattern(op, mlir::m_Constant(&value)) &&
+         value.isSplat();
 }
 
 // Builds kernel functions and knows the ones it has built, by their text.
@@ -38,7 +40,8 @@ class KernelLibrary {
   FuncOp intern(FuncOp kernel) {
     std::string text;
     llvm::raw_string_ostream stream(text);
-    kernel.print(stream, mlir::OpPrintingFlags().useLocalScope().enableDebugInfo(false));
+    kernel.print(
+        stream, mlir::OpPrintingFlags().useLocalScope().enableDebugInfo(false));
     auto [known, is_new] = kernels_.try_emplace(text, kernel);
     if (!is_new) {
       kernel.erase();
@@ -59,7 +62,9 @@ class KernelLibrary {
 class FunctionOutliner {
  public:
   FunctionOutliner(FuncOp function, KernelLibrary& library)
-      : function_(function), library_(library), fusion_(findFusionGroups(function.front())) {}
+      : function_(function),
+        library_(library),
+        fusion_(findFusionGroups(function.front())) {}
 
   size_t run() {
     for (auto [index, group] : llvm::enumerate(fusion_.groups))
@@ -72,9 +77,12 @@ class FunctionOutliner {
   }
 
  private:
-  bool isMovement(Operation* op) const { return op && fusion_.roles.lookup(op) == FusionRole::movement; }
+  bool isMovement(Operation* op) const {
+    return op && fusion_.roles.lookup(op) == FusionRole::movement;
+  }
 
-  // A value of the group that something else reads: another group (perhaps through movement) or an operation outside.
+  // A value of the group that something else reads: another group (perhaps
+  // through movement) or an operation outside.
   bool isReadOutside(Value value, size_t group) const {
     return llvm::any_of(value.getUsers(), [&](Operation* user) {
       if (isMovement(user)) return isReadOutside(user->getResult(0), group);
@@ -84,7 +92,8 @@ class FunctionOutliner {
   }
 
   void outline(llvm::ArrayRef<Operation*> group) {
-    // Movement and splat constants that lead from inputs into the group are cloned with it.
+    // Movement and splat constants that lead from inputs into the group are
+    // cloned with it.
     llvm::SetVector<Operation*> body;
     llvm::SetVector<Value> inputs;
     for (Operation* op : group) collect(op, group_of_[op], body, inputs);
@@ -95,34 +104,44 @@ class FunctionOutliner {
     if (outputs.empty()) return;
 
     mlir::OpBuilder builder(function_.getContext());
-    FuncOp kernel = build(builder, body.getArrayRef(), inputs.getArrayRef(), outputs, group.back()->getLoc());
+    FuncOp kernel = build(builder, body.getArrayRef(), inputs.getArrayRef(),
+                          outputs, group.back()->getLoc());
     kernel = library_.intern(kernel);
     builder.setInsertionPointAfter(group.back());
-    auto launch = exec::LaunchOp::create(builder, group.back()->getLoc(), mlir::ValueRange(outputs).getTypes(), kernel.getName(),
-                                         inputs.getArrayRef(), nullptr, nullptr, nullptr);
+    auto launch = exec::LaunchOp::create(
+        builder, group.back()->getLoc(), mlir::ValueRange(outputs).getTypes(),
+        kernel.getName(), inputs.getArrayRef(), nullptr, nullptr, nullptr);
     for (auto [output, result] : llvm::zip_equal(outputs, launch.getResults()))
-      output.replaceUsesWithIf(result, [&](mlir::OpOperand& use) { return !inside(use.getOwner(), group_of_[group.back()]); });
+      output.replaceUsesWithIf(result, [&](mlir::OpOperand& use) {
+        return !inside(use.getOwner(), group_of_[group.back()]);
+      });
   }
 
-  // Uses that must keep the original value: the group's own operations, which are erased later.
+  // Uses that must keep the original value: the group's own operations, which
+  // are erased later.
   bool inside(Operation* user, size_t group) const {
     auto found = group_of_.find(user);
     return found != group_of_.end() && found->second == group;
   }
 
-  void collect(Operation* op, size_t group, llvm::SetVector<Operation*>& body, llvm::SetVector<Value>& inputs) {
+  void collect(Operation* op, size_t group, llvm::SetVector<Operation*>& body,
+               llvm::SetVector<Value>& inputs) {
     for (Value operand : op->getOperands()) {
       Operation* producer = operand.getDefiningOp();
       if (producer && body.contains(producer)) continue;
-      if (isMovement(producer) || isSplatConstant(producer)) collect(producer, group, body, inputs);
-      else if (!producer || !inside(producer, group)) inputs.insert(operand);
+      if (isMovement(producer) || isSplatConstant(producer))
+        collect(producer, group, body, inputs);
+      else if (!producer || !inside(producer, group))
+        inputs.insert(operand);
     }
     body.insert(op);
   }
 
-  FuncOp build(mlir::OpBuilder& builder, llvm::ArrayRef<Operation*> body, llvm::ArrayRef<Value> inputs,
-               llvm::ArrayRef<Value> outputs, mlir::Location loc) {
-    auto type = builder.getFunctionType(mlir::ValueRange(inputs).getTypes(), mlir::ValueRange(outputs).getTypes());
+  FuncOp build(mlir::OpBuilder& builder, llvm::ArrayRef<Operation*> body,
+               llvm::ArrayRef<Value> inputs, llvm::ArrayRef<Value> outputs,
+               mlir::Location loc) {
+    auto type = builder.getFunctionType(mlir::ValueRange(inputs).getTypes(),
+                                        mlir::ValueRange(outputs).getTypes());
     FuncOp kernel = FuncOp::create(loc, "kernel", type);
     kernel.setPrivate();
     kernel->setAttr(exec::kKernelAttr, builder.getUnitAttr());
@@ -137,14 +156,17 @@ class FunctionOutliner {
   }
 
   void eraseUnused() {
-    for (Operation& op : llvm::make_early_inc_range(llvm::reverse(function_.front())))
+    for (Operation& op :
+         llvm::make_early_inc_range(llvm::reverse(function_.front())))
       if (mlir::isOpTriviallyDead(&op)) op.erase();
   }
 
   void makeViews() {
-    for (auto reshape : llvm::make_early_inc_range(function_.getOps<nn::ReshapeOp>())) {
+    for (auto reshape :
+         llvm::make_early_inc_range(function_.getOps<nn::ReshapeOp>())) {
       mlir::OpBuilder builder(reshape);
-      auto view = exec::ViewOp::create(builder, reshape.getLoc(), reshape.getType(), reshape.getInput());
+      auto view = exec::ViewOp::create(builder, reshape.getLoc(),
+                                       reshape.getType(), reshape.getInput());
       reshape.replaceAllUsesWith(view.getResult());
       reshape.erase();
     }
@@ -161,7 +183,8 @@ class FormKernels : public impl::FormKernelsPassBase<FormKernels> {
   void runOnOperation() override {
     KernelLibrary library(getOperation());
     for (FuncOp function : llvm::to_vector(getOperation().getOps<FuncOp>())) {
-      if (function.isExternal() || function->hasAttr(exec::kKernelAttr)) continue;
+      if (function.isExternal() || function->hasAttr(exec::kKernelAttr))
+        continue;
       launches += FunctionOutliner(function, library).run();
     }
     kernels += library.size();

@@ -18,35 +18,49 @@ using mlir::Value;
 // Larger kernels compile slowly and spill registers.
 constexpr size_t kMostOperations = 96;
 
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+RankedTensorType typeOf(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType());
+}
 
 bool isTrailing(ArrayRef<int64_t> dims, int64_t rank) {
   for (auto [i, dim] : llvm::enumerate(dims))
-    if (dim != rank - static_cast<int64_t>(dims.size()) + static_cast<int64_t>(i)) return false;
+    if (dim !=
+        rank - static_cast<int64_t>(dims.size()) + static_cast<int64_t>(i))
+      return false;
   return true;
 }
 
 FusionRole roleOf(Operation& op) {
-  if (op.getNumResults() == 0 || llvm::isa<mlir::arith::ConstantOp>(op)) return FusionRole::fixed;
-  if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::IotaOp>(op)) return FusionRole::movement;
-  if (llvm::isa<nn::PadOp, nn::GatherOp>(op) || mlir::OpTrait::hasElementwiseMappableTraits(&op)) return FusionRole::elementwise;
+  if (op.getNumResults() == 0 || llvm::isa<mlir::arith::ConstantOp>(op))
+    return FusionRole::fixed;
+  if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp, nn::TransposeOp, nn::SliceOp,
+                nn::IotaOp>(op))
+    return FusionRole::movement;
+  if (llvm::isa<nn::PadOp, nn::GatherOp>(op) ||
+      mlir::OpTrait::hasElementwiseMappableTraits(&op))
+    return FusionRole::elementwise;
   if (llvm::isa<nn::ReduceOp>(op)) return FusionRole::reduction;
   if (auto softmax = llvm::dyn_cast<nn::SoftmaxOp>(op))
-    return static_cast<int64_t>(softmax.getAxis()) == typeOf(softmax.getInput()).getRank() - 1 ? FusionRole::row : FusionRole::single;
+    return static_cast<int64_t>(softmax.getAxis()) ==
+                   typeOf(softmax.getInput()).getRank() - 1
+               ? FusionRole::row
+               : FusionRole::single;
   if (llvm::isa<nn::LayerNormOp, nn::RmsNormOp>(op)) return FusionRole::row;
   if (llvm::isa<nn::AttentionOp>(op)) return FusionRole::attention;
   if (llvm::isa<nn::NNDialect>(op.getDialect())) return FusionRole::single;
   return FusionRole::fixed;
 }
 
-// How a consumer reads a producer: directly, or through movement that may repeat or reorder elements.
+// How a consumer reads a producer: directly, or through movement that may
+// repeat or reorder elements.
 struct Edge {
   Operation* consumer;
-  Value operand;            // the consumer's operand at the end of the path
-  bool moved = false;       // some movement other than reshape lies between
+  Value operand;       // the consumer's operand at the end of the path
+  bool moved = false;  // some movement other than reshape lies between
   bool reshaped = false;
-  bool repeats = false;     // a broadcast lies between
-  bool repeats_rows = true; // every broadcast between only adds trailing dimensions
+  bool repeats = false;  // a broadcast lies between
+  bool repeats_rows =
+      true;  // every broadcast between only adds trailing dimensions
 };
 
 class Grouper {
@@ -65,33 +79,43 @@ class Grouper {
   FusionRole role(Operation* op) const { return result_.roles.lookup(op); }
   bool isHeavy(Operation* op) const {
     FusionRole r = role(op);
-    return r != FusionRole::fixed && r != FusionRole::movement && r != FusionRole::view;
+    return r != FusionRole::fixed && r != FusionRole::movement &&
+           r != FusionRole::view;
   }
 
-  // Movement whose result someone outside kernels reads becomes a view (reshape) or an elementwise kernel.
+  // Movement whose result someone outside kernels reads becomes a view
+  // (reshape) or an elementwise kernel.
   void materialiseMovement() {
     for (Operation& op : llvm::reverse(block_)) {
       if (role(&op) != FusionRole::movement) continue;
       bool needed = llvm::any_of(op.getUsers(), [&](Operation* user) {
-        return role(user) == FusionRole::fixed || role(user) == FusionRole::view;
+        return role(user) == FusionRole::fixed ||
+               role(user) == FusionRole::view;
       });
-      if (needed) result_.roles[&op] = llvm::isa<nn::ReshapeOp>(op) ? FusionRole::view : FusionRole::elementwise;
+      if (needed)
+        result_.roles[&op] = llvm::isa<nn::ReshapeOp>(op)
+                                 ? FusionRole::view
+                                 : FusionRole::elementwise;
     }
   }
 
-  void edgesOf(Value value, Edge path, llvm::SmallVectorImpl<Edge>& edges, bool& fixed_use) {
+  void edgesOf(Value value, Edge path, llvm::SmallVectorImpl<Edge>& edges,
+               bool& fixed_use) {
     for (mlir::OpOperand& use : value.getUses()) {
       Operation* user = use.getOwner();
       if (role(user) == FusionRole::movement) {
         Edge longer = path;
         if (auto broadcast = llvm::dyn_cast<nn::BroadcastOp>(user)) {
           longer.repeats = true;
-          // Leading dimensions carried over one to one: each element is wanted along whole rows only.
+          // Leading dimensions carried over one to one: each element is wanted
+          // along whole rows only.
           for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
             if (dim != static_cast<int64_t>(i)) longer.repeats_rows = false;
           if (longer.moved) longer.repeats_rows = false;
           for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
-            if (longer.repeats_rows && typeOf(broadcast.getInput()).getDimSize(i) != typeOf(broadcast.getResult()).getDimSize(dim))
+            if (longer.repeats_rows &&
+                typeOf(broadcast.getInput()).getDimSize(i) !=
+                    typeOf(broadcast.getResult()).getDimSize(dim))
               longer.repeats_rows = isLastWideDim(broadcast, i);
         } else if (llvm::isa<nn::ReshapeOp>(user)) {
           longer.reshaped = true;
@@ -109,9 +133,11 @@ class Grouper {
     }
   }
 
-  // A size-1 dimension i of the input spread out, with nothing but size-1 dimensions after it: a row's value along the row.
+  // A size-1 dimension i of the input spread out, with nothing but size-1
+  // dimensions after it: a row's value along the row.
   static bool isLastWideDim(nn::BroadcastOp broadcast, size_t i) {
-    for (int64_t later = i; later < typeOf(broadcast.getInput()).getRank(); ++later)
+    for (int64_t later = i; later < typeOf(broadcast.getInput()).getRank();
+         ++later)
       if (typeOf(broadcast.getInput()).getDimSize(later) != 1) return false;
     return true;
   }
@@ -119,38 +145,52 @@ class Grouper {
   // Whether the kernel of `edge.consumer` may compute `producer` inside.
   bool mayInline(Operation* producer, const Edge& edge) const {
     FusionRole from = role(producer), to = role(edge.consumer);
-    // Attention can write its heads side by side instead of one after the other.
+    // Attention can write its heads side by side instead of one after the
+    // other.
     if (from == FusionRole::attention) {
       auto transpose = llvm::dyn_cast<nn::TransposeOp>(edge.consumer);
-      return transpose && transpose.getPerm() == ArrayRef<int64_t>{0, 2, 1, 3} && producer->hasOneUse();
+      return transpose &&
+             transpose.getPerm() == ArrayRef<int64_t>{0, 2, 1, 3} &&
+             producer->hasOneUse();
     }
     if (from == FusionRole::single) return false;
-    if (to == FusionRole::single && !llvm::isa<nn::ConcatOp>(edge.consumer)) return false;
+    if (to == FusionRole::single && !llvm::isa<nn::ConcatOp>(edge.consumer))
+      return false;
     if (edge.repeats && !edge.repeats_rows) return false;
-    if (to == FusionRole::attention || to == FusionRole::single) return from == FusionRole::elementwise && !edge.repeats;
+    if (to == FusionRole::attention || to == FusionRole::single)
+      return from == FusionRole::elementwise && !edge.repeats;
     if (llvm::isa<nn::GatherOp>(edge.consumer)) return false;
-    if (to == FusionRole::reduction && !isTrailing(llvm::cast<nn::ReduceOp>(edge.consumer).getDims(), typeOf(edge.operand).getRank()) &&
+    if (to == FusionRole::reduction &&
+        !isTrailing(llvm::cast<nn::ReduceOp>(edge.consumer).getDims(),
+                    typeOf(edge.operand).getRank()) &&
         from != FusionRole::elementwise)
       return false;
     if (from == FusionRole::elementwise) return true;
-    // Reductions and row operations: the consumer must walk the same rows in the same order.
+    // Reductions and row operations: the consumer must walk the same rows in
+    // the same order.
     if (edge.moved || edge.reshaped) return false;
-    if (from == FusionRole::row) return !edge.repeats && to != FusionRole::reduction;
+    if (from == FusionRole::row)
+      return !edge.repeats && to != FusionRole::reduction;
     auto reduce = llvm::cast<nn::ReduceOp>(producer);
     if (!edge.repeats) return to == FusionRole::elementwise;
-    return isTrailing(reduce.getDims(), typeOf(reduce.getInput()).getRank()) && to == FusionRole::elementwise;
+    return isTrailing(reduce.getDims(), typeOf(reduce.getInput()).getRank()) &&
+           to == FusionRole::elementwise;
   }
 
-  // Whether producer and consumer walk the same elements, so that one loop can write both.
+  // Whether producer and consumer walk the same elements, so that one loop can
+  // write both.
   static bool sameDomain(Operation* producer, const Edge& edge) {
-    return !edge.moved && !edge.reshaped && !edge.repeats && edge.consumer->getNumResults() == 1 &&
-           typeOf(producer->getResult(0)).getShape() == typeOf(edge.consumer->getResult(0)).getShape();
+    return !edge.moved && !edge.reshaped && !edge.repeats &&
+           edge.consumer->getNumResults() == 1 &&
+           typeOf(producer->getResult(0)).getShape() ==
+               typeOf(edge.consumer->getResult(0)).getShape();
   }
 
   void place(Operation* op) {
     SmallVector<Edge> edges;
     bool fixed_use = false;
-    for (Value result : op->getResults()) edgesOf(result, Edge{}, edges, fixed_use);
+    for (Value result : op->getResults())
+      edgesOf(result, Edge{}, edges, fixed_use);
     for (size_t candidate : candidates(edges))
       if (mayJoin(op, candidate, edges, fixed_use)) {
         members_[candidate].push_back(op);
@@ -164,12 +204,16 @@ class Grouper {
   SmallVector<size_t> candidates(ArrayRef<Edge> edges) const {
     SmallVector<size_t> groups;
     for (const Edge& edge : edges)
-      if (size_t group = group_.lookup(edge.consumer); !llvm::is_contained(groups, group)) groups.push_back(group);
+      if (size_t group = group_.lookup(edge.consumer);
+          !llvm::is_contained(groups, group))
+        groups.push_back(group);
     return groups;
   }
 
-  bool mayJoin(Operation* op, size_t group, ArrayRef<Edge> edges, bool fixed_use) {
-    if (op->getNumResults() != 1 || members_[group].size() >= kMostOperations) return false;
+  bool mayJoin(Operation* op, size_t group, ArrayRef<Edge> edges,
+               bool fixed_use) {
+    if (op->getNumResults() != 1 || members_[group].size() >= kMostOperations)
+      return false;
     bool escapes = fixed_use, same_domain = true;
     int moved_paths = 0;
     for (const Edge& edge : edges) {
@@ -193,7 +237,9 @@ class Grouper {
   // Kernels of these roots write one result only.
   bool writesRows(size_t group) const {
     return llvm::all_of(members_[group], [&](Operation* member) {
-      return role(member) != FusionRole::attention && role(member) != FusionRole::single && role(member) != FusionRole::reduction;
+      return role(member) != FusionRole::attention &&
+             role(member) != FusionRole::single &&
+             role(member) != FusionRole::reduction;
     });
   }
 
@@ -207,14 +253,17 @@ class Grouper {
     });
   }
   ArrayRef<int64_t> rowShape(Operation* op) const {
-    if (role(op) == FusionRole::row || role(op) == FusionRole::reduction) return typeOf(op->getOperand(0)).getShape();
+    if (role(op) == FusionRole::row || role(op) == FusionRole::reduction)
+      return typeOf(op->getOperand(0)).getShape();
     return {};
   }
 
-  // Whether some path from `op` leaves `group` and comes back: joining would make kernels wait for each other.
+  // Whether some path from `op` leaves `group` and comes back: joining would
+  // make kernels wait for each other.
   bool reachesAround(Operation* op, size_t group) {
     llvm::DenseSet<std::pair<Operation*, unsigned>> seen;
-    SmallVector<std::pair<Operation*, unsigned>> stack;  // (operation, whether the path has left kernel and movement)
+    SmallVector<std::pair<Operation*, unsigned>>
+        stack;  // (operation, whether the path has left kernel and movement)
     auto push_users = [&](Operation* from, bool left) {
       for (Operation* user : from->getUsers())
         if (seen.insert({user, left}).second) stack.push_back({user, left});
@@ -249,6 +298,8 @@ class Grouper {
 
 }  // namespace
 
-FusionGroups findFusionGroups(mlir::Block& block) { return Grouper(block).run(); }
+FusionGroups findFusionGroups(mlir::Block& block) {
+  return Grouper(block).run();
+}
 
 }  // namespace partita::kernels

@@ -1,9 +1,12 @@
 // Decides which operations of a block become one kernel.
 //
-// Every operation between library calls has one role. Movement (broadcast, reshape, transpose, slice, iota) is an index
-// map: it belongs to no group and is repeated in every kernel that reads through it, unless something outside kernels needs
-// its result. The others start as groups of their own; going from the last operation to the first, a producer joins the
-// group of its consumers where the joint kernel would compute each element once and the groups stay acyclic.
+// Every operation between library calls has one role. Movement (broadcast,
+// reshape, transpose, slice, iota) is an index map: it belongs to no group and
+// is repeated in every kernel that reads through it, unless something outside
+// kernels needs its result. The others start as groups of their own; going from
+// the last operation to the first, a producer joins the group of its consumers
+// where the joint kernel would compute each element once and the groups stay
+// acyclic.
 #ifndef PARTITA_COMPILER_KERNELS_FUSION_GROUPS_H_
 #define PARTITA_COMPILER_KERNELS_FUSION_GROUPS_H_
 
@@ -17,14 +20,16 @@
 namespace partita::kernels {
 
 enum class FusionRole {
-  fixed,        // not a kernel: library calls, function calls, constants, the terminator
-  view,         // a reshape that something outside kernels reads: the same memory
-  movement,     // an index map
-  elementwise,  // each element of the result from the same element of the operands (pad and gather count here)
+  fixed,     // not a kernel: library calls, function calls, constants, the
+             // terminator
+  view,      // a reshape that something outside kernels reads: the same memory
+  movement,  // an index map
+  elementwise,  // each element of the result from the same element of the
+                // operands (pad and gather count here)
   reduction,    // nn.reduce
   row,          // softmax and norms over trailing dimensions
   attention,
-  single        // a kernel of its own that reads its operands in an order of its own
+  single  // a kernel of its own that reads its operands in an order of its own
 };
 
 struct FusionGroups {

@@ -7,8 +7,10 @@
 
 namespace partita::kernels {
 
-mlir::FailureOr<std::string> generateCode(mlir::ModuleOp module, const ObjectOptions& options) {
-  mlir::OwningOpRef<mlir::ModuleOp> code = mlir::ModuleOp::create(module.getLoc(), "kernels");
+mlir::FailureOr<std::string> generateCode(mlir::ModuleOp module,
+                                          const ObjectOptions& options) {
+  mlir::OwningOpRef<mlir::ModuleOp> code =
+      mlir::ModuleOp::create(module.getLoc(), "kernels");
   llvm::StringMap<KernelCode> kernels;
   for (auto kernel : module.getOps<mlir::func::FuncOp>()) {
     if (!kernel->hasAttr(exec::kKernelAttr)) continue;

@@ -9,9 +9,11 @@
 
 namespace partita::kernels {
 
-// Generates every function marked `exec.kernel`, writes what each launch needs to know onto the launches, and returns the
-// shared object with one symbol per kernel (empty if there is none).
-mlir::FailureOr<std::string> generateCode(mlir::ModuleOp module, const ObjectOptions& options);
+// Generates every function marked `exec.kernel`, writes what each launch needs
+// to know onto the launches, and returns the shared object with one symbol per
+// kernel (empty if there is none).
+mlir::FailureOr<std::string> generateCode(mlir::ModuleOp module,
+                                          const ObjectOptions& options);
 
 }  // namespace partita::kernels
 

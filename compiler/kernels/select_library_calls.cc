@@ -1,4 +1,5 @@
-// dot_general and conv to library calls, with operands read through strides; see passes.td.
+// dot_general and conv to library calls, with operands read through strides;
+// see passes.td.
 #include <optional>
 
 #include "compiler/kernels/passes.h"
@@ -17,11 +18,14 @@ using llvm::SmallVector;
 using mlir::RankedTensorType;
 using mlir::Value;
 
-RankedTensorType typeOf(Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+RankedTensorType typeOf(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType());
+}
 
 SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape) {
   SmallVector<int64_t> strides(shape.size(), 1);
-  for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim) strides[dim] = strides[dim + 1] * shape[dim + 1];
+  for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim)
+    strides[dim] = strides[dim + 1] * shape[dim + 1];
   return strides;
 }
 
@@ -31,10 +35,13 @@ struct StridedView {
   SmallVector<int64_t> strides;  // one per dimension of the value
 };
 
-// Strides of a reshape of (shape, strides), if it needs no copy: every group of merged dimensions must be collapsible.
-std::optional<SmallVector<int64_t>> reshapedStrides(ArrayRef<int64_t> shape, ArrayRef<int64_t> strides,
-                                                    ArrayRef<int64_t> new_shape) {
-  SmallVector<std::pair<int64_t, int64_t>> source;  // (size, stride) without dimensions of size 1
+// Strides of a reshape of (shape, strides), if it needs no copy: every group of
+// merged dimensions must be collapsible.
+std::optional<SmallVector<int64_t>> reshapedStrides(
+    ArrayRef<int64_t> shape, ArrayRef<int64_t> strides,
+    ArrayRef<int64_t> new_shape) {
+  SmallVector<std::pair<int64_t, int64_t>>
+      source;  // (size, stride) without dimensions of size 1
   for (auto [size, stride] : llvm::zip_equal(shape, strides))
     if (size != 1) source.push_back({size, stride});
   SmallVector<int64_t> result(new_shape.size(), 0);
@@ -47,13 +54,16 @@ std::optional<SmallVector<int64_t>> reshapedStrides(ArrayRef<int64_t> shape, Arr
     }
     if (from < 0) return std::nullopt;
     int64_t available = source[from].first, stride = source[from].second;
-    // Fill target dimensions from this run of collapsible source dimensions, innermost first.
+    // Fill target dimensions from this run of collapsible source dimensions,
+    // innermost first.
     int64_t run_stride = stride;
     while (available > 1) {
       while (target >= 0 && new_shape[target] == 1) --target;
       if (target < 0) return std::nullopt;
       while (available % new_shape[target] != 0) {
-        if (from == 0 || source[from - 1].second != source[from].first * source[from].second) return std::nullopt;
+        if (from == 0 ||
+            source[from - 1].second != source[from].first * source[from].second)
+          return std::nullopt;
         --from;
         available *= source[from].first;
       }
@@ -67,19 +77,24 @@ std::optional<SmallVector<int64_t>> reshapedStrides(ArrayRef<int64_t> shape, Arr
   return result;
 }
 
-StridedView denseView(Value value) { return {value, denseStrides(typeOf(value).getShape())}; }
+StridedView denseView(Value value) {
+  return {value, denseStrides(typeOf(value).getShape())};
+}
 
-// Looks through transposes, reshapes and broadcasts as far as strides can say what they do.
+// Looks through transposes, reshapes and broadcasts as far as strides can say
+// what they do.
 StridedView viewOf(Value value) {
   if (auto transpose = value.getDefiningOp<nn::TransposeOp>()) {
     StridedView view = viewOf(transpose.getInput());
     SmallVector<int64_t> strides;
-    for (int64_t dim : transpose.getPerm()) strides.push_back(view.strides[dim]);
+    for (int64_t dim : transpose.getPerm())
+      strides.push_back(view.strides[dim]);
     return {view.base, strides};
   }
   if (auto reshape = value.getDefiningOp<nn::ReshapeOp>()) {
     StridedView view = viewOf(reshape.getInput());
-    if (auto strides = reshapedStrides(typeOf(reshape.getInput()).getShape(), view.strides, typeOf(value).getShape()))
+    if (auto strides = reshapedStrides(typeOf(reshape.getInput()).getShape(),
+                                       view.strides, typeOf(value).getShape()))
       return {view.base, *strides};
     return denseView(value);
   }
@@ -87,7 +102,9 @@ StridedView viewOf(Value value) {
     StridedView view = viewOf(broadcast.getInput());
     SmallVector<int64_t> strides(typeOf(value).getRank(), 0);
     for (auto [from, dim] : llvm::enumerate(broadcast.getDims()))
-      if (typeOf(broadcast.getInput()).getDimSize(from) == typeOf(value).getDimSize(dim)) strides[dim] = view.strides[from];
+      if (typeOf(broadcast.getInput()).getDimSize(from) ==
+          typeOf(value).getDimSize(dim))
+        strides[dim] = view.strides[from];
     return {view.base, strides};
   }
   return denseView(value);
@@ -98,47 +115,65 @@ struct Extent {
   int64_t size = 1;
   int64_t stride = 0;
 };
-std::optional<Extent> collapse(Value value, const StridedView& view, ArrayRef<int64_t> dims) {
+std::optional<Extent> collapse(Value value, const StridedView& view,
+                               ArrayRef<int64_t> dims) {
   Extent extent;
   for (int64_t dim : llvm::reverse(dims)) {
-    const int64_t size = typeOf(value).getDimSize(dim), stride = view.strides[dim];
+    const int64_t size = typeOf(value).getDimSize(dim),
+                  stride = view.strides[dim];
     if (size == 1) continue;
-    if (extent.size == 1) extent = {size, stride};
-    else if (stride == extent.size * extent.stride) extent.size *= size;
-    else return std::nullopt;
+    if (extent.size == 1)
+      extent = {size, stride};
+    else if (stride == extent.size * extent.stride)
+      extent.size *= size;
+    else
+      return std::nullopt;
   }
   return extent;
 }
 
-SmallVector<int64_t> freeDims(Value value, ArrayRef<int64_t> batch, ArrayRef<int64_t> contract) {
+SmallVector<int64_t> freeDims(Value value, ArrayRef<int64_t> batch,
+                              ArrayRef<int64_t> contract) {
   SmallVector<int64_t> free;
   for (int64_t dim = 0; dim < typeOf(value).getRank(); ++dim)
-    if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contract, dim)) free.push_back(dim);
+    if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contract, dim))
+      free.push_back(dim);
   return free;
 }
 
-// One operand of a matrix product: batch, rows and columns of the memory at `base`.
+// One operand of a matrix product: batch, rows and columns of the memory at
+// `base`.
 struct MatrixOperand {
   Value base;
   Extent batch, outer, inner;
 };
 
-// `outer` and `inner` are the dimension lists in the order of the product: (m, k) or (k, n).
-std::optional<MatrixOperand> matrixOperand(Value value, const StridedView& view, ArrayRef<int64_t> batch, ArrayRef<int64_t> outer,
-                                           ArrayRef<int64_t> inner, bool may_share_batch) {
-  auto b = collapse(value, view, batch), o = collapse(value, view, outer), i = collapse(value, view, inner);
+// `outer` and `inner` are the dimension lists in the order of the product: (m,
+// k) or (k, n).
+std::optional<MatrixOperand> matrixOperand(Value value, const StridedView& view,
+                                           ArrayRef<int64_t> batch,
+                                           ArrayRef<int64_t> outer,
+                                           ArrayRef<int64_t> inner,
+                                           bool may_share_batch) {
+  auto b = collapse(value, view, batch), o = collapse(value, view, outer),
+       i = collapse(value, view, inner);
   if (!b || !o || !i) return std::nullopt;
-  // The library wants one of the two matrix dimensions contiguous, and repeats nothing inside a matrix.
-  if (o->size > 1 && i->size > 1 && o->stride != 1 && i->stride != 1) return std::nullopt;
-  if ((o->size > 1 && o->stride == 0) || (i->size > 1 && i->stride == 0)) return std::nullopt;
+  // The library wants one of the two matrix dimensions contiguous, and repeats
+  // nothing inside a matrix.
+  if (o->size > 1 && i->size > 1 && o->stride != 1 && i->stride != 1)
+    return std::nullopt;
+  if ((o->size > 1 && o->stride == 0) || (i->size > 1 && i->stride == 0))
+    return std::nullopt;
   if (b->size > 1 && b->stride == 0 && !may_share_batch) return std::nullopt;
-  // A dimension of size 1 has no stride of its own: give it the one a dense matrix would have.
+  // A dimension of size 1 has no stride of its own: give it the one a dense
+  // matrix would have.
   if (i->size == 1) i->stride = o->size > 1 && o->stride == 1 ? o->size : 1;
   if (o->size == 1) o->stride = i->stride == 1 ? i->size : 1;
   return MatrixOperand{view.base, *b, *o, *i};
 }
 
-class SelectLibraryCalls : public impl::SelectLibraryCallsPassBase<SelectLibraryCalls> {
+class SelectLibraryCalls
+    : public impl::SelectLibraryCallsPassBase<SelectLibraryCalls> {
  public:
   void runOnOperation() override {
     SmallVector<nn::DotGeneralOp> dots;
@@ -153,58 +188,86 @@ class SelectLibraryCalls : public impl::SelectLibraryCallsPassBase<SelectLibrary
   static bool libraryKnows(mlir::Operation* op) {
     RankedTensorType result = typeOf(op->getResult(0));
     return result.getElementType().isF32() && result.getNumElements() > 0 &&
-           llvm::all_of(op->getOperands(), [](Value v) { return typeOf(v).getNumElements() > 0; });
+           llvm::all_of(op->getOperands(),
+                        [](Value v) { return typeOf(v).getNumElements() > 0; });
   }
 
-  MatrixOperand operandOf(mlir::OpBuilder& builder, Value value, ArrayRef<int64_t> batch, ArrayRef<int64_t> outer,
+  MatrixOperand operandOf(mlir::OpBuilder& builder, Value value,
+                          ArrayRef<int64_t> batch, ArrayRef<int64_t> outer,
                           ArrayRef<int64_t> inner, bool may_share_batch) {
-    if (auto operand = matrixOperand(value, viewOf(value), batch, outer, inner, may_share_batch)) return *operand;
-    if (auto operand = matrixOperand(value, denseView(value), batch, outer, inner, may_share_batch)) return *operand;
-    // Bring it into the order (batch, outer, inner): a copy, which a later kernel does.
+    if (auto operand = matrixOperand(value, viewOf(value), batch, outer, inner,
+                                     may_share_batch))
+      return *operand;
+    if (auto operand = matrixOperand(value, denseView(value), batch, outer,
+                                     inner, may_share_batch))
+      return *operand;
+    // Bring it into the order (batch, outer, inner): a copy, which a later
+    // kernel does.
     ++copies;
     SmallVector<int64_t> perm(batch);
     llvm::append_range(perm, outer);
     llvm::append_range(perm, inner);
-    Value ordered = nn::TransposeOp::create(builder, value.getLoc(), value, perm);
-    auto range = [](size_t from, size_t count) { return llvm::to_vector(llvm::seq<int64_t>(from, from + count)); };
-    return *matrixOperand(ordered, denseView(ordered), range(0, batch.size()), range(batch.size(), outer.size()),
-                          range(batch.size() + outer.size(), inner.size()), may_share_batch);
+    Value ordered =
+        nn::TransposeOp::create(builder, value.getLoc(), value, perm);
+    auto range = [](size_t from, size_t count) {
+      return llvm::to_vector(llvm::seq<int64_t>(from, from + count));
+    };
+    return *matrixOperand(ordered, denseView(ordered), range(0, batch.size()),
+                          range(batch.size(), outer.size()),
+                          range(batch.size() + outer.size(), inner.size()),
+                          may_share_batch);
   }
 
   void selectGemm(nn::DotGeneralOp op) {
     if (!libraryKnows(op)) return;
     mlir::OpBuilder builder(op);
-    MatrixOperand lhs = operandOf(builder, op.getLhs(), op.getLhsBatch(), freeDims(op.getLhs(), op.getLhsBatch(), op.getLhsContract()),
-                                  op.getLhsContract(), /*may_share_batch=*/false);
-    MatrixOperand rhs = operandOf(builder, op.getRhs(), op.getRhsBatch(), op.getRhsContract(),
-                                  freeDims(op.getRhs(), op.getRhsBatch(), op.getRhsContract()), /*may_share_batch=*/true);
-    const int64_t sizes[] = {lhs.batch.size, lhs.outer.size, rhs.inner.size, lhs.inner.size};
-    const int64_t lhs_strides[] = {lhs.batch.stride, lhs.outer.stride, lhs.inner.stride};
-    const int64_t rhs_strides[] = {rhs.batch.stride, rhs.outer.stride, rhs.inner.stride};
-    auto gemm = exec::GemmOp::create(builder, op.getLoc(), op.getType(), lhs.base, rhs.base, Value(), Value(), sizes, lhs_strides,
-                                     rhs_strides, exec::Activation::none);
-    replaceWithBias(op, gemm, gemm.getBiasMutable(), typeOf(op.getResult()).getRank() - 1, rhs.inner.size);
+    MatrixOperand lhs =
+        operandOf(builder, op.getLhs(), op.getLhsBatch(),
+                  freeDims(op.getLhs(), op.getLhsBatch(), op.getLhsContract()),
+                  op.getLhsContract(), /*may_share_batch=*/false);
+    MatrixOperand rhs =
+        operandOf(builder, op.getRhs(), op.getRhsBatch(), op.getRhsContract(),
+                  freeDims(op.getRhs(), op.getRhsBatch(), op.getRhsContract()),
+                  /*may_share_batch=*/true);
+    const int64_t sizes[] = {lhs.batch.size, lhs.outer.size, rhs.inner.size,
+                             lhs.inner.size};
+    const int64_t lhs_strides[] = {lhs.batch.stride, lhs.outer.stride,
+                                   lhs.inner.stride};
+    const int64_t rhs_strides[] = {rhs.batch.stride, rhs.outer.stride,
+                                   rhs.inner.stride};
+    auto gemm = exec::GemmOp::create(
+        builder, op.getLoc(), op.getType(), lhs.base, rhs.base, Value(),
+        Value(), sizes, lhs_strides, rhs_strides, exec::Activation::none);
+    replaceWithBias(op, gemm, gemm.getBiasMutable(),
+                    typeOf(op.getResult()).getRank() - 1, rhs.inner.size);
     ++gemms;
   }
 
   void selectConv(nn::ConvOp op) {
     if (!libraryKnows(op)) return;
     mlir::OpBuilder builder(op);
-    auto conv = exec::ConvOp::create(builder, op.getLoc(), op.getType(), op.getInput(), op.getWeight(), Value(), Value(),
-                                     op.getStrides(), op.getDilations(), op.getLow(), op.getHigh(), op.getGroups(),
-                                     op.getChannelsLast(), exec::Activation::none);
-    const int64_t channel_dim = op.getChannelsLast() ? typeOf(op.getResult()).getRank() - 1 : 1;
-    replaceWithBias(op, conv, conv.getBiasMutable(), channel_dim, typeOf(op.getWeight()).getDimSize(0));
+    auto conv = exec::ConvOp::create(
+        builder, op.getLoc(), op.getType(), op.getInput(), op.getWeight(),
+        Value(), Value(), op.getStrides(), op.getDilations(), op.getLow(),
+        op.getHigh(), op.getGroups(), op.getChannelsLast(),
+        exec::Activation::none);
+    const int64_t channel_dim =
+        op.getChannelsLast() ? typeOf(op.getResult()).getRank() - 1 : 1;
+    replaceWithBias(op, conv, conv.getBiasMutable(), channel_dim,
+                    typeOf(op.getWeight()).getDimSize(0));
     ++convs;
   }
 
-  // Replaces `op` by `call`; if its only use adds a vector along `channel_dim`, the call adds it instead.
-  void replaceWithBias(mlir::Operation* op, mlir::Operation* call, mlir::MutableOperandRange bias, int64_t channel_dim,
+  // Replaces `op` by `call`; if its only use adds a vector along `channel_dim`,
+  // the call adds it instead.
+  void replaceWithBias(mlir::Operation* op, mlir::Operation* call,
+                       mlir::MutableOperandRange bias, int64_t channel_dim,
                        int64_t channels) {
     mlir::Operation* replaced = op;
     if (op->hasOneUse()) {
       if (auto add = llvm::dyn_cast<mlir::arith::AddFOp>(*op->user_begin())) {
-        Value other = add.getLhs() == op->getResult(0) ? add.getRhs() : add.getLhs();
+        Value other =
+            add.getLhs() == op->getResult(0) ? add.getRhs() : add.getLhs();
         if (Value vector = channelVector(other, channel_dim, channels)) {
           call->moveBefore(add);
           bias.assign(vector);
@@ -217,13 +280,19 @@ class SelectLibraryCalls : public impl::SelectLibraryCallsPassBase<SelectLibrary
     op->erase();
   }
 
-  // The vector of `channels` elements that `value` repeats along every dimension but `channel_dim`, or null.
-  static Value channelVector(Value value, int64_t channel_dim, int64_t channels) {
+  // The vector of `channels` elements that `value` repeats along every
+  // dimension but `channel_dim`, or null.
+  static Value channelVector(Value value, int64_t channel_dim,
+                             int64_t channels) {
     auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
-    if (!broadcast || typeOf(value).getDimSize(channel_dim) != channels) return nullptr;
-    if (typeOf(broadcast.getInput()).getNumElements() != channels) return nullptr;
+    if (!broadcast || typeOf(value).getDimSize(channel_dim) != channels)
+      return nullptr;
+    if (typeOf(broadcast.getInput()).getNumElements() != channels)
+      return nullptr;
     for (auto [from, dim] : llvm::enumerate(broadcast.getDims()))
-      if (typeOf(broadcast.getInput()).getDimSize(from) != 1 && dim != channel_dim) return nullptr;
+      if (typeOf(broadcast.getInput()).getDimSize(from) != 1 &&
+          dim != channel_dim)
+        return nullptr;
     return broadcast.getInput();
   }
 };

@@ -1,4 +1,5 @@
-// Greedy-by-size placement; quadratic in the number of buffers, which is at most a few thousand.
+// Greedy-by-size placement; quadratic in the number of buffers, which is at
+// most a few thousand.
 #include "compiler/memory/arena.h"
 
 #include <algorithm>
@@ -8,9 +9,13 @@
 namespace partita::memory {
 namespace {
 
-int64_t alignUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t alignUp(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
-bool meet(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+bool meet(const Lifetime& a, const Lifetime& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
 
 }  // namespace
 
@@ -19,7 +24,9 @@ ArenaPlan planArena(const std::vector<Lifetime>& lifetimes) {
   plan.offsets.resize(lifetimes.size());
   std::vector<size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return lifetimes[a].bytes > lifetimes[b].bytes;
+  });
 
   std::vector<size_t> placed;  // sorted by offset
   for (size_t next : order) {
@@ -29,12 +36,14 @@ ArenaPlan planArena(const std::vector<Lifetime>& lifetimes) {
       if (!meet(lifetimes[next], lifetimes[other])) continue;
       const int64_t gap = plan.offsets[other] - free_from;
       if (gap >= bytes && gap < best_gap) best = free_from, best_gap = gap;
-      free_from = std::max(free_from, plan.offsets[other] + alignUp(lifetimes[other].bytes));
+      free_from = std::max(
+          free_from, plan.offsets[other] + alignUp(lifetimes[other].bytes));
     }
     plan.offsets[next] = best >= 0 ? best : free_from;
     plan.bytes = std::max(plan.bytes, plan.offsets[next] + bytes);
-    auto where = std::upper_bound(placed.begin(), placed.end(), next,
-                                  [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; });
+    auto where = std::upper_bound(
+        placed.begin(), placed.end(), next,
+        [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; });
     placed.insert(where, next);
   }
   return plan;

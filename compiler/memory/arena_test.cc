@@ -1,4 +1,5 @@
-// Placements never overlap in time and space, and stay close to the lower bound.
+// Placements never overlap in time and space, and stay close to the lower
+// bound.
 #include "compiler/memory/arena.h"
 
 #include <random>
@@ -8,14 +9,17 @@
 namespace partita::memory {
 namespace {
 
-void expectValid(const std::vector<Lifetime>& lifetimes, const ArenaPlan& plan) {
+void expectValid(const std::vector<Lifetime>& lifetimes,
+                 const ArenaPlan& plan) {
   for (size_t i = 0; i < lifetimes.size(); ++i) {
     EXPECT_EQ(plan.offsets[i] % kAlignment, 0);
     EXPECT_LE(plan.offsets[i] + lifetimes[i].bytes, plan.bytes);
     for (size_t j = 0; j < i; ++j) {
-      const bool apart_in_time = lifetimes[i].last < lifetimes[j].first || lifetimes[j].last < lifetimes[i].first;
-      const bool apart_in_space = plan.offsets[i] + lifetimes[i].bytes <= plan.offsets[j] ||
-                                  plan.offsets[j] + lifetimes[j].bytes <= plan.offsets[i];
+      const bool apart_in_time = lifetimes[i].last < lifetimes[j].first ||
+                                 lifetimes[j].last < lifetimes[i].first;
+      const bool apart_in_space =
+          plan.offsets[i] + lifetimes[i].bytes <= plan.offsets[j] ||
+          plan.offsets[j] + lifetimes[j].bytes <= plan.offsets[i];
       EXPECT_TRUE(apart_in_time || apart_in_space) << i << " and " << j;
     }
   }
@@ -38,7 +42,8 @@ TEST(ArenaTest, RandomLifetimesAreValidAndNearTheBound) {
     std::vector<Lifetime> lifetimes;
     for (int i = 0; i < 60; ++i) {
       const int64_t first = random() % 50;
-      lifetimes.push_back({static_cast<int64_t>(random() % 5000), first, first + static_cast<int64_t>(random() % 8)});
+      lifetimes.push_back({static_cast<int64_t>(random() % 5000), first,
+                           first + static_cast<int64_t>(random() % 8)});
     }
     ArenaPlan plan = planArena(lifetimes);
     expectValid(lifetimes, plan);

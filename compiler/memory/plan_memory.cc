@@ -20,14 +20,16 @@ using mlir::func::FuncOp;
 
 // What a value's memory belongs to: views lead back to the value they view.
 mlir::Value rootOf(mlir::Value value) {
-  while (auto view = value.getDefiningOp<exec::ViewOp>()) value = view.getInput();
+  while (auto view = value.getDefiningOp<exec::ViewOp>())
+    value = view.getInput();
   return value;
 }
 
 // Plans one function whose callees are planned already.
 class FunctionPlanner {
  public:
-  FunctionPlanner(FuncOp function, llvm::DenseMap<llvm::StringRef, int64_t>& frame_bytes)
+  FunctionPlanner(FuncOp function,
+                  llvm::DenseMap<llvm::StringRef, int64_t>& frame_bytes)
       : function_(function), frame_bytes_(frame_bytes) {}
 
   int64_t run() {
@@ -36,7 +38,9 @@ class FunctionPlanner {
     collectLifetimes();
     ArenaPlan plan = planArena(lifetimes_);
     annotate(plan);
-    function_->setAttr(exec::kFrameBytesAttr, mlir::Builder(function_.getContext()).getI64IntegerAttr(plan.bytes));
+    function_->setAttr(
+        exec::kFrameBytesAttr,
+        mlir::Builder(function_.getContext()).getI64IntegerAttr(plan.bytes));
     frame_bytes_[function_.getName()] = plan.bytes;
     return lifetimes_.size();
   }
@@ -45,13 +49,15 @@ class FunctionPlanner {
   void numberSteps() {
     int64_t step = 0;
     for (mlir::Operation& op : function_.front()) {
-      for (mlir::Value operand : op.getOperands()) last_use_[rootOf(operand)] = step;
+      for (mlir::Value operand : op.getOperands())
+        last_use_[rootOf(operand)] = step;
       step_[&op] = step++;
     }
   }
 
-  // Results that may be written where the caller wants them. A value returned twice, or one that is an argument or a
-  // constant, is copied by the emitter instead.
+  // Results that may be written where the caller wants them. A value returned
+  // twice, or one that is an argument or a constant, is copied by the emitter
+  // instead.
   void assignReturned() {
     mlir::Operation* terminator = function_.front().getTerminator();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
@@ -70,12 +76,15 @@ class FunctionPlanner {
         if (returned_.contains(result)) continue;
         auto used = last_use_.find(result);
         slot_[result] = lifetimes_.size();
-        lifetimes_.push_back({exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(result.getType())), step,
-                              used == last_use_.end() ? step : used->second});
+        lifetimes_.push_back(
+            {exec::bufferBytes(
+                 llvm::cast<mlir::RankedTensorType>(result.getType())),
+             step, used == last_use_.end() ? step : used->second});
       }
       if (auto call = llvm::dyn_cast<CallOp>(op)) {
         frame_slot_[&op] = lifetimes_.size();
-        lifetimes_.push_back({frame_bytes_.lookup(call.getCallee()), step, step});
+        lifetimes_.push_back(
+            {frame_bytes_.lookup(call.getCallee()), step, step});
       }
     }
   }
@@ -87,11 +96,15 @@ class FunctionPlanner {
       llvm::SmallVector<int64_t> offsets;
       for (mlir::Value result : op.getResults()) {
         auto given = returned_.find(result);
-        offsets.push_back(given != returned_.end() ? given->second : plan.offsets[slot_[result]]);
+        offsets.push_back(given != returned_.end()
+                              ? given->second
+                              : plan.offsets[slot_[result]]);
       }
-      if (!offsets.empty()) op.setAttr(exec::kOffsetsAttr, builder.getDenseI64ArrayAttr(offsets));
+      if (!offsets.empty())
+        op.setAttr(exec::kOffsetsAttr, builder.getDenseI64ArrayAttr(offsets));
       if (auto slot = frame_slot_.find(&op); slot != frame_slot_.end())
-        op.setAttr(exec::kFrameOffsetAttr, builder.getI64IntegerAttr(plan.offsets[slot->second]));
+        op.setAttr(exec::kFrameOffsetAttr,
+                   builder.getI64IntegerAttr(plan.offsets[slot->second]));
     }
   }
 
@@ -113,13 +126,17 @@ class PlanMemory : public impl::PlanMemoryPassBase<PlanMemory> {
 
  private:
   mlir::LogicalResult plan(FuncOp function) {
-    if (function.isExternal() || function->hasAttr(exec::kKernelAttr) || frame_bytes_.contains(function.getName()))
+    if (function.isExternal() || function->hasAttr(exec::kKernelAttr) ||
+        frame_bytes_.contains(function.getName()))
       return mlir::success();
-    if (!active_.insert(function).second) return function.emitError("expected a call graph without cycles");
+    if (!active_.insert(function).second)
+      return function.emitError("expected a call graph without cycles");
     mlir::SymbolTable symbols(getOperation());
     for (auto call : function.getOps<CallOp>()) {
       auto callee = symbols.lookup<FuncOp>(call.getCallee());
-      if (!callee) return call.emitOpError("expected a function named '") << call.getCallee() << "'";
+      if (!callee)
+        return call.emitOpError("expected a function named '")
+               << call.getCallee() << "'";
       if (mlir::failed(plan(callee))) return mlir::failure();
     }
     buffers += FunctionPlanner(function, frame_bytes_).run();

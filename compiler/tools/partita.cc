@@ -1,4 +1,6 @@
 // The command `partita`.
 #include "compiler/driver/cli.h"
 
-int main(int argc, char **argv) { return partita::driver::runPartita(argc, argv); }
+int main(int argc, char** argv) {
+  return partita::driver::runPartita(argc, argv);
+}

@@ -3,9 +3,10 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   mlir::DialectRegistry registry;
   partita::driver::registerDialects(registry);
   partita::driver::registerPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Runs Partita's passes, one by one", registry));
+  return mlir::asMainReturnCode(mlir::MlirOptMain(
+      argc, argv, "Runs Partita's passes, one by one", registry));
 }

@@ -1,16 +1,19 @@
-// Registration of the exec dialect and verification of its operations and attributes.
+// Registration of the exec dialect and verification of its operations and
+// attributes.
 #include "dialects/exec/dialect.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "llvm/ADT/TypeSwitch.h"
 
+// clang-format off
 #include "dialects/exec/dialect.cc.inc"
 #include "dialects/exec/enums.cc.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/exec/attrs.cc.inc"
 #define GET_OP_CLASSES
 #include "dialects/exec/ops.cc.inc"
+// clang-format on
 
 namespace partita::exec {
 
@@ -21,19 +24,23 @@ using mlir::success;
 
 namespace {
 
-RankedTensorType typeOf(mlir::Value value) { return llvm::cast<RankedTensorType>(value.getType()); }
+RankedTensorType typeOf(mlir::Value value) {
+  return llvm::cast<RankedTensorType>(value.getType());
+}
 
 // Number of elements that strided access to [sizes] needs.
 int64_t reach(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides) {
   int64_t last = 0;
-  for (auto [size, stride] : llvm::zip_equal(sizes, strides)) last += (size - 1) * stride;
+  for (auto [size, stride] : llvm::zip_equal(sizes, strides))
+    last += (size - 1) * stride;
   return last + 1;
 }
 
 }  // namespace
 
 int64_t bufferBytes(RankedTensorType type) {
-  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  return type.getNumElements() *
+         llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
 void ExecDialect::initialize() {
@@ -47,82 +54,114 @@ void ExecDialect::initialize() {
       >();
 }
 
-LogicalResult ExecDialect::verifyOperationAttribute(mlir::Operation *op, mlir::NamedAttribute attribute) {
+LogicalResult ExecDialect::verifyOperationAttribute(
+    mlir::Operation* op, mlir::NamedAttribute attribute) {
   llvm::StringRef name = attribute.getName();
   if (name == kOffsetsAttr) {
-    auto offsets = llvm::dyn_cast<mlir::DenseI64ArrayAttr>(attribute.getValue());
+    auto offsets =
+        llvm::dyn_cast<mlir::DenseI64ArrayAttr>(attribute.getValue());
     if (!offsets || offsets.size() != op->getNumResults())
-      return op->emitOpError() << "expected one entry per result in '" << kOffsetsAttr << "', found " << attribute.getValue();
+      return op->emitOpError()
+             << "expected one entry per result in '" << kOffsetsAttr
+             << "', found " << attribute.getValue();
     return success();
   }
   if (name == kFrameOffsetAttr || name == kFrameBytesAttr) {
     if (!llvm::isa<mlir::IntegerAttr>(attribute.getValue()))
-      return op->emitOpError() << "expected an integer in '" << name << "', found " << attribute.getValue();
+      return op->emitOpError() << "expected an integer in '" << name
+                               << "', found " << attribute.getValue();
     return success();
   }
   if (name == kKernelAttr) return success();
   return op->emitOpError() << "unknown attribute '" << name << "'";
 }
 
-LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection &symbols) {
-  auto kernel = symbols.lookupNearestSymbolFrom<mlir::func::FuncOp>(*this, getKernelAttr());
-  if (!kernel) return emitOpError() << "expected a function named " << getKernelAttr();
+LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<mlir::func::FuncOp>(
+      *this, getKernelAttr());
+  if (!kernel)
+    return emitOpError() << "expected a function named " << getKernelAttr();
   // C1
-  if (mlir::TypeRange(kernel.getFunctionType().getInputs()) != mlir::TypeRange(getOperandTypes()) ||
-      mlir::TypeRange(kernel.getFunctionType().getResults()) != mlir::TypeRange(getResultTypes()))
-    return emitOpError() << "operand and result types differ from those of " << getKernelAttr() << ", "
-                         << kernel.getFunctionType();
+  if (mlir::TypeRange(kernel.getFunctionType().getInputs()) !=
+          mlir::TypeRange(getOperandTypes()) ||
+      mlir::TypeRange(kernel.getFunctionType().getResults()) !=
+          mlir::TypeRange(getResultTypes()))
+    return emitOpError() << "operand and result types differ from those of "
+                         << getKernelAttr() << ", " << kernel.getFunctionType();
   return success();
 }
 
 LogicalResult GemmOp::verify() {
   auto positive = [](int64_t v) { return v > 0; };
   auto not_negative = [](int64_t v) { return v >= 0; };
-  llvm::ArrayRef<int64_t> sizes = getSizes(), lhs = getLhsStrides(), rhs = getRhsStrides();
+  llvm::ArrayRef<int64_t> sizes = getSizes(), lhs = getLhsStrides(),
+                          rhs = getRhsStrides();
   // C1
-  if (sizes.size() != 4 || !llvm::all_of(sizes, positive)) return emitOpError("expected 4 positive sizes: batch, m, n, k");
-  if (lhs.size() != 3 || rhs.size() != 3 || !llvm::all_of(lhs, not_negative) || !llvm::all_of(rhs, not_negative))
-    return emitOpError("expected 3 non-negative strides for each of lhs and rhs");
+  if (sizes.size() != 4 || !llvm::all_of(sizes, positive))
+    return emitOpError("expected 4 positive sizes: batch, m, n, k");
+  if (lhs.size() != 3 || rhs.size() != 3 || !llvm::all_of(lhs, not_negative) ||
+      !llvm::all_of(rhs, not_negative))
+    return emitOpError(
+        "expected 3 non-negative strides for each of lhs and rhs");
   auto [batch, m, n, k] = std::tuple(sizes[0], sizes[1], sizes[2], sizes[3]);
   // C2
   if (typeOf(getResult()).getNumElements() != batch * m * n)
-    return emitOpError() << "expected " << batch * m * n << " result elements, found " << typeOf(getResult()).getNumElements();
+    return emitOpError() << "expected " << batch * m * n
+                         << " result elements, found "
+                         << typeOf(getResult()).getNumElements();
   if (getBias() && typeOf(getBias()).getNumElements() != n)
-    return emitOpError() << "expected " << n << " elements of bias, found " << typeOf(getBias()).getNumElements();
+    return emitOpError() << "expected " << n << " elements of bias, found "
+                         << typeOf(getBias()).getNumElements();
   if (getResidual() && typeOf(getResidual()).getNumElements() != batch * m * n)
-    return emitOpError() << "expected " << batch * m * n << " elements of residual, found "
+    return emitOpError() << "expected " << batch * m * n
+                         << " elements of residual, found "
                          << typeOf(getResidual()).getNumElements();
   for (mlir::Value operand : getOperands())
-    if (typeOf(operand).getElementType() != typeOf(getResult()).getElementType())
-      return emitOpError() << "expected operands of " << typeOf(getResult()).getElementType() << ", found " << operand.getType();
+    if (typeOf(operand).getElementType() !=
+        typeOf(getResult()).getElementType())
+      return emitOpError() << "expected operands of "
+                           << typeOf(getResult()).getElementType() << ", found "
+                           << operand.getType();
   // C3
-  if (reach({batch, m, k}, lhs) > typeOf(getLhs()).getNumElements()) return emitOpError("lhs_strides reach outside lhs");
-  if (reach({batch, k, n}, rhs) > typeOf(getRhs()).getNumElements()) return emitOpError("rhs_strides reach outside rhs");
+  if (reach({batch, m, k}, lhs) > typeOf(getLhs()).getNumElements())
+    return emitOpError("lhs_strides reach outside lhs");
+  if (reach({batch, k, n}, rhs) > typeOf(getRhs()).getNumElements())
+    return emitOpError("rhs_strides reach outside rhs");
   return success();
 }
 
 LogicalResult ConvOp::verify() {
   size_t spatial = typeOf(getInput()).getRank() - 2;
   // C1
-  for (llvm::ArrayRef<int64_t> array : {getStrides(), getDilations(), getLow(), getHigh()})
+  for (llvm::ArrayRef<int64_t> array :
+       {getStrides(), getDilations(), getLow(), getHigh()})
     if (array.size() != spatial)
-      return emitOpError() << "expected " << spatial << " entries, one per spatial dimension, found " << array.size();
+      return emitOpError() << "expected " << spatial
+                           << " entries, one per spatial dimension, found "
+                           << array.size();
   // C2
-  if (getBias() && typeOf(getBias()).getNumElements() != typeOf(getWeight()).getDimSize(0))
+  if (getBias() &&
+      typeOf(getBias()).getNumElements() != typeOf(getWeight()).getDimSize(0))
     return emitOpError("expected one bias element per output channel");
   if (getResidual() && getResidual().getType() != getResult().getType())
     return emitOpError("expected a residual of the result's type");
   for (mlir::Value operand : getOperands())
-    if (typeOf(operand).getElementType() != typeOf(getResult()).getElementType())
-      return emitOpError() << "expected operands of " << typeOf(getResult()).getElementType() << ", found " << operand.getType();
+    if (typeOf(operand).getElementType() !=
+        typeOf(getResult()).getElementType())
+      return emitOpError() << "expected operands of "
+                           << typeOf(getResult()).getElementType() << ", found "
+                           << operand.getType();
   return success();
 }
 
 LogicalResult ViewOp::verify() {
   // C1
-  if (typeOf(getInput()).getNumElements() != typeOf(getResult()).getNumElements() ||
-      typeOf(getInput()).getElementType() != typeOf(getResult()).getElementType())
-    return emitOpError("expected the same number and type of elements on both sides");
+  if (typeOf(getInput()).getNumElements() !=
+          typeOf(getResult()).getNumElements() ||
+      typeOf(getInput()).getElementType() !=
+          typeOf(getResult()).getElementType())
+    return emitOpError(
+        "expected the same number and type of elements on both sides");
   return success();
 }
 

@@ -11,12 +11,15 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+// The generated files want the headers above, and this order.
+// clang-format off
 #include "dialects/exec/dialect.h.inc"
 #include "dialects/exec/enums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/exec/attrs.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/exec/ops.h.inc"
+// clang-format on
 
 namespace partita::exec {
 

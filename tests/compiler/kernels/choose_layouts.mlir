@@ -1,0 +1,66 @@
+// RUN: partita-opt %s --partita-choose-layouts --canonicalize --split-input-file | FileCheck %s
+
+// A chain of convolutions transposes its input once and its result once.
+// CHECK-LABEL: @chain
+// CHECK: nn.transpose %{{.*}} perm = [0, 2, 3, 1]
+// CHECK: nn.conv {{.*}} channels_last
+// CHECK-NOT: nn.transpose
+// CHECK: math.tanh
+// CHECK-NOT: nn.transpose
+// CHECK: nn.conv {{.*}} channels_last
+// CHECK: nn.transpose %{{.*}} perm = [0, 3, 1, 2]
+func.func @chain(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %v: tensor<4x4x1x1xf32>) -> tensor<1x4x6x6xf32> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32> -> tensor<1x4x6x6xf32>
+  %1 = math.tanh %0 : tensor<1x4x6x6xf32>
+  %2 = nn.conv %1, %v strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x4x6x6xf32>, tensor<4x4x1x1xf32> -> tensor<1x4x6x6xf32>
+  return %2 : tensor<1x4x6x6xf32>
+}
+
+// -----
+
+// A bias along the channel stays a vector, now along the last dimension.
+// CHECK-LABEL: @bias
+// CHECK: nn.broadcast %{{.*}} dims = [3] : tensor<4xf32> -> tensor<1x8x8x4xf32>
+// CHECK: arith.addf %{{.*}} : tensor<1x8x8x4xf32>
+func.func @bias(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>, %b: tensor<4xf32>) -> tensor<1x4x8x8xf32> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x8x8xf32>, tensor<4x3x1x1xf32> -> tensor<1x4x8x8xf32>
+  %1 = nn.broadcast %b dims = [1] : tensor<4xf32> -> tensor<1x4x8x8xf32>
+  %2 = arith.addf %0, %1 : tensor<1x4x8x8xf32>
+  return %2 : tensor<1x4x8x8xf32>
+}
+
+// -----
+
+// Pooling the image away leaves no transpose behind it.
+// CHECK-LABEL: @pool
+// CHECK: nn.reduce sum %{{.*}} dims = [1, 2] : tensor<1x8x8x4xf32> -> tensor<1x4xf32>
+// CHECK-NEXT: return
+func.func @pool(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>) -> tensor<1x4xf32> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x8x8xf32>, tensor<4x3x1x1xf32> -> tensor<1x4x8x8xf32>
+  %1 = nn.reduce sum %0 dims = [2, 3] : tensor<1x4x8x8xf32> -> tensor<1x4xf32>
+  return %1 : tensor<1x4xf32>
+}
+
+// -----
+
+// Splitting channels into heads and flattening the image keeps both together: tokens stay rows.
+// CHECK-LABEL: @tokens
+// CHECK: nn.reshape %{{.*}} : tensor<1x8x8x4xf32> -> tensor<1x64x2x2xf32>
+// CHECK: nn.transpose %{{.*}} perm = [0, 2, 3, 1]
+func.func @tokens(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x1x1xf32>) -> tensor<1x2x2x64xf32> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x8x8xf32>, tensor<4x3x1x1xf32> -> tensor<1x4x8x8xf32>
+  %1 = nn.reshape %0 : tensor<1x4x8x8xf32> -> tensor<1x2x2x64xf32>
+  return %1 : tensor<1x2x2x64xf32>
+}
+
+// -----
+
+// Without convolutions nothing moves.
+// CHECK-LABEL: @untouched
+// CHECK: nn.transpose
+// CHECK-NEXT: math.tanh
+func.func @untouched(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+  %0 = nn.transpose %x perm = [1, 0] : tensor<2x3xf32> -> tensor<3x2xf32>
+  %1 = math.tanh %0 : tensor<3x2xf32>
+  return %1 : tensor<3x2xf32>
+}

@@ -1,0 +1,112 @@
+// RUN: partita-opt %s --partita-form-kernels --split-input-file | FileCheck %s
+
+// Elementwise operations before and after a row operation join it.
+// CHECK-LABEL: @rows
+// CHECK-NEXT: exec.launch @kernel_0(%arg0, %arg1)
+// CHECK-NEXT: return
+// CHECK: func.func private @kernel_0
+// CHECK: arith.addf
+// CHECK: nn.softmax
+// CHECK: math.tanh
+func.func @rows(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = arith.addf %x, %y : tensor<4x8xf32>
+  %1 = nn.softmax %0 axis = 1 : tensor<4x8xf32>
+  %2 = math.tanh %1 : tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}
+
+// -----
+
+// The residual sum is a second result of the kernel that normalises it.
+// CHECK-LABEL: @residual
+// CHECK-NEXT: %[[R:.*]]:2 = exec.launch @kernel_0(%arg0, %arg1, %arg2)
+// CHECK-NEXT: return %[[R]]
+func.func @residual(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>, %g: tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  %0 = arith.addf %x, %y : tensor<4x8xf32>
+  %1 = nn.layer_norm %0 scale(%g : tensor<8xf32>) axis = 1 epsilon = 1.0e-5 : tensor<4x8xf32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// Equal kernels are one function.
+// CHECK-LABEL: @twice
+// CHECK: exec.launch @kernel_0
+// CHECK: exec.gemm
+// CHECK: exec.launch @kernel_0
+// CHECK-NOT: @kernel_1
+func.func @twice(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = math.tanh %x : tensor<4x4xf32>
+  %1 = exec.gemm %0, %w sizes = [1, 4, 4, 4] lhs_strides = [0, 4, 1] rhs_strides = [0, 4, 1] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = math.tanh %1 : tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+
+// -----
+
+// A kernel may not wait for a library call that waits for it.
+// CHECK-LABEL: @around
+// CHECK: exec.launch @kernel_0(%arg0)
+// CHECK: exec.gemm
+// CHECK: exec.launch @kernel_1
+func.func @around(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = math.tanh %x : tensor<4x4xf32>
+  %1 = exec.gemm %0, %w sizes = [1, 4, 4, 4] lhs_strides = [0, 4, 1] rhs_strides = [0, 4, 1] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = arith.addf %0, %1 : tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+
+// -----
+
+// A reshape between kernels and library calls is a view.
+// CHECK-LABEL: @view
+// CHECK: exec.launch
+// CHECK: exec.view
+// CHECK: exec.gemm
+func.func @view(%x: tensor<2x2x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = math.tanh %x : tensor<2x2x4xf32>
+  %1 = nn.reshape %0 : tensor<2x2x4xf32> -> tensor<4x4xf32>
+  %2 = exec.gemm %1, %w sizes = [1, 4, 4, 4] lhs_strides = [0, 4, 1] rhs_strides = [0, 4, 1] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+
+// -----
+
+// Statistics of a row, elementwise work on them and the way back are one kernel.
+// CHECK-LABEL: @statistics
+// CHECK-NEXT: exec.launch @kernel_0(%arg0)
+// CHECK-NEXT: return
+func.func @statistics(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = nn.reduce sum %x dims = [1] : tensor<4x8xf32> -> tensor<4xf32>
+  %1 = math.tanh %0 : tensor<4xf32>
+  %2 = nn.broadcast %1 dims = [0] : tensor<4xf32> -> tensor<4x8xf32>
+  %3 = arith.mulf %x, %2 : tensor<4x8xf32>
+  return %3 : tensor<4x8xf32>
+}
+
+// -----
+
+// What is repeated down the rows is computed once, in a kernel of its own.
+// CHECK-LABEL: @column
+// CHECK: exec.launch @kernel
+// CHECK: exec.launch @kernel
+func.func @column(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %0 = math.exp %b : tensor<8xf32>
+  %1 = nn.broadcast %0 dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
+  %2 = arith.mulf %x, %1 : tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}
+
+// -----
+
+// Attention writes its heads side by side.
+// CHECK-LABEL: @attention
+// CHECK-NEXT: exec.launch @kernel_0(%arg0, %arg1, %arg2)
+// CHECK-NEXT: return
+// CHECK: nn.attention
+// CHECK: nn.transpose
+func.func @attention(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>) -> tensor<1x4x2x8xf32> {
+  %0 = nn.attention %q, %k, %v scale = 1.0 : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> tensor<1x2x4x8xf32>
+  %1 = nn.transpose %0 perm = [0, 2, 1, 3] : tensor<1x2x4x8xf32> -> tensor<1x4x2x8xf32>
+  return %1 : tensor<1x4x2x8xf32>
+}

@@ -1,0 +1,69 @@
+// RUN: partita-opt %s --partita-select-library-calls --canonicalize --split-input-file | FileCheck %s
+
+// A weight stored [out, in] is read through strides; the bias joins the call.
+// CHECK-LABEL: @linear
+// CHECK-NEXT: exec.gemm %arg0, %arg1 bias(%arg2 : tensor<4xf32>) sizes = [1, 10, 4, 3] lhs_strides = [0, 3, 1] rhs_strides = [0, 1, 3]
+// CHECK-NEXT: return
+func.func @linear(%x: tensor<2x5x3xf32>, %w: tensor<4x3xf32>, %b: tensor<4xf32>) -> tensor<2x5x4xf32> {
+  %0 = nn.dot_general %x, %w contract = [2] x [1] : tensor<2x5x3xf32>, tensor<4x3xf32> -> tensor<2x5x4xf32>
+  %1 = nn.broadcast %b dims = [2] : tensor<4xf32> -> tensor<2x5x4xf32>
+  %2 = arith.addf %0, %1 : tensor<2x5x4xf32>
+  return %2 : tensor<2x5x4xf32>
+}
+
+// -----
+
+// Transposes of an operand cost nothing.
+// CHECK-LABEL: @transposed
+// CHECK-NEXT: exec.gemm %arg0, %arg1 sizes = [1, 5, 4, 3] lhs_strides = [0, 1, 5] rhs_strides = [0, 4, 1]
+func.func @transposed(%x: tensor<3x5xf32>, %w: tensor<3x4xf32>) -> tensor<5x4xf32> {
+  %t = nn.transpose %x perm = [1, 0] : tensor<3x5xf32> -> tensor<5x3xf32>
+  %0 = nn.dot_general %t, %w contract = [1] x [0] : tensor<5x3xf32>, tensor<3x4xf32> -> tensor<5x4xf32>
+  return %0 : tensor<5x4xf32>
+}
+
+// -----
+
+// Batch and heads that do not lie together in memory are copied together first.
+// CHECK-LABEL: @heads
+// CHECK: nn.transpose
+// CHECK: exec.gemm {{.*}} sizes = [6, 4, 4, 8]
+func.func @heads(%q: tensor<2x4x3x8xf32>, %k: tensor<2x3x4x8xf32>) -> tensor<2x3x4x4xf32> {
+  %t = nn.transpose %q perm = [0, 2, 1, 3] : tensor<2x4x3x8xf32> -> tensor<2x3x4x8xf32>
+  %0 = nn.dot_general %t, %k batch = [0, 1] x [0, 1] contract = [3] x [3] : tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32> -> tensor<2x3x4x4xf32>
+  return %0 : tensor<2x3x4x4xf32>
+}
+
+// -----
+
+// A value used twice keeps its addition: someone else wants the sum without bias.
+// CHECK-LABEL: @shared
+// CHECK: exec.gemm %arg0, %arg1 sizes
+// CHECK: arith.addf
+func.func @shared(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %b: tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
+  %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<2x3xf32>, tensor<3x4xf32> -> tensor<2x4xf32>
+  %1 = nn.broadcast %b dims = [1] : tensor<4xf32> -> tensor<2x4xf32>
+  %2 = arith.addf %0, %1 : tensor<2x4xf32>
+  return %0, %2 : tensor<2x4xf32>, tensor<2x4xf32>
+}
+
+// -----
+
+// The library does not know integers.
+// CHECK-LABEL: @integers
+// CHECK: nn.dot_general
+func.func @integers(%x: tensor<2x3xi32>, %w: tensor<3x4xi32>) -> tensor<2x4xi32> {
+  %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<2x3xi32>, tensor<3x4xi32> -> tensor<2x4xi32>
+  return %0 : tensor<2x4xi32>
+}
+
+// -----
+
+// CHECK-LABEL: @conv
+// CHECK-NEXT: exec.conv %arg0, %arg1 bias(%arg2 : tensor<4xf32>) {{.*}} channels_last
+func.func @conv(%x: tensor<1x8x8x3xf32>, %w: tensor<4x3x1x1xf32>, %b: tensor<4xf32>) -> tensor<1x8x8x4xf32> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : tensor<1x8x8x3xf32>, tensor<4x3x1x1xf32> -> tensor<1x8x8x4xf32>
+  %1 = nn.broadcast %b dims = [3] : tensor<4xf32> -> tensor<1x8x8x4xf32>
+  %2 = arith.addf %0, %1 : tensor<1x8x8x4xf32>
+  return %2 : tensor<1x8x8x4xf32>
+}
