@@ -283,21 +283,25 @@ SmallVector<ReshapeGroup> reshapeGroups(ArrayRef<int64_t> source,
                                         ArrayRef<int64_t> result) {
   SmallVector<ReshapeGroup> groups;
   size_t i = 0, j = 0;
-  while (i < source.size() || j < result.size()) {
+  while (i < source.size() && j < result.size()) {
     ReshapeGroup group;
-    int64_t left = 1, right = 1;
-    do {
-      if (left <= right && i < source.size())
-        left *= source[i], group.source.push_back(i++);
-      else if (j < result.size())
-        right *= result[j], group.result.push_back(j++);
-      else if (i < source.size())
-        left *= source[i], group.source.push_back(i++);
-      else
-        return {};
-    } while (left != right || group.source.empty() || group.result.empty());
+    int64_t left = source[i], right = result[j];
+    group.source.push_back(i++);
+    group.result.push_back(j++);
+    while (left != right) {
+      if (left < right) {
+        left *= source[i];
+        group.source.push_back(i++);
+      } else {
+        right *= result[j];
+        group.result.push_back(j++);
+      }
+    }
     groups.push_back(std::move(group));
   }
+  if (groups.empty()) return groups;
+  for (; i < source.size(); ++i) groups.back().source.push_back(i);
+  for (; j < result.size(); ++j) groups.back().result.push_back(j);
   return groups;
 }
 

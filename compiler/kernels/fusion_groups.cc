@@ -283,7 +283,7 @@ class Grouper {
   }
 
   FusionGroups collect() {
-    for (auto& members : members_) {
+    for (auto& members : llvm::reverse(members_)) {
       SmallVector<Operation*> ordered(members.rbegin(), members.rend());
       result_.groups.emplace_back(std::move(ordered));
     }
