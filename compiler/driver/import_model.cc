@@ -4,7 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "frontends/huggingface/importer.h"
+#include "frontends/huggingface/huggingface.h"
 #include "frontends/onnx/importer.h"
 #include "llvm/ADT/StringRef.h"
 #include "mlir/IR/Diagnostics.h"

@@ -2,6 +2,8 @@
 #include "compiler/driver/registry.h"
 
 #include "compiler/kernels/codegen.h"
+#include "compiler/kernels/kernel_op_interface.h"
+#include "compiler/kernels/object.h"
 #include "compiler/kernels/passes.h"
 #include "compiler/memory/passes.h"
 #include "compiler/simplify/passes.h"
@@ -21,6 +23,8 @@ void registerDialects(mlir::DialectRegistry& registry) {
   mlir::func::registerAllExtensions(registry);
   nn::registerReferenceModels(registry);
   kernels::registerKernelModels(registry);
+  kernels::registerCodegenDialects(registry);
+  kernels::registerObjectTranslations(registry);
 }
 
 void registerPasses() {

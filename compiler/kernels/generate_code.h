@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "compiler/kernels/codegen.h"
+#include "compiler/kernels/object.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::kernels {
@@ -14,6 +14,10 @@ namespace partita::kernels {
 // kernel (empty if there is none).
 mlir::FailureOr<std::string> generateCode(mlir::ModuleOp module,
                                           const ObjectOptions& options);
+
+// The features that code for `cpu` (an LLVM name, or "host") may use, as LLVM
+// writes them: "+avx2,+fma". Empty for a CPU that is not this machine's.
+std::string requiredFeatures(const std::string& cpu);
 
 }  // namespace partita::kernels
 
