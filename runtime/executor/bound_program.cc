@@ -1,0 +1,248 @@
+// Binding: first the whole call tree is flattened, so that all uses of each
+// weight are known; then library operations are prepared in order, and weights
+// that they keep copies of are given back one by one.
+#include "runtime/executor/bound_program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/executor/library_desc.h"
+#include "runtime/program/types.h"
+
+namespace partita::executor {
+namespace {
+
+using program::Operation;
+
+// The operand that libraries may keep a copy of: a gemm's right-hand side, a
+// convolution's weight.
+constexpr size_t kWeightOperand = 1;
+
+bool IsLibrary(Operation kind) {
+  return kind == Operation::Gemm || kind == Operation::Conv;
+}
+
+std::string NameOf(const program::Instruction& instruction) {
+  return instruction.name() == nullptr ? "" : instruction.name()->str();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BoundProgram>> BoundProgram::Bind(
+    const Context& context, int function, const std::vector<Slot>& arguments,
+    char* frame, char* data) {
+  std::unique_ptr<BoundProgram> bound(new BoundProgram(context));
+  bound->data_ = data;
+  PARTITA_RETURN_IF_ERROR(bound->Flatten(function, arguments, frame));
+  int64_t scratch = 0;
+  for (const Step& step : bound->steps_)
+    scratch = std::max(scratch, step.shape.scratch_bytes);
+  PARTITA_RETURN_IF_ERROR(context.device.ReserveLaunchScratch(scratch));
+  PARTITA_RETURN_IF_ERROR(bound->PrepareLibraryOps());
+  return bound;
+}
+
+Slot BoundProgram::Resolve(const program::Buffer& buffer,
+                           const std::vector<Slot>& arguments,
+                           char* frame) const {
+  switch (buffer.space()) {
+    case program::Space::argument:
+      return arguments[static_cast<size_t>(buffer.value())];
+    case program::Space::frame:
+      return {frame + buffer.value()};
+    case program::Space::constant:
+      break;
+  }
+  return {data_ + buffer.value()};
+}
+
+absl::Status BoundProgram::Flatten(int index,
+                                   const std::vector<Slot>& arguments,
+                                   char* frame) {
+  const program::Function& function =
+      *context_.artifact.program().functions()->Get(
+          static_cast<unsigned>(index));
+  for (int64_t i = 0; i < program::SizeOrZero(function.body()); ++i) {
+    const program::Instruction& instruction =
+        *function.body()->Get(static_cast<unsigned>(i));
+    const int64_t count = program::SizeOrZero(instruction.operands());
+    std::vector<Slot> operands;
+    for (int64_t j = 0; j < count; ++j) {
+      operands.push_back(
+          Resolve(*instruction.operands()->Get(static_cast<unsigned>(j)),
+                  arguments, frame));
+    }
+    if (const program::Call* call = instruction.operation_as_Call()) {
+      PARTITA_RETURN_IF_ERROR(
+          Flatten(call->function(), operands, frame + call->frame_offset()));
+      continue;
+    }
+    Step step;
+    step.kind = instruction.operation_type();
+    step.count = static_cast<int32_t>(count);
+    step.first = buffers_.size();
+    step.instruction = &instruction;
+    for (const Slot& operand : operands) {
+      if (operand.port >= 0)
+        relocations_.push_back({buffers_.size(), operand.port});
+      buffers_.push_back(operand.data);
+      buffer_globals_.push_back(operand.global);
+    }
+    if (step.kind == Operation::Launch)
+      PARTITA_RETURN_IF_ERROR(ResolveKernel(step));
+    if (step.kind == Operation::Copy)
+      step.bytes = instruction.operands()->Get(0)->bytes();
+    steps_.push_back(step);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BoundProgram::ResolveKernel(Step& step) {
+  const program::Launch& launch = *step.instruction->operation_as_Launch();
+  const std::string symbol = context_.artifact.program()
+                                 .kernels()
+                                 ->Get(static_cast<unsigned>(launch.kernel()))
+                                 ->str();
+  PARTITA_ASSIGN_OR_RETURN(step.kernel, context_.module->Find(symbol));
+  step.shape = {launch.range(), launch.grain(), launch.scratch_bytes()};
+  return absl::OkStatus();
+}
+
+absl::Status BoundProgram::PrepareLibraryOps() {
+  std::map<int, GlobalUse> uses;
+  for (const Step& step : steps_) {
+    for (size_t i = 0; i < static_cast<size_t>(step.count); ++i) {
+      const int global = buffer_globals_[step.first + i];
+      if (global < 0) continue;
+      GlobalUse& use = uses[global];
+      if (IsLibrary(step.kind) && i == kWeightOperand) {
+        ++use.library_uses;
+      } else {
+        use.kept_elsewhere = false;
+      }
+    }
+  }
+  for (Step& step : steps_) {
+    if (!IsLibrary(step.kind)) continue;
+    const absl::Status status = PrepareStep(step);
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("cannot prepare '",
+                                                      NameOf(*step.instruction),
+                                                      "': ", status.message()));
+    }
+    const int global = buffer_globals_[step.first + kWeightOperand];
+    if (global < 0) continue;
+    GlobalUse& use = uses[global];
+    use.kept_elsewhere =
+        use.kept_elsewhere && step.library_op->Packed(kWeightOperand);
+    if (--use.library_uses == 0 && use.kept_elsewhere && context_.release)
+      context_.release(global);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BoundProgram::PrepareStep(Step& step) {
+  std::vector<const void*> constants(static_cast<size_t>(step.count), nullptr);
+  std::string key;
+  for (size_t i = 0; i < constants.size(); ++i) {
+    if (buffer_globals_[step.first + i] < 0) continue;
+    constants[i] = buffers_[step.first + i];
+    absl::StrAppend(&key, i, "@",
+                    absl::Hex(reinterpret_cast<uintptr_t>(constants[i])), " ");
+  }
+  const auto prepare = [&](auto desc, auto&& make) -> absl::Status {
+    absl::StrAppend(&key, KeyOf(desc));
+    std::unique_ptr<device::LibraryOp>& op = library_ops_[key];
+    if (op == nullptr) {
+      PARTITA_ASSIGN_OR_RETURN(op, make(desc));
+    }
+    step.library_op = op.get();
+    return absl::OkStatus();
+  };
+  if (const program::Gemm* gemm = step.instruction->operation_as_Gemm()) {
+    return prepare(ToDesc(*gemm), [&](const auto& desc) {
+      return context_.device.PrepareGemm(desc, constants);
+    });
+  }
+  return prepare(ToDesc(*step.instruction->operation_as_Conv()),
+                 [&](const auto& desc) {
+                   return context_.device.PrepareConv(desc, constants);
+                 });
+}
+
+void BoundProgram::SetPort(int port, char* data) {
+  for (const Relocation& relocation : relocations_) {
+    if (relocation.port == port) buffers_[relocation.buffer] = data;
+  }
+}
+
+absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
+  void* const* buffers = buffers_.data() + step.first;
+  switch (step.kind) {
+    case Operation::Launch:
+      return context_.device.Launch(stream, *step.kernel, step.shape, buffers,
+                                    step.count);
+    case Operation::Copy:
+      return context_.device.Copy(stream, buffers[1], buffers[0], step.bytes);
+    default:
+      return context_.device.Execute(stream, *step.library_op, buffers,
+                                     step.count);
+  }
+}
+
+absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile) {
+  using Clock = std::chrono::steady_clock;
+  for (const Step& step : steps_) {
+    const Clock::time_point begin =
+        profile == nullptr ? Clock::time_point() : Clock::now();
+    const absl::Status status = RunStep(stream, step);
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("'", NameOf(*step.instruction),
+                                       "' failed: ", status.message()));
+    }
+    if (profile == nullptr) continue;
+    PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+    profile->Add(&step - steps_.data(),
+                 std::chrono::duration_cast<std::chrono::nanoseconds>(
+                     Clock::now() - begin)
+                     .count());
+  }
+  if (profile != nullptr) profile->CountRun();
+  return absl::OkStatus();
+}
+
+std::vector<StepLabel> BoundProgram::Labels() const {
+  std::vector<StepLabel> labels;
+  for (const Step& step : steps_) {
+    StepLabel label;
+    if (const program::Gemm* gemm = step.instruction->operation_as_Gemm()) {
+      label = LabelOf(ToDesc(*gemm));
+    } else if (const program::Conv* conv =
+                   step.instruction->operation_as_Conv()) {
+      label = LabelOf(ToDesc(*conv));
+    } else if (const program::Launch* launch =
+                   step.instruction->operation_as_Launch()) {
+      label.name = context_.artifact.program()
+                       .kernels()
+                       ->Get(static_cast<unsigned>(launch->kernel()))
+                       ->str();
+    } else {
+      label.name = "copy";
+    }
+    if (step.library_op != nullptr)
+      absl::StrAppend(&label.name, " (", step.library_op->Description(), ")");
+    for (int64_t i = 0; i < step.count; ++i) {
+      label.bytes += static_cast<double>(
+          step.instruction->operands()->Get(static_cast<unsigned>(i))->bytes());
+    }
+    labels.push_back(std::move(label));
+  }
+  return labels;
+}
+
+}  // namespace partita::executor

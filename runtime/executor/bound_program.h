@@ -1,0 +1,103 @@
+// A function of a program with everything resolved: calls are flattened,
+// operands are pointers, library operations are prepared. Running it is a walk
+// over one array.
+#ifndef PARTITA_RUNTIME_EXECUTOR_BOUND_PROGRAM_H_
+#define PARTITA_RUNTIME_EXECUTOR_BOUND_PROGRAM_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/device/device.h"
+#include "runtime/executor/profile.h"
+#include "runtime/program/artifact.h"
+
+namespace partita::executor {
+
+// What an argument of the bound function stands for.
+struct Slot {
+  char* data = nullptr;
+  int port = -1;  // not negative: a port of the caller's, whose memory SetPort
+                  // gives later
+  int global = -1;  // not negative: a global that no step writes, so libraries
+                    // may keep copies of it
+};
+
+class BoundProgram {
+ public:
+  struct Context {
+    const program::Artifact& artifact;
+    device::Device& device;
+    device::Module* module;  // null where the program has no kernels
+    // Called when the last step that could read a global has kept a copy of it.
+    std::function<void(int global)> release;
+  };
+
+  // `data` is the artifact's data section in device memory, `frame` the memory
+  // of the function's frame. The device, the module, the frame and the slots'
+  // memory must outlive the result.
+  static absl::StatusOr<std::unique_ptr<BoundProgram>> Bind(
+      const Context& context, int function, const std::vector<Slot>& arguments,
+      char* frame, char* data);
+
+  // Which memory a port stands for from now on.
+  void SetPort(int port, char* data);
+
+  // One pass over the steps. With a profile every step is synchronised and
+  // timed.
+  absl::Status Run(device::Stream& stream, Profile* profile);
+
+  int64_t step_count() const { return static_cast<int64_t>(steps_.size()); }
+  // One label per step, for Profile.
+  std::vector<StepLabel> Labels() const;
+
+ private:
+  struct Step {
+    program::Operation kind;
+    int32_t count;  // operands
+    size_t first;   // of its operands in buffers_
+    const device::Kernel* kernel = nullptr;
+    device::LibraryOp* library_op = nullptr;
+    device::LaunchShape shape;
+    int64_t bytes = 0;  // of a copy
+    const program::Instruction* instruction;
+  };
+  struct Relocation {
+    size_t buffer;  // index into buffers_
+    int port;
+  };
+  // What binding needs to know of the globals before it prepares the first
+  // library operation.
+  struct GlobalUse {
+    int library_uses = 0;  // as weights of library operations not prepared yet
+    bool kept_elsewhere = true;
+  };
+
+  explicit BoundProgram(const Context& context) : context_(context) {}
+  absl::Status Flatten(int function, const std::vector<Slot>& arguments,
+                       char* frame);
+  Slot Resolve(const program::Buffer& buffer,
+               const std::vector<Slot>& arguments, char* frame) const;
+  absl::Status ResolveKernel(Step& step);
+  absl::Status PrepareLibraryOps();
+  absl::Status PrepareStep(Step& step);
+  absl::Status RunStep(device::Stream& stream, const Step& step);
+
+  Context context_;
+  char* data_ = nullptr;
+  std::vector<Step> steps_;
+  std::vector<void*> buffers_;
+  std::vector<int>
+      buffer_globals_;  // parallel to buffers_: the global behind it or -1
+  std::vector<Relocation> relocations_;
+  std::map<std::string, std::unique_ptr<device::LibraryOp>> library_ops_;
+};
+
+}  // namespace partita::executor
+
+#endif  // PARTITA_RUNTIME_EXECUTOR_BOUND_PROGRAM_H_

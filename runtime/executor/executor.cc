@@ -1,0 +1,256 @@
+// Loading and running of artifacts.
+#include "runtime/executor/executor.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/executor/uses.h"
+#include "runtime/program/types.h"
+
+namespace partita::executor {
+namespace {
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+TensorSpec Describe(const program::Port& port) {
+  return {port.name()->str(), program::ToBase(port.type()->dtype()),
+          program::ShapeOf(*port.type()), program::BytesOf(*port.type())};
+}
+
+template <typename Tensor>
+absl::Status CheckTensors(const char* what,
+                          const std::vector<TensorSpec>& specs,
+                          const std::vector<Tensor>& tensors) {
+  if (tensors.size() != specs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected ", specs.size(), " ", what, "s, found ", tensors.size()));
+  }
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (tensors[i].dtype != specs[i].dtype ||
+        tensors[i].shape != specs[i].shape) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          what, " '", specs[i].name, "': expected ",
+          base::TypeName(specs[i].dtype, specs[i].shape), ", found ",
+          base::TypeName(tensors[i].dtype, tensors[i].shape)));
+    }
+    if (tensors[i].data == nullptr && specs[i].bytes > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, " '", specs[i].name, "': it has no data"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Load(
+    const std::string& path, device::Device& device,
+    const LoadOptions& options) {
+  PARTITA_ASSIGN_OR_RETURN(
+      program::Artifact artifact,
+      program::Artifact::Open(path, {options.verify_checksums}));
+  std::unique_ptr<Executor> executor(new Executor(std::move(artifact), device));
+  const absl::Status status = executor->Prepare(options);
+  if (!status.ok())
+    return absl::Status(status.code(),
+                        absl::StrCat(path, ": ", status.message()));
+  return executor;
+}
+
+absl::Status Executor::Prepare(const LoadOptions& options) {
+  const program::Program& program = artifact_.program();
+  DescribePorts();
+  const auto text = [](const flatbuffers::String* string) {
+    return string == nullptr ? std::string() : string->str();
+  };
+  PARTITA_RETURN_IF_ERROR(device_.CheckTarget(text(program.target()),
+                                              text(program.cpu_features())));
+  PARTITA_ASSIGN_OR_RETURN(stream_, device_.CreateStream());
+  if (program::SizeOrZero(program.kernels()) > 0) {
+    PARTITA_ASSIGN_OR_RETURN(module_, device_.LoadModule(artifact_.code()));
+  }
+  PARTITA_RETURN_IF_ERROR(LoadData());
+  const std::string folder = options.weights_dir.empty()
+                                 ? FolderOf(artifact_.path())
+                                 : options.weights_dir;
+  PARTITA_ASSIGN_OR_RETURN(weights_, Weights::Load(artifact_, device_, *stream_,
+                                                   folder, FindUses(program)));
+  PARTITA_RETURN_IF_ERROR(weights_->AddDerived());
+  PARTITA_RETURN_IF_ERROR(RunInit());
+  return BindMain();
+}
+
+void Executor::DescribePorts() {
+  const program::Program& program = artifact_.program();
+  for (int64_t i = 0; i < program::SizeOrZero(program.inputs()); ++i) {
+    inputs_.push_back(
+        Describe(*program.inputs()->Get(static_cast<unsigned>(i))));
+  }
+  for (int64_t i = 0; i < program::SizeOrZero(program.outputs()); ++i) {
+    outputs_.push_back(
+        Describe(*program.outputs()->Get(static_cast<unsigned>(i))));
+  }
+}
+
+absl::Status Executor::LoadData() {
+  if (device_.SharesHostMemory()) {
+    data_ = const_cast<char*>(artifact_.data().data());
+    return absl::OkStatus();
+  }
+  PARTITA_ASSIGN_OR_RETURN(
+      data_copy_, device::Allocation::Make(
+                      device_, static_cast<int64_t>(artifact_.data().size())));
+  data_ = data_copy_.data();
+  PARTITA_RETURN_IF_ERROR(device_.CopyToDevice(
+      *stream_, data_, artifact_.data().data(), data_copy_.bytes()));
+  return device_.Synchronize(*stream_);
+}
+
+BoundProgram::Context Executor::BindContext(std::function<void(int)> release) {
+  return {artifact_, device_, module_.get(), std::move(release)};
+}
+
+absl::Status Executor::RunInit() {
+  const program::Program& program = artifact_.program();
+  if (program.init() < 0) return absl::OkStatus();
+  // Run once, so nothing is worth packing: its arguments are not marked as
+  // globals.
+  std::vector<Slot> arguments;
+  for (int64_t i = 0; i < program::SizeOrZero(program.init_parameters()); ++i) {
+    const int parameter =
+        program.init_parameters()->Get(static_cast<unsigned>(i));
+    arguments.push_back(
+        {weights_->globals()[static_cast<size_t>(parameter)].data});
+  }
+  const size_t parameters =
+      static_cast<size_t>(program::SizeOrZero(program.parameters()));
+  for (size_t i = parameters; i < weights_->globals().size(); ++i)
+    arguments.push_back({weights_->globals()[i].data});
+  const program::Function& function =
+      *program.functions()->Get(static_cast<unsigned>(program.init()));
+  PARTITA_ASSIGN_OR_RETURN(
+      const device::Allocation frame,
+      device::Allocation::Make(device_, function.frame_bytes()));
+  PARTITA_ASSIGN_OR_RETURN(
+      const std::unique_ptr<BoundProgram> init,
+      BoundProgram::Bind(BindContext(nullptr), program.init(), arguments,
+                         frame.data(), data_));
+  PARTITA_RETURN_IF_ERROR(init->Run(*stream_, nullptr));
+  PARTITA_RETURN_IF_ERROR(device_.Synchronize(*stream_));
+  std::set<int> kept;
+  for (int64_t i = 0; i < program::SizeOrZero(program.main_globals()); ++i) {
+    kept.insert(program.main_globals()->Get(static_cast<unsigned>(i)));
+  }
+  for (int64_t i = 0; i < program::SizeOrZero(program.init_parameters()); ++i) {
+    const int parameter =
+        program.init_parameters()->Get(static_cast<unsigned>(i));
+    if (kept.count(parameter) == 0)
+      weights_->Release(static_cast<size_t>(parameter));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::BindMain() {
+  const program::Program& program = artifact_.program();
+  const program::Function& function =
+      *program.functions()->Get(static_cast<unsigned>(program.main()));
+  PARTITA_ASSIGN_OR_RETURN(
+      arena_, device::Allocation::Make(device_, function.frame_bytes()));
+  std::vector<Slot> arguments;
+  int port = 0;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    arguments.push_back({nullptr, port++});
+  for (int64_t i = 0; i < program::SizeOrZero(program.main_globals()); ++i) {
+    const int global = program.main_globals()->Get(static_cast<unsigned>(i));
+    arguments.push_back(
+        {weights_->globals()[static_cast<size_t>(global)].data, -1, global});
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    arguments.push_back({nullptr, port++});
+  const auto release = [this](int global) {
+    weights_->Release(static_cast<size_t>(global));
+  };
+  PARTITA_ASSIGN_OR_RETURN(
+      main_, BoundProgram::Bind(BindContext(release), program.main(), arguments,
+                                arena_.data(), data_));
+  ports_.resize(static_cast<size_t>(port));
+  return device_.SharesHostMemory() ? absl::OkStatus() : MakeStaging();
+}
+
+absl::Status Executor::MakeStaging() {
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    const int64_t bytes = i < inputs_.size()
+                              ? inputs_[i].bytes
+                              : outputs_[i - inputs_.size()].bytes;
+    PARTITA_ASSIGN_OR_RETURN(ports_[i].staging,
+                             device::Allocation::Make(device_, bytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::PlacePort(size_t index, void* host) {
+  Port& port = ports_[index];
+  port.host = host;
+  char* place = port.staging.data();
+  if (device_.SharesHostMemory()) {
+    const bool aligned = reinterpret_cast<uintptr_t>(host) % 64 == 0;
+    if (!aligned && place == nullptr) {
+      const int64_t bytes = index < inputs_.size()
+                                ? inputs_[index].bytes
+                                : outputs_[index - inputs_.size()].bytes;
+      PARTITA_ASSIGN_OR_RETURN(port.staging,
+                               device::Allocation::Make(device_, bytes));
+      place = port.staging.data();
+    }
+    if (aligned) place = static_cast<char*>(host);
+  }
+  if (place != port.current) {
+    main_->SetPort(static_cast<int>(index), place);
+    port.current = place;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Run(const std::vector<ConstTensor>& inputs,
+                           const std::vector<MutableTensor>& outputs) {
+  PARTITA_RETURN_IF_ERROR(CheckTensors("input", inputs_, inputs));
+  PARTITA_RETURN_IF_ERROR(CheckTensors("output", outputs_, outputs));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    PARTITA_RETURN_IF_ERROR(PlacePort(i, const_cast<void*>(inputs[i].data)));
+    const Port& port = ports_[i];
+    if (port.current != port.host) {
+      PARTITA_RETURN_IF_ERROR(device_.CopyToDevice(
+          *stream_, port.current, port.host, inputs_[i].bytes));
+    }
+  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    PARTITA_RETURN_IF_ERROR(PlacePort(inputs.size() + i, outputs[i].data));
+  PARTITA_RETURN_IF_ERROR(main_->Run(*stream_, profile_.get()));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Port& port = ports_[inputs.size() + i];
+    if (port.current != port.host) {
+      PARTITA_RETURN_IF_ERROR(device_.CopyToHost(
+          *stream_, port.host, port.current, outputs_[i].bytes));
+    }
+  }
+  return device_.Synchronize(*stream_);
+}
+
+MemoryUse Executor::Memory() const {
+  const device::MemoryReport report = device_.Memory();
+  MemoryUse use;
+  use.arena = arena_.bytes();
+  use.globals = weights_->OwnedBytes() + data_copy_.bytes();
+  use.packed = report.packed;
+  use.scratch = report.scratch;
+  for (const Port& port : ports_) use.staging += port.staging.bytes();
+  use.mapped = weights_->MappedBytes();
+  return use;
+}
+
+}  // namespace partita::executor

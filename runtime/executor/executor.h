@@ -1,0 +1,107 @@
+// Runs an artifact on a device.
+#ifndef PARTITA_RUNTIME_EXECUTOR_EXECUTOR_H_
+#define PARTITA_RUNTIME_EXECUTOR_EXECUTOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/device/device.h"
+#include "runtime/executor/bound_program.h"
+#include "runtime/executor/profile.h"
+#include "runtime/executor/tensor.h"
+#include "runtime/executor/weights.h"
+#include "runtime/program/artifact.h"
+
+namespace partita::executor {
+
+struct LoadOptions {
+  std::string weights_dir;  // where relative paths of weights begin; empty: the
+                            // artifact's folder
+  bool verify_checksums = true;
+};
+
+// Bytes that a loaded model holds.
+struct MemoryUse {
+  int64_t arena = 0;    // activations, as planned by the compiler
+  int64_t globals = 0;  // weights and derived values in memory of our own, as
+                        // far as not released
+  int64_t packed = 0;   // weights in the libraries' layouts
+  int64_t scratch = 0;  // of kernels and libraries
+  int64_t staging =
+      0;               // inputs and outputs on devices with memory of their own
+  int64_t mapped = 0;  // weights read from mapped files as they are
+  int64_t Total() const { return arena + globals + packed + scratch + staging; }
+};
+
+// A model ready to run. Used by one thread at a time; the device must outlive
+// it.
+class Executor {
+ public:
+  // Opens and checks the artifact, loads the weights, runs init, prepares every
+  // step.
+  static absl::StatusOr<std::unique_ptr<Executor>> Load(
+      const std::string& path, device::Device& device,
+      const LoadOptions& options = {});
+
+  const std::vector<TensorSpec>& inputs() const { return inputs_; }
+  const std::vector<TensorSpec>& outputs() const { return outputs_; }
+  const program::Artifact& artifact() const { return artifact_; }
+  int64_t step_count() const { return main_->step_count(); }
+
+  // One step: tensors in the order of inputs() and outputs(), whose types and
+  // shapes must match. Returns when the outputs are there. Allocates nothing,
+  // except staging when memory that is not 64-byte aligned is first seen.
+  absl::Status Run(const std::vector<ConstTensor>& inputs,
+                   const std::vector<MutableTensor>& outputs);
+
+  MemoryUse Memory() const;
+
+  // From now on every step is timed by itself.
+  void EnableProfile() {
+    profile_ = std::make_unique<Profile>(main_->Labels());
+  }
+  Profile* profile() { return profile_.get(); }
+
+ private:
+  Executor(program::Artifact artifact, device::Device& device)
+      : artifact_(std::move(artifact)), device_(device) {}
+  absl::Status Prepare(const LoadOptions& options);
+  void DescribePorts();
+  absl::Status LoadData();
+  absl::Status RunInit();
+  absl::Status BindMain();
+  absl::Status MakeStaging();
+  absl::Status PlacePort(size_t port, void* host);
+  BoundProgram::Context BindContext(std::function<void(int)> release);
+
+  // Memory that a port uses when the caller's cannot be used directly.
+  struct Port {
+    device::Allocation staging;
+    void* host = nullptr;     // the caller's, in this run
+    char* current = nullptr;  // what the steps use
+  };
+
+  program::Artifact artifact_;
+  device::Device& device_;
+  std::vector<TensorSpec> inputs_, outputs_;
+  std::unique_ptr<device::Stream> stream_;
+  std::unique_ptr<device::Module> module_;
+  device::Allocation
+      data_copy_;  // of the data section, for devices with memory of their own
+  char* data_ = nullptr;
+  std::unique_ptr<Weights> weights_;
+  device::Allocation arena_;
+  std::vector<Port> ports_;  // inputs, then outputs
+  std::unique_ptr<BoundProgram> main_;
+  std::unique_ptr<Profile> profile_;
+};
+
+}  // namespace partita::executor
+
+#endif  // PARTITA_RUNTIME_EXECUTOR_EXECUTOR_H_

@@ -1,0 +1,117 @@
+// Translation of gemm and conv, and their names in profiles.
+#include "runtime/executor/library_desc.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/program/types.h"
+
+namespace partita::executor {
+namespace {
+
+static_assert(static_cast<int>(program::Activation::sigmoid) ==
+                      static_cast<int>(device::Activation::kSigmoid) &&
+                  static_cast<int>(program::Activation::gelu_erf) ==
+                      static_cast<int>(device::Activation::kGeluErf) &&
+                  static_cast<int>(program::Activation::MAX) ==
+                      static_cast<int>(device::Activation::kSigmoid),
+              "program.fbs and device/operations.h must agree");
+
+std::array<int64_t, 3> ToArray(const flatbuffers::Vector<int64_t>* values) {
+  return {values->Get(0), values->Get(1), values->Get(2)};
+}
+
+std::string Suffix(bool has_bias, bool has_residual,
+                   device::Activation activation) {
+  std::string suffix = has_bias ? " bias" : "";
+  if (activation != device::Activation::kNone) {
+    absl::StrAppend(&suffix, " ",
+                    program::EnumNameActivation(
+                        static_cast<program::Activation>(activation)));
+  }
+  if (has_residual) suffix += " residual";
+  return suffix;
+}
+
+}  // namespace
+
+device::GemmDesc ToDesc(const program::Gemm& gemm) {
+  device::GemmDesc desc;
+  desc.dtype = program::ToBase(gemm.dtype());
+  desc.batch = gemm.batch();
+  desc.m = gemm.m();
+  desc.n = gemm.n();
+  desc.k = gemm.k();
+  desc.lhs_strides = ToArray(gemm.lhs_strides());
+  desc.rhs_strides = ToArray(gemm.rhs_strides());
+  desc.out_strides = ToArray(gemm.out_strides());
+  desc.has_bias = gemm.has_bias();
+  desc.has_residual = gemm.has_residual();
+  desc.activation = static_cast<device::Activation>(gemm.activation());
+  return desc;
+}
+
+device::ConvDesc ToDesc(const program::Conv& conv) {
+  device::ConvDesc desc;
+  desc.dtype = program::ToBase(conv.dtype());
+  desc.input_shape = program::ToVector(conv.input_shape());
+  desc.weight_shape = program::ToVector(conv.weight_shape());
+  desc.out_shape = program::ToVector(conv.out_shape());
+  desc.strides = program::ToVector(conv.strides());
+  desc.dilations = program::ToVector(conv.dilations());
+  desc.low = program::ToVector(conv.low());
+  desc.high = program::ToVector(conv.high());
+  desc.groups = conv.groups();
+  desc.channels_last = conv.channels_last();
+  desc.has_bias = conv.has_bias();
+  desc.has_residual = conv.has_residual();
+  desc.activation = static_cast<device::Activation>(conv.activation());
+  return desc;
+}
+
+std::string KeyOf(const device::GemmDesc& desc) {
+  return absl::StrCat(LabelOf(desc).name, " lhs ",
+                      absl::StrJoin(desc.lhs_strides, ","), " rhs ",
+                      absl::StrJoin(desc.rhs_strides, ","), " out ",
+                      absl::StrJoin(desc.out_strides, ","));
+}
+
+std::string KeyOf(const device::ConvDesc& desc) {
+  return absl::StrCat(
+      LabelOf(desc).name, " out ", absl::StrJoin(desc.out_shape, ","),
+      " dilations ", absl::StrJoin(desc.dilations, ","), " low ",
+      absl::StrJoin(desc.low, ","), " high ", absl::StrJoin(desc.high, ","));
+}
+
+StepLabel LabelOf(const device::GemmDesc& desc) {
+  StepLabel label;
+  label.name =
+      absl::StrCat("gemm ", desc.batch, "x", desc.m, "x", desc.n, "x", desc.k,
+                   " ", base::NameOf(desc.dtype),
+                   Suffix(desc.has_bias, desc.has_residual, desc.activation));
+  label.flops = 2.0 * static_cast<double>(desc.batch) *
+                static_cast<double>(desc.m) * static_cast<double>(desc.n) *
+                static_cast<double>(desc.k);
+  return label;
+}
+
+StepLabel LabelOf(const device::ConvDesc& desc) {
+  StepLabel label;
+  label.name =
+      absl::StrCat("conv ", absl::StrJoin(desc.input_shape, "x"),
+                   desc.channels_last ? " nhwc" : " nchw", " * ",
+                   absl::StrJoin(desc.weight_shape, "x"), " / ",
+                   absl::StrJoin(desc.strides, "x"),
+                   desc.groups > 1 ? absl::StrCat(" groups ", desc.groups) : "",
+                   " ", base::NameOf(desc.dtype),
+                   Suffix(desc.has_bias, desc.has_residual, desc.activation));
+  label.flops = 2;
+  for (const int64_t size : desc.out_shape)
+    label.flops *= static_cast<double>(size);
+  for (size_t i = 1; i < desc.weight_shape.size(); ++i)
+    label.flops *= static_cast<double>(desc.weight_shape[i]);
+  return label;
+}
+
+}  // namespace partita::executor

@@ -1,0 +1,26 @@
+// Library operations of a program in the device's terms.
+#ifndef PARTITA_RUNTIME_EXECUTOR_LIBRARY_DESC_H_
+#define PARTITA_RUNTIME_EXECUTOR_LIBRARY_DESC_H_
+
+#include <string>
+
+#include "runtime/device/operations.h"
+#include "runtime/executor/profile.h"
+#include "runtime/program/program_generated.h"
+
+namespace partita::executor {
+
+device::GemmDesc ToDesc(const program::Gemm& gemm);
+device::ConvDesc ToDesc(const program::Conv& conv);
+
+// Equal for equal descriptions only.
+std::string KeyOf(const device::GemmDesc& desc);
+std::string KeyOf(const device::ConvDesc& desc);
+
+// "gemm 1x8x64x32 f32 bias relu" and what it costs; bytes are left 0.
+StepLabel LabelOf(const device::GemmDesc& desc);
+StepLabel LabelOf(const device::ConvDesc& desc);
+
+}  // namespace partita::executor
+
+#endif  // PARTITA_RUNTIME_EXECUTOR_LIBRARY_DESC_H_

@@ -1,0 +1,80 @@
+// Follows parameters through calls to the kernels that read them.
+#include "runtime/executor/uses.h"
+
+#include <map>
+
+#include "runtime/program/types.h"
+
+namespace partita::executor {
+namespace {
+
+// Whether a kernel reads each argument of each function, computed once per
+// function.
+class KernelReads {
+ public:
+  explicit KernelReads(const program::Program& program) : program_(program) {}
+
+  const std::vector<bool>& Of(int index) {
+    const auto found = reads_.find(index);
+    if (found != reads_.end()) return found->second;
+    const program::Function& function =
+        *program_.functions()->Get(static_cast<unsigned>(index));
+    std::vector<bool> reads(static_cast<size_t>(function.arguments()), false);
+    for (int64_t i = 0; i < program::SizeOrZero(function.body()); ++i) {
+      const program::Instruction& instruction =
+          *function.body()->Get(static_cast<unsigned>(i));
+      const program::Call* call = instruction.operation_as_Call();
+      const bool launch =
+          instruction.operation_type() == program::Operation::Launch;
+      if (!launch && call == nullptr) continue;
+      const std::vector<bool> callee =
+          call != nullptr ? Of(call->function()) : std::vector<bool>();
+      for (int64_t j = 0; j < program::SizeOrZero(instruction.operands());
+           ++j) {
+        const program::Buffer& buffer =
+            *instruction.operands()->Get(static_cast<unsigned>(j));
+        if (buffer.space() != program::Space::argument) continue;
+        if (launch || callee[static_cast<size_t>(j)])
+          reads[static_cast<size_t>(buffer.value())] = true;
+      }
+    }
+    return reads_.emplace(index, std::move(reads)).first->second;
+  }
+
+ private:
+  const program::Program& program_;
+  std::map<int, std::vector<bool>> reads_;
+};
+
+}  // namespace
+
+std::vector<Weights::Use> FindUses(const program::Program& program) {
+  const size_t parameters =
+      static_cast<size_t>(program::SizeOrZero(program.parameters()));
+  std::vector<Weights::Use> uses(parameters);
+  KernelReads reads(program);
+  const auto mark = [&](int function, size_t argument, int global) {
+    if (static_cast<size_t>(global) >= parameters) return;
+    Weights::Use& use = uses[static_cast<size_t>(global)];
+    use.used = true;
+    use.aligned = use.aligned || reads.Of(function)[argument];
+  };
+  const size_t inputs =
+      static_cast<size_t>(program::SizeOrZero(program.inputs()));
+  for (size_t i = 0;
+       i < static_cast<size_t>(program::SizeOrZero(program.main_globals()));
+       ++i) {
+    mark(program.main(), inputs + i,
+         program.main_globals()->Get(static_cast<unsigned>(i)));
+  }
+  if (program.init() < 0) return uses;
+  for (size_t i = 0;
+       i < static_cast<size_t>(program::SizeOrZero(program.init_parameters()));
+       ++i) {
+    mark(program.init(), i,
+         program.init_parameters()->Get(static_cast<unsigned>(i)));
+  }
+  return uses;
+}
+
+}  // namespace partita::executor

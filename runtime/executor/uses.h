@@ -1,0 +1,17 @@
+// How a program uses its parameters.
+#ifndef PARTITA_RUNTIME_EXECUTOR_USES_H_
+#define PARTITA_RUNTIME_EXECUTOR_USES_H_
+
+#include <vector>
+
+#include "runtime/executor/weights.h"
+#include "runtime/program/program_generated.h"
+
+namespace partita::executor {
+
+// One entry per parameter, over init and main.
+std::vector<Weights::Use> FindUses(const program::Program& program);
+
+}  // namespace partita::executor
+
+#endif  // PARTITA_RUNTIME_EXECUTOR_USES_H_

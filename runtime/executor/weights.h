@@ -1,0 +1,83 @@
+// The parameters of a program in device memory.
+#ifndef PARTITA_RUNTIME_EXECUTOR_WEIGHTS_H_
+#define PARTITA_RUNTIME_EXECUTOR_WEIGHTS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/mapped_file.h"
+#include "runtime/device/device.h"
+#include "runtime/program/artifact.h"
+
+namespace partita::executor {
+
+// A buffer that outlives a run: a parameter or a derived value.
+struct Global {
+  char* data =
+      nullptr;  // on the device; null: not loaded, because nothing uses it
+  int64_t bytes = 0;
+  device::Allocation owned;  // empty where `data` lies in a mapped file
+  const base::MappedFile* mapped = nullptr;  // then this one
+  int64_t released = 0;  // bytes of `owned` given back to the system
+};
+
+class Weights {
+ public:
+  // What `Load` needs to know of each parameter.
+  struct Use {
+    bool used = false;
+    bool aligned = false;  // kernels read it: it must be 64-byte aligned;
+                           // libraries take any address
+  };
+
+  // Parameters whose type, alignment and place allow it stay in their mapped
+  // file; others are copied and converted. `folder` is where relative paths
+  // begin. Errors name the parameter and the file. `artifact` and `device` must
+  // outlive the weights.
+  static absl::StatusOr<std::unique_ptr<Weights>> Load(
+      const program::Artifact& artifact, device::Device& device,
+      device::Stream& stream, const std::string& folder,
+      const std::vector<Use>& uses);
+
+  // Reserves memory for the derived values, after the parameters.
+  absl::Status AddDerived();
+
+  // Parameters, then derived values: the order of Program.main_globals.
+  const std::vector<Global>& globals() const { return globals_; }
+
+  // Gives the memory of a global back that nothing will read again.
+  void Release(size_t index);
+
+  // Bytes of owned memory still held, and bytes that lie in mapped files.
+  int64_t OwnedBytes() const;
+  int64_t MappedBytes() const;
+
+ private:
+  Weights(const program::Artifact& artifact, device::Device& device,
+          device::Stream& stream, std::string folder);
+  absl::Status LoadParameter(const program::Parameter& parameter, bool aligned,
+                             Global& global);
+  absl::Status LoadStored(const base::MappedFile& file, uint64_t offset,
+                          program::DType stored,
+                          const program::TensorType& type, bool aligned,
+                          Global& global);
+  absl::Status LoadSeeded(const program::SeedSource& source,
+                          const program::TensorType& type, Global& global);
+  absl::StatusOr<const base::MappedFile*> OpenFile(const std::string& path);
+
+  const program::Artifact& artifact_;
+  device::Device& device_;
+  device::Stream& stream_;
+  const std::string folder_;
+  std::map<std::string, std::unique_ptr<base::MappedFile>> files_;
+  std::vector<Global> globals_;
+};
+
+}  // namespace partita::executor
+
+#endif  // PARTITA_RUNTIME_EXECUTOR_WEIGHTS_H_
