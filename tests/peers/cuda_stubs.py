@@ -1,7 +1,8 @@
 """Makes PyPI's PyTorch importable on a machine without CUDA libraries: writes a stand-in for each one it links against.
 
 PyPI's Linux wheel of torch links against about 2.5 GB of CUDA packages that a CPU run never calls. Each stand-in defines
-the symbols that the wheel's own libraries ask for; every function answers cudaErrorNoDevice. Usage: cuda_stubs.py TORCH_DIR
+the symbols that the wheel's own libraries ask for; every function answers cudaErrorNoDevice. The CUDA runtime itself (2 MB),
+which a CPU run does ask for devices, is the real one. Usage: cuda_stubs.py TORCH_DIR
 """
 
 import collections
@@ -51,8 +52,8 @@ def write_stub(directory, soname, symbols):
 def main():
     torch_lib = pathlib.Path(sys.argv[1]) / "lib"
     own = sorted(torch_lib.glob("*.so*"))
-    shipped = {path.name for path in own}
-    cuda = re.compile(r"lib(cu|nccl|nv)")
+    shipped = {path.name for path in own} | {path.name for path in torch_lib.glob("../../nvidia/*/lib/*")}
+    cuda = re.compile(r"lib(cu(?!da\.)|nccl|nv)")  # libcuda itself is the driver's; its absence is what torch expects
     missing = {soname for path in own for soname in needed_libraries(path)
                if soname not in shipped and cuda.match(soname)}
     wanted = {soname: collections.defaultdict(set) for soname in missing}

