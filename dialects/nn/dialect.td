@@ -21,10 +21,14 @@ def NN_Dialect : Dialect {
 
     | attribute   | on       | meaning |
     |-------------|----------|---------|
-    | `nn.kind`   | argument | `"input"`, `"parameter"` (trained), `"buffer"` (stored, not trained) or `"constant"` |
+    | `nn.kind`   | argument | `"input"`, `"parameter"` (trained), `"buffer"` (stored, not trained), `"constant"` or `"derived"` (from stored ones, by `@init`) |
     | `nn.name`   | argument, result | the name users know: a graph input, or a state-dict key |
     | `nn.source` | argument | where its data comes from: `#nn.file<...>` or `#nn.init<...>`; absent on inputs |
     | `nn.unsigned` | argument, result | the signless integer type stands for an unsigned one |
+
+    Where there is a public function `@init`, its arguments are stored tensors as
+    above and its results are the `"derived"` arguments of `@main`, in order: it
+    runs once, when a model is loaded.
 
     Inputs come first. Layers that repeat are private functions, called by
     `func.call`; `@main` is a flat list of calls and operations.

@@ -215,12 +215,13 @@ LogicalResult NNDialect::verifyRegionArgAttribute(
   const mlir::Attribute value = attribute.getValue();
   if (attribute.getName() == kKindAttr) {
     const auto kind = mlir::dyn_cast<mlir::StringAttr>(value);
-    if (kind && llvm::is_contained({"input", "parameter", "buffer", "constant"},
-                                   kind.getValue()))
+    if (kind && llvm::is_contained(
+                    {"input", "parameter", "buffer", "constant", "derived"},
+                    kind.getValue()))
       return success();
     return op->emitOpError() << "expected '" << kKindAttr
-                             << "' to be \"input\", \"parameter\", \"buffer\" "
-                                "or \"constant\", found "
+                             << "' to be \"input\", \"parameter\", \"buffer\", "
+                                "\"constant\" or \"derived\", found "
                              << value;
   }
   if (attribute.getName() == kSourceAttr) {
