@@ -1,0 +1,56 @@
+// A model compiled to an artifact and loaded on the CPU, in one process.
+#ifndef PARTITA_TESTS_E2E_COMPILED_MODEL_H_
+#define PARTITA_TESTS_E2E_COMPILED_MODEL_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/driver/compile.h"
+#include "mlir/IR/MLIRContext.h"
+#include "runtime/device/device.h"
+#include "runtime/executor/executor.h"
+#include "tests/e2e/golden.h"
+
+namespace partita::e2e {
+
+// A context with everything the compiler needs; diagnostics collect in
+// `errors`.
+class CompilerContext {
+ public:
+  CompilerContext();
+  mlir::MLIRContext* get() { return &context_; }
+  std::string errors;
+
+ private:
+  mlir::MLIRContext context_;
+};
+
+class CompiledModel {
+ public:
+  // Compiles `module` into `folder` and loads it with `threads` threads.
+  // `name` distinguishes artifacts of one folder.
+  static absl::StatusOr<std::unique_ptr<CompiledModel>> Make(
+      CompilerContext& context, mlir::ModuleOp module,
+      const std::string& folder, const std::string& name, int threads);
+
+  // Runs on inputs by name, or by position where the model has no such name.
+  absl::StatusOr<std::vector<HostTensor>> Run(
+      const std::map<std::string, HostTensor>& inputs);
+  // Runs on inputs in order.
+  absl::StatusOr<std::vector<HostTensor>> Run(
+      const std::vector<HostTensor>& inputs);
+
+  const driver::CompileReport& report() const { return report_; }
+  executor::Executor& executor() { return *executor_; }
+
+ private:
+  driver::CompileReport report_;
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<executor::Executor> executor_;
+};
+
+}  // namespace partita::e2e
+
+#endif  // PARTITA_TESTS_E2E_COMPILED_MODEL_H_
