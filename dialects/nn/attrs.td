@@ -43,19 +43,19 @@ class NN_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32Enu
 
 def NN_ReduceKind : NN_Enum<"ReduceKind", "how a reduction combines two elements", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"prod", 1>, I32EnumAttrCase<"max", 2>, I32EnumAttrCase<"min", 3>]>;
-def NN_ReduceKindAttr : EnumAttr<NN_Dialect, NN_ReduceKind, "reduce_kind"> { let assemblyFormat = "$value"; }
+def NN_ReduceKindAttr : EnumAttr<NN_Dialect, NN_ReduceKind, "reduce_kind"> { let assemblyFormat = "`` $value"; }
 
 def NN_ScatterKind : NN_Enum<"ScatterKind", "how an update combines with what is there", [
     I32EnumAttrCase<"set", 0>, I32EnumAttrCase<"add", 1>, I32EnumAttrCase<"mul", 2>,
     I32EnumAttrCase<"max", 3>, I32EnumAttrCase<"min", 4>]>;
-def NN_ScatterKindAttr : EnumAttr<NN_Dialect, NN_ScatterKind, "scatter_kind"> { let assemblyFormat = "$value"; }
+def NN_ScatterKindAttr : EnumAttr<NN_Dialect, NN_ScatterKind, "scatter_kind"> { let assemblyFormat = "`` $value"; }
 
 def NN_PadMode : NN_Enum<"PadMode", "what fills padding", [
     I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"edge", 1>, I32EnumAttrCase<"reflect", 2>, I32EnumAttrCase<"wrap", 3>]>;
-def NN_PadModeAttr : EnumAttr<NN_Dialect, NN_PadMode, "pad_mode"> { let assemblyFormat = "$value"; }
+def NN_PadModeAttr : EnumAttr<NN_Dialect, NN_PadMode, "pad_mode"> { let assemblyFormat = "`` $value"; }
 
 def NN_Distribution : NN_Enum<"Distribution", "distribution of random numbers", [
     I32EnumAttrCase<"uniform", 0>, I32EnumAttrCase<"normal", 1>]>;
-def NN_DistributionAttr : EnumAttr<NN_Dialect, NN_Distribution, "distribution"> { let assemblyFormat = "$value"; }
+def NN_DistributionAttr : EnumAttr<NN_Dialect, NN_Distribution, "distribution"> { let assemblyFormat = "`` $value"; }
 
 #endif  // PARTITA_DIALECTS_NN_ATTRS_TD

@@ -98,7 +98,7 @@ def NN_PadOp : NN_Op<"pad"> {
     - (C2) The result's size is low + size + high; element types are equal; `value` is a scalar of that type.
     - (C3) `reflect` pads less than the size; `edge`, `reflect` and `wrap` need a size of at least 1 where they pad.
 
-    Example: `%y = nn.pad %x, %zero low = [0, 1] high = [0, 1] : tensor<2x4xf32> -> tensor<2x6xf32>`
+    Example: `%y = nn.pad %x, %zero low = [0, 1] high = [0, 1] : tensor<2x4xf32>, tensor<f32> -> tensor<2x6xf32>`
   }];
   let arguments = (ins NN_Tensor:$input, NN_Tensor:$value, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
                        DefaultValuedAttr<NN_PadModeAttr, "PadMode::constant">:$mode);
@@ -181,7 +181,8 @@ def NN_IotaOp : NN_Op<"iota"> {
 def NN_TopKOp : NN_Op<"top_k"> {
   let summary = "The k largest (or smallest) elements of the last dimension, and where they are";
   let description = [{
-    In order; among equals the lower index comes first. With k the whole size this is a sort.
+    In order; among equals the lower index comes first, and NaN counts as the largest. With k the whole size this is
+    a sort.
     - (C1) `input` has a last dimension and 1 <= k <= its size, k being the results' last size.
     - (C2) The other sizes of both results are `input`'s; `values` has its element type.
 
@@ -245,8 +246,8 @@ def NN_ConvOp : NN_Op<"conv"> {
 def NN_ReduceOp : NN_Op<"reduce"> {
   let summary = "Combines all elements along some dimensions, and drops those dimensions";
   let description = [{
-    16-bit floats are summed in f32. On i1, `max` is or and `min` is and; other integers compare as signed. An empty
-    reduction gives 0, 1, the lowest or the highest value (floats: -inf, inf).
+    16-bit floats are summed in f32. On i1, `max` is or and `min` is and; other integers compare as signed. A NaN
+    makes the result NaN. An empty reduction gives 0, 1, the lowest or the highest value (floats: -inf, inf).
     - (C1) `dims` are distinct dimensions of `input`, strictly increasing.
     - (C2) The result has the remaining sizes in order, and `input`'s element type.
 
@@ -286,6 +287,11 @@ def NN_RandomOp : NN_Composite<"random"> {
   let description = [{
     Counter-based (Philox 4x32-10): element i of the row-major result is a function of `seed` and i, whatever the
     division. `uniform` is in [0, 1), `normal` has mean 0 and deviation 1.
+
+    Let w0 and w1 be the first two of the four 32-bit words that Philox 4x32-10 (Salmon et al., 2011) makes of the
+    counter (i mod 2^32, i / 2^32, 0, 0) and the key (seed mod 2^32, seed / 2^32), both least significant word
+    first. With a = w0 / 2^8 and b = w1 / 2^8 (integer division), `uniform` is a * 2^-24, exactly, and `normal` is
+    sqrt(-2 ln((a + 1) * 2^-24)) * cos(2 pi b * 2^-24) (Box and Muller, 1958).
     - (C1) `seed` is a scalar i64; the result is of f32.
 
     Example: `%r = nn.random uniform %seed : tensor<i64> -> tensor<4x4xf32>`
@@ -349,7 +355,7 @@ def NN_BatchNormOp : NN_Composite<"batch_norm"> {
     y = (x - mean) / sqrt(variance + epsilon) * scale + bias for each index of dimension `feature`. Inference uses
     the operands `mean` and `variance`. With `training` the batch's own mean and population variance are used, and
     two more results are the running statistics after the step: (1 - momentum) * old + momentum * batch, where the
-    batch's variance is divided by n - 1 if `unbiased` (as PyTorch does) and by n if not (as ONNX says).
+    batch's variance is divided by n - 1 (but at least 1) if `unbiased`, as PyTorch does, and by n if not, as ONNX says.
     - (C1) `feature` is a dimension of `input`; `scale`, `bias`, `mean`, `variance` are vectors of its size; element types are equal.
     - (C2) `result` has `input`'s type. With `training` there are two more, typed as `mean`; without it none.
 
@@ -389,7 +395,7 @@ def NN_CrossEntropyOp : NN_Composite<"cross_entropy"> {
   let summary = "-log softmax(logits)[target], one loss per position";
   let description = [{
     With `label_smoothing` a the target distribution is (1 - a) * onehot + a / V. A position whose target is
-    `ignore_index` has loss 0. Losses are f32.
+    `ignore_index` has loss 0; other targets are clamped into [0, V). Losses are f32.
     - (C1) `logits` is [..., V], `targets` has its sizes but the last, and so has the result, of f32.
     - (C2) 0 <= label_smoothing <= 1.
 
