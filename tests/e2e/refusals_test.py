@@ -1,0 +1,127 @@
+"""What a user meets when something is wrong: an exit code, one clear message, nothing half-written left behind."""
+
+import os
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PARTITA = os.path.abspath("compiler/tools/partita")
+PARTITA_RUN = os.path.abspath("runtime/tools/partita-run")
+DATA = os.path.abspath("tests/data/onnx-tiny")
+
+
+class RefusalsTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run_command(self, *arguments, limit_file_size=None):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit_file_size, limit_file_size))
+        result = subprocess.run(arguments, capture_output=True, text=True, cwd=self.folder, timeout=120,
+                                preexec_fn=limit if limit_file_size else None)
+        self.assertNotIn("PLEASE submit a bug report", result.stderr)
+        return result
+
+    def refuse(self, code, fragments, *arguments, **options):
+        before = sorted(os.listdir(self.folder))
+        result = self.run_command(*arguments, **options)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        for fragment in fragments:
+            self.assertIn(fragment, result.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder)), before, "something half-written was left behind")
+
+    def compile_gpt2(self):
+        output = self.path("gpt2.partita")
+        result = self.run_command(PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=1,seq=4", "-o", output)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return output
+
+    def test_missing_file(self):
+        self.refuse(1, ["no/model.onnx"], PARTITA, "compile", "no/model.onnx", "-o", "m.partita")
+
+    def test_unknown_family_lists_the_known(self):
+        self.refuse(1, ["coatnet-9", "coatnet-0"], PARTITA, "compile", "coatnet-9", "-o", "m.partita")
+
+    def test_wrong_command_line(self):
+        self.assertEqual(self.run_command(PARTITA, "compile", "--colour").returncode, 2)
+        self.assertEqual(self.run_command(PARTITA, "no-such-command").returncode, 2)
+        self.assertEqual(self.run_command(PARTITA).returncode, 2)
+
+    def test_wrong_dim(self):
+        self.refuse(2, ["batch=8,seq=128", "batch=zero"], PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim",
+                    "batch=zero", "-o", "m.partita")
+
+    def test_symbolic_dim_without_size(self):
+        self.refuse(1, ["--dim", "batch", "seq"], PARTITA, "compile", os.path.join(DATA, "gpt2/model_eval.onnx"), "-o",
+                    "m.partita")
+
+    def test_truncated_onnx(self):
+        with open(os.path.join(DATA, "gpt2/model_eval.onnx"), "rb") as file:
+            content = file.read()
+        with open(self.path("cut.onnx"), "wb") as file:
+            file.write(content[:len(content) // 2])
+        self.refuse(1, ["cut.onnx"], PARTITA, "compile", "cut.onnx", "--dim", "batch=1,seq=4", "-o", "m.partita")
+
+    def test_truncated_safetensors(self):
+        shutil.copytree(os.path.join(DATA, "gpt2"), self.path("gpt2"), copy_function=shutil.copyfile)
+        weights = self.path("gpt2/weights.safetensors")
+        os.chmod(self.path("gpt2"), 0o755)
+        os.truncate(weights, os.path.getsize(weights) - 100)
+        self.refuse(1, ["weights.safetensors"], PARTITA, "compile", "gpt2", "-o", "m.partita")
+
+    def test_full_disk(self):
+        self.refuse(1, ["m.partita"], PARTITA, "compile", os.path.join(DATA, "gpt2"), "-o", "m.partita",
+                    limit_file_size=4096)
+
+    def test_output_folder_does_not_exist(self):
+        self.refuse(1, ["no/where/m.partita"], PARTITA, "compile", os.path.join(DATA, "gpt2"), "-o", "no/where/m.partita")
+
+    def test_corrupted_artifact(self):
+        output = self.compile_gpt2()
+        size = os.path.getsize(output)
+        for position in (0, 9, 100, size // 2, size - 1):
+            broken = self.path("broken.partita")
+            shutil.copyfile(output, broken)
+            with open(broken, "r+b") as file:
+                file.seek(position)
+                byte = file.read(1)
+                file.seek(position)
+                file.write(bytes([byte[0] ^ 0x55]))
+            result = self.run_command(PARTITA_RUN, broken, "--random-inputs", "1")
+            self.assertIn(result.returncode, (0, 1), result.stderr)
+            if result.returncode == 0:  # only padding between sections may go unnoticed
+                self.assertNotIn(position, (0, 9, 100))
+            else:
+                self.assertIn("broken.partita", result.stderr)
+
+    def test_missing_input_lists_all(self):
+        output = self.compile_gpt2()
+        self.refuse(1, ["input_ids", "1x4"], PARTITA_RUN, output)
+
+    def test_wrong_shape_and_dtype(self):
+        output = self.compile_gpt2()
+        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 5), }"
+        header += b" " * (-(len(header) + 11) % 64) + b"\n"
+        with open(self.path("x.npy"), "wb") as file:
+            file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 20)
+        self.refuse(1, ["input_ids", "i64", "f32"], PARTITA_RUN, output, "--input", "input_ids=x.npy")
+
+    def test_escaping_weight_path(self):
+        os.mkdir(self.path("model"))
+        shutil.copyfile(os.path.join(DATA, "gpt2/config.json"), self.path("model/config.json"))
+        shutil.copyfile(os.path.join(DATA, "gpt2/weights.safetensors"), self.path("w.safetensors"))
+        with open(self.path("model/model.safetensors.index.json"), "w", encoding="utf-8") as file:
+            file.write('{"metadata": {}, "weight_map": {"transformer.wte.weight": "../w.safetensors"}}')
+        self.refuse(1, ["../w.safetensors"], PARTITA, "compile", "model", "-o", "m.partita")
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=1))
