@@ -1,0 +1,244 @@
+// Each composite and its decomposition, interpreted, agree on random inputs of
+// several types and shapes.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "dialects/nn/dialect.h"
+#include "dialects/nn/interpreter.h"
+#include "dialects/nn/interpreter_fixture.h"
+#include "dialects/nn/philox.h"
+#include "mlir/IR/Verifier.h"
+
+namespace partita::nn {
+namespace {
+
+struct Tolerance {
+  double absolute;
+  double relative;
+};
+
+class DecomposeTest : public InterpreterFixture {
+ protected:
+  // Replaces every composite of the module by its decomposition.
+  void decomposeAll(mlir::ModuleOp module) {
+    std::vector<DecompositionOpInterface> composites;
+    module.walk([&](DecompositionOpInterface op) { composites.push_back(op); });
+    ASSERT_FALSE(composites.empty());
+    for (DecompositionOpInterface op : composites) {
+      mlir::OpBuilder builder(op);
+      auto results = op.decompose(builder);
+      ASSERT_TRUE(mlir::succeeded(results));
+      op->replaceAllUsesWith(*results);
+      op->erase();
+    }
+    ASSERT_TRUE(mlir::succeeded(mlir::verify(module)));
+    module.walk([&](DecompositionOpInterface op) {
+      ADD_FAILURE() << "a composite is left";
+    });
+  }
+
+  void expectAgreement(const std::string& text,
+                       const std::vector<Tensor>& arguments,
+                       Tolerance tolerance) {
+    SCOPED_TRACE(text);
+    auto module = parse(text);
+    ASSERT_TRUE(module);
+    const auto expected = interpret(functionNamed(*module, "f"), arguments);
+    ASSERT_TRUE(mlir::succeeded(expected));
+    decomposeAll(*module);
+    const auto found = interpret(functionNamed(*module, "f"), arguments);
+    ASSERT_TRUE(mlir::succeeded(found));
+    ASSERT_EQ(found->size(), expected->size());
+    for (size_t i = 0; i < found->size(); ++i) {
+      expectClose((*found)[i], (*expected)[i], tolerance.absolute,
+                  tolerance.relative);
+    }
+  }
+
+  // Puts each float type in the place of T in `text`, and random numbers in the
+  // arguments.
+  void expectAgreementForAllTypes(const std::string& text) {
+    // bf16 results may differ by one unit in the last place where f32 sums fall
+    // beside a tie.
+    const std::pair<const char*, Tolerance> types[] = {
+        {"f32", {1e-5, 1e-5}},
+        {"f64", {1e-12, 1e-12}},
+        {"bf16", {1e-5, 1.0 / 128}}};
+    for (const auto& [type, tolerance] : types) {
+      const std::string typed =
+          std::regex_replace(text, std::regex("T\\b"), type);
+      auto module = parse(typed);
+      ASSERT_TRUE(module);
+      std::vector<Tensor> arguments =
+          randomArguments(functionNamed(*module, "f"));
+      expectAgreement(typed, arguments, tolerance);
+    }
+  }
+};
+
+TEST_F(DecomposeTest, Softmax) {
+  for (const char* log : {"", "log "}) {
+    for (const char* axis : {"0", "1", "2"}) {
+      expectAgreementForAllTypes(
+          std::string(
+              "func.func @f(%x: tensor<3x4x5xT>) -> tensor<3x4x5xT> {\n") +
+          "%y = nn.softmax " + log + "%x axis = " + axis +
+          " : tensor<3x4x5xT>\nreturn %y : tensor<3x4x5xT>\n}");
+    }
+  }
+}
+
+TEST_F(DecomposeTest, SoftmaxOfMinusInfinities) {
+  const double inf = std::numeric_limits<double>::infinity();
+  expectAgreement(
+      "func.func @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {\n"
+      "%y = nn.softmax %x axis = 1 : tensor<2x3xf32>\nreturn %y : "
+      "tensor<2x3xf32>\n}",
+      {tensor("tensor<2x3xf32>", {-inf, -inf, -inf, -inf, 1, 2})},
+      {1e-6, 1e-6});
+}
+
+TEST_F(DecomposeTest, LayerNorm) {
+  expectAgreementForAllTypes(R"(
+    func.func @f(%x: tensor<2x3x8xT>, %g: tensor<8xT>, %b: tensor<8xT>, %h: tensor<3x8xT>)
+        -> (tensor<2x3x8xT>, tensor<2x3x8xT>, tensor<2x3x8xT>, tensor<2x3x8xT>) {
+      %0 = nn.layer_norm %x scale(%g : tensor<8xT>) bias(%b : tensor<8xT>) axis = 2 epsilon = 1.0e-5 : tensor<2x3x8xT>
+      %1 = nn.layer_norm %x axis = 1 epsilon = 1.0e-3 : tensor<2x3x8xT>
+      %2 = nn.layer_norm %x scale(%h : tensor<3x8xT>) axis = 1 epsilon = 1.0e-5 : tensor<2x3x8xT>
+      %3 = nn.layer_norm %x bias(%b : tensor<8xT>) axis = 2 epsilon = 1.0e-5 : tensor<2x3x8xT>
+      return %0, %1, %2, %3 : tensor<2x3x8xT>, tensor<2x3x8xT>, tensor<2x3x8xT>, tensor<2x3x8xT>
+    })");
+}
+
+TEST_F(DecomposeTest, RmsNorm) {
+  expectAgreementForAllTypes(R"(
+    func.func @f(%x: tensor<2x3x8xT>, %g: tensor<8xT>) -> (tensor<2x3x8xT>, tensor<2x3x8xT>) {
+      %0 = nn.rms_norm %x scale(%g : tensor<8xT>) axis = 2 epsilon = 1.0e-6 : tensor<2x3x8xT>
+      %1 = nn.rms_norm %x axis = 0 epsilon = 1.0e-6 : tensor<2x3x8xT>
+      return %0, %1 : tensor<2x3x8xT>, tensor<2x3x8xT>
+    })");
+}
+
+TEST_F(DecomposeTest, BatchNorm) {
+  expectAgreementForAllTypes(R"(
+    func.func @f(%x: tensor<2x3x4x5xT>, %g: tensor<3xT>, %b: tensor<3xT>, %m: tensor<3xT>, %s: tensor<3xT>)
+        -> (tensor<2x3x4x5xT>, tensor<2x3x4x5xT>, tensor<3xT>, tensor<3xT>, tensor<3xT>) {
+      %v = arith.mulf %s, %s : tensor<3xT>
+      %0 = nn.batch_norm %x, %g, %b, %m, %v feature = 1 epsilon = 1.0e-1
+        : (tensor<2x3x4x5xT>, tensor<3xT>, tensor<3xT>, tensor<3xT>, tensor<3xT>) -> tensor<2x3x4x5xT>
+      %1, %2, %3 = nn.batch_norm %x, %g, %b, %m, %v feature = 1 epsilon = 1.0e-5 training momentum = 2.0e-1 unbiased
+        : (tensor<2x3x4x5xT>, tensor<3xT>, tensor<3xT>, tensor<3xT>, tensor<3xT>)
+        -> (tensor<2x3x4x5xT>, tensor<3xT>, tensor<3xT>)
+      %4, %5, %6 = nn.batch_norm %x, %g, %b, %m, %v feature = 1 epsilon = 1.0e-5 training
+        : (tensor<2x3x4x5xT>, tensor<3xT>, tensor<3xT>, tensor<3xT>, tensor<3xT>)
+        -> (tensor<2x3x4x5xT>, tensor<3xT>, tensor<3xT>)
+      return %0, %1, %2, %3, %6 : tensor<2x3x4x5xT>, tensor<2x3x4x5xT>, tensor<3xT>, tensor<3xT>, tensor<3xT>
+    })");
+}
+
+TEST_F(DecomposeTest, AttentionWithGroupedHeads) {
+  expectAgreementForAllTypes(R"(
+    func.func @f(%q: tensor<2x6x5x4xT>, %k: tensor<2x3x7x4xT>, %v: tensor<2x3x7x8xT>) -> tensor<2x6x5x8xT> {
+      %0 = nn.attention %q, %k, %v scale = 5.0e-1
+        : (tensor<2x6x5x4xT>, tensor<2x3x7x4xT>, tensor<2x3x7x8xT>) -> tensor<2x6x5x8xT>
+      return %0 : tensor<2x6x5x8xT>
+    })");
+}
+
+TEST_F(DecomposeTest, AttentionWithBiasMaskAndSoftcap) {
+  // With offset -1 the first query sees no key.
+  expectAgreementForAllTypes(R"(
+    func.func @f(%q: tensor<2x2x5x4xT>, %k: tensor<2x2x5x4xT>, %v: tensor<2x2x5x4xT>, %b: tensor<1x2x1x5xT>)
+        -> (tensor<2x2x5x4xT>, tensor<2x2x5x4xT>) {
+      %0 = nn.attention %q, %k, %v, %b scale = 5.0e-1 causal_offset = -1 softcap = 2.0
+        : (tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<1x2x1x5xT>) -> tensor<2x2x5x4xT>
+      %1 = nn.attention %q, %k, %v scale = 5.0e-1 causal_offset = 2
+        : (tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>) -> tensor<2x2x5x4xT>
+      return %0, %1 : tensor<2x2x5x4xT>, tensor<2x2x5x4xT>
+    })");
+}
+
+TEST_F(DecomposeTest, AttentionOfAQueryThatSeesNoKeyIsZero) {
+  const std::vector<double> found = evaluate(
+      "%r = nn.attention %a, %b, %c scale = 1.0 causal_offset = -1 : "
+      "(tensor<1x1x2x1xf32>, tensor<1x1x2x1xf32>, tensor<1x1x2x1xf32>) -> "
+      "tensor<1x1x2x1xf32>",
+      "tensor<1x1x2x1xf32>",
+      {tensor("tensor<1x1x2x1xf32>", {1, 2}),
+       tensor("tensor<1x1x2x1xf32>", {3, 4}),
+       tensor("tensor<1x1x2x1xf32>", {5, 6})});
+  EXPECT_EQ(found, (std::vector<double>{0, 5}));
+}
+
+TEST_F(DecomposeTest, CrossEntropy) {
+  for (const char* type : {"f32", "f64", "bf16"}) {
+    const std::string text = std::regex_replace(std::string(R"(
+      func.func @f(%z: tensor<2x5x9xT>, %t: tensor<2x5xi32>) -> (tensor<2x5xf32>, tensor<2x5xf32>) {
+        %0 = nn.cross_entropy %z, %t ignore_index = 3 : tensor<2x5x9xT>, tensor<2x5xi32> -> tensor<2x5xf32>
+        %1 = nn.cross_entropy %z, %t label_smoothing = 2.0e-1 : tensor<2x5x9xT>, tensor<2x5xi32> -> tensor<2x5xf32>
+        return %0, %1 : tensor<2x5xf32>, tensor<2x5xf32>
+      })"),
+                                                std::regex("T\\b"), type);
+    // Targets from -100 (ignored by default) to 9 (outside, clamped to 8).
+    const Tensor targets =
+        tensor("tensor<2x5xi32>", {0, 3, 8, 9, -100, 1, 2, 3, -1, 7});
+    expectAgreement(
+        text,
+        {random(typeFrom(std::string("tensor<2x5x9x") + type + ">")), targets},
+        {1e-5, 1e-5});
+  }
+}
+
+TEST_F(DecomposeTest, UniformRandomNumbersAgreeBitForBit) {
+  const std::string text =
+      "func.func @f(%s: tensor<i64>) -> tensor<3x50xf32> {\n"
+      "%r = nn.random uniform %s : tensor<i64> -> tensor<3x50xf32>\nreturn %r "
+      ": tensor<3x50xf32>\n}";
+  for (int64_t seed :
+       {int64_t{0}, int64_t{42}, int64_t{-1}, int64_t{0x123456789ABCDEF}}) {
+    Tensor argument(typeFrom("tensor<i64>"));
+    argument.setInt(0, seed);
+    expectAgreement(text, {argument}, {0, 0});
+  }
+}
+
+TEST_F(DecomposeTest, NormalRandomNumbers) {
+  expectAgreement(
+      "func.func @f(%s: tensor<i64>) -> tensor<3x50xf32> {\n"
+      "%r = nn.random normal %s : tensor<i64> -> tensor<3x50xf32>\nreturn %r : "
+      "tensor<3x50xf32>\n}",
+      {tensor("tensor<i64>", {7})}, {2e-6, 1e-5});
+}
+
+TEST_F(DecomposeTest, RandomNumbersHaveTheirMoments) {
+  for (const char* kind : {"uniform", "normal"}) {
+    const std::vector<double> numbers =
+        evaluate(std::string("%r = nn.random ") + kind +
+                     " %a : tensor<i64> -> tensor<10000xf32>",
+                 "tensor<10000xf32>", {tensor("tensor<i64>", {1})});
+    double sum = 0, squares = 0;
+    for (double number : numbers) sum += number, squares += number * number;
+    const bool uniform = std::string(kind) == "uniform";
+    EXPECT_NEAR(sum / 10000, uniform ? 0.5 : 0.0, 0.03) << kind;
+    EXPECT_NEAR(squares / 10000, uniform ? 1.0 / 3 : 1.0, 0.04) << kind;
+  }
+}
+
+// Answers that the authors of Philox publish for their own implementation.
+TEST(PhiloxTest, KnownAnswers) {
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}),
+            (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c,
+                                     0x9b00dbd8}));
+  const uint32_t ones = 0xffffffff;
+  EXPECT_EQ(philox({ones, ones, ones, ones}, {ones, ones}),
+            (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6,
+                                     0x6d5451fd}));
+  EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+                   {0xa4093822, 0x299f31d0}),
+            (std::array<uint32_t, 4>{0xd16cfe09, 0x94fdcceb, 0x5001e420,
+                                     0x24126ea1}));
+}
+
+}  // namespace
+}  // namespace partita::nn
