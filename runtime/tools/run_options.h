@@ -1,0 +1,42 @@
+// The command line of partita-run.
+#ifndef PARTITA_RUNTIME_TOOLS_RUN_OPTIONS_H_
+#define PARTITA_RUNTIME_TOOLS_RUN_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace partita::tools {
+
+struct RunOptions {
+  bool help = false;
+  std::string model;
+  std::vector<std::pair<std::string, std::string>>
+      inputs;  // name, file or content
+  std::string inputs_file;
+  std::string output_dir;
+  std::optional<uint64_t> random_seed;
+  int threads = 0;
+  std::optional<int> warmup;
+  int repeat = 1;
+  bool json = false;
+  bool profile = false;
+  std::string weights_dir;
+  std::string device = "cpu";
+};
+
+// `arguments` without the program's name. InvalidArgument says which argument
+// is wrong and what was expected.
+absl::StatusOr<RunOptions> ParseRunOptions(
+    const std::vector<std::string>& arguments);
+
+// The text of --help.
+const char* RunHelp();
+
+}  // namespace partita::tools
+
+#endif  // PARTITA_RUNTIME_TOOLS_RUN_OPTIONS_H_

@@ -1,0 +1,164 @@
+// Tables and JSON.
+#include "runtime/tools/run_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+
+namespace partita::tools {
+namespace {
+
+constexpr int64_t kShown = 6;
+
+struct Summary {
+  double min = std::numeric_limits<double>::infinity();
+  double max = -std::numeric_limits<double>::infinity();
+  double mean = 0;
+  int64_t not_finite = 0;
+  std::vector<double> first;
+};
+
+// Minimum, maximum and mean are over the finite elements.
+Summary Summarise(const HostTensor& tensor) {
+  Summary summary;
+  const executor::TensorSpec& spec = tensor.spec();
+  const int64_t count = spec.bytes / base::SizeOf(spec.dtype);
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = base::ElementAsDouble(spec.dtype, tensor.data(), i);
+    if (i < kShown) summary.first.push_back(value);
+    if (!std::isfinite(value)) {
+      ++summary.not_finite;
+      continue;
+    }
+    summary.min = std::min(summary.min, value);
+    summary.max = std::max(summary.max, value);
+    summary.mean += value;
+  }
+  if (count > summary.not_finite)
+    summary.mean /= static_cast<double>(count - summary.not_finite);
+  if (count == summary.not_finite)
+    summary.min = summary.max = summary.mean =
+        std::numeric_limits<double>::quiet_NaN();
+  return summary;
+}
+
+std::string Megabytes(int64_t bytes) {
+  return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / 1e6);
+}
+
+std::string OutputTable(const std::vector<HostTensor>& outputs) {
+  size_t name_width = 6;
+  size_t type_width = 4;
+  for (const HostTensor& output : outputs) {
+    name_width = std::max(name_width, output.spec().name.size());
+    type_width = std::max(
+        type_width,
+        base::TypeName(output.spec().dtype, output.spec().shape).size());
+  }
+  std::string text = absl::StrFormat("%-*s  %-*s  %12s  %12s  %12s  %s\n",
+                                     name_width, "output", type_width, "type",
+                                     "min", "max", "mean", "first values");
+  for (const HostTensor& output : outputs) {
+    const Summary summary = Summarise(output);
+    text += absl::StrFormat(
+        "%-*s  %-*s  %12.5g  %12.5g  %12.5g  ", name_width, output.spec().name,
+        type_width, base::TypeName(output.spec().dtype, output.spec().shape),
+        summary.min, summary.max, summary.mean);
+    for (const double value : summary.first)
+      absl::StrAppendFormat(&text, "%.5g ", value);
+    if (summary.not_finite > 0)
+      absl::StrAppendFormat(&text, " (%d not finite)", summary.not_finite);
+    while (text.back() == ' ') text.pop_back();
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle]
+                                : 0.5 * (values[middle - 1] + values[middle]);
+}
+
+std::string ToTables(const RunReport& report,
+                     const std::vector<HostTensor>& outputs) {
+  std::string text = OutputTable(outputs);
+  absl::StrAppendFormat(
+      &text,
+      "\ntime    median %.3f ms, min %.3f ms over %d run%s (%d steps each); "
+      "loading %.0f ms\n",
+      Median(report.times_ms),
+      *std::min_element(report.times_ms.begin(), report.times_ms.end()),
+      report.times_ms.size(), report.times_ms.size() == 1 ? "" : "s",
+      report.steps, report.load_ms);
+  const executor::MemoryUse& memory = report.memory;
+  absl::StrAppend(&text, "memory  ", Megabytes(memory.Total()), " on ",
+                  report.device, ": arena ", Megabytes(memory.arena),
+                  ", weights ", Megabytes(memory.globals), ", packed weights ",
+                  Megabytes(memory.packed), ", scratch ",
+                  Megabytes(memory.scratch));
+  if (memory.staging > 0)
+    absl::StrAppend(&text, ", staging ", Megabytes(memory.staging));
+  absl::StrAppend(&text, "; mapped weights ", Megabytes(memory.mapped),
+                  "; peak of the process ",
+                  Megabytes(report.peak_process_bytes), "\n");
+  if (!report.profile_table.empty())
+    absl::StrAppend(&text, "\n", report.profile_table);
+  return text;
+}
+
+std::string ToJson(const RunReport& report,
+                   const std::vector<HostTensor>& outputs) {
+  using nlohmann::json;
+  const executor::MemoryUse& memory = report.memory;
+  json object = {{"model", report.model},
+                 {"device", report.device},
+                 {"load_ms", report.load_ms},
+                 {"steps", report.steps},
+                 {"median_ms", Median(report.times_ms)},
+                 {"min_ms", *std::min_element(report.times_ms.begin(),
+                                              report.times_ms.end())},
+                 {"times_ms", report.times_ms},
+                 {"memory",
+                  {{"total", memory.Total()},
+                   {"arena", memory.arena},
+                   {"globals", memory.globals},
+                   {"packed", memory.packed},
+                   {"scratch", memory.scratch},
+                   {"staging", memory.staging},
+                   {"mapped", memory.mapped},
+                   {"peak_process", report.peak_process_bytes}}},
+                 {"outputs", json::array()}};
+  for (const HostTensor& output : outputs) {
+    // Numbers that JSON lacks become null.
+    const Summary summary = Summarise(output);
+    object["outputs"].push_back({{"name", output.spec().name},
+                                 {"dtype", base::NameOf(output.spec().dtype)},
+                                 {"shape", output.spec().shape},
+                                 {"min", summary.min},
+                                 {"max", summary.max},
+                                 {"mean", summary.mean},
+                                 {"not_finite", summary.not_finite},
+                                 {"first", summary.first}});
+  }
+  for (const executor::ProfileRow& row : report.profile) {
+    object["profile"].push_back({{"name", row.name},
+                                 {"calls", row.calls},
+                                 {"ms", row.milliseconds},
+                                 {"flops", row.flops},
+                                 {"bytes", row.bytes}});
+  }
+  return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace partita::tools

@@ -1,0 +1,34 @@
+// What partita-run tells: tables for people, one JSON object for programs.
+#ifndef PARTITA_RUNTIME_TOOLS_RUN_REPORT_H_
+#define PARTITA_RUNTIME_TOOLS_RUN_REPORT_H_
+
+#include <string>
+#include <vector>
+
+#include "runtime/executor/executor.h"
+#include "runtime/tools/host_tensor.h"
+
+namespace partita::tools {
+
+struct RunReport {
+  std::string model;
+  std::string device;
+  double load_ms = 0;
+  std::vector<double> times_ms;
+  int64_t steps = 0;
+  executor::MemoryUse memory;
+  int64_t peak_process_bytes = 0;  // resident set, mapped files included
+  std::vector<executor::ProfileRow> profile;
+  std::string profile_table;  // empty: no profile
+};
+
+double Median(std::vector<double> values);
+
+std::string ToTables(const RunReport& report,
+                     const std::vector<HostTensor>& outputs);
+std::string ToJson(const RunReport& report,
+                   const std::vector<HostTensor>& outputs);
+
+}  // namespace partita::tools
+
+#endif  // PARTITA_RUNTIME_TOOLS_RUN_REPORT_H_
