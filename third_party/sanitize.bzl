@@ -1,0 +1,78 @@
+"""Sanitized builds inside an ordinary `bazel test //...`: a transition adds the flags to a target and all it is made of."""
+
+_FLAGS = {
+    "fuzz": ["-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"],
+    "tsan": ["-fsanitize=thread"],
+}
+
+def _sanitize_transition_impl(settings, attr):
+    flags = _FLAGS[attr.sanitizer]
+    extra = ["-fsanitize=fuzzer-no-link"] if attr.sanitizer == "fuzz" else []
+    return {
+        "//command_line_option:copt": settings["//command_line_option:copt"] + flags + extra + ["-O1", "-g1"],
+        "//command_line_option:linkopt": settings["//command_line_option:linkopt"] + flags,
+        "//command_line_option:strip": "never",
+    }
+
+_sanitize_transition = transition(
+    implementation = _sanitize_transition_impl,
+    inputs = ["//command_line_option:copt", "//command_line_option:linkopt"],
+    outputs = ["//command_line_option:copt", "//command_line_option:linkopt", "//command_line_option:strip"],
+)
+
+def _sanitized_binary_impl(ctx):
+    binary = ctx.attr.binary[0][DefaultInfo]
+    out = ctx.actions.declare_file(ctx.label.name)
+    ctx.actions.symlink(output = out, target_file = binary.files_to_run.executable, is_executable = True)
+    return [DefaultInfo(executable = out, runfiles = binary.default_runfiles)]
+
+sanitized_binary = rule(
+    implementation = _sanitized_binary_impl,
+    executable = True,
+    attrs = {
+        "binary": attr.label(cfg = _sanitize_transition),
+        "sanitizer": attr.string(values = _FLAGS.keys()),
+        "_allowlist_function_transition": attr.label(default = "@bazel_tools//tools/allowlists/function_transition_allowlist"),
+    },
+)
+
+def sanitized_test(name, binary, sanitizer, data = [], **kwargs):
+    """Runs a test binary built with a sanitizer."""
+    sanitized_binary(
+        name = name + "_binary",
+        testonly = 1,
+        binary = binary,
+        sanitizer = sanitizer,
+    )
+    native.sh_test(
+        name = name,
+        srcs = ["//third_party:run_binary.sh"],
+        args = ["$(location %s_binary)" % name],
+        data = [name + "_binary"] + data,
+        **kwargs
+    )
+
+def fuzz_test(name, srcs, deps, seeds = [], seconds = 20):
+    """A libFuzzer target under AddressSanitizer and UBSan, run for some seconds from `seeds`."""
+    native.cc_binary(
+        name = name + "_raw",
+        testonly = 1,
+        srcs = srcs,
+        linkopts = ["-fsanitize=fuzzer"],
+        tags = ["manual"],
+        deps = deps,
+    )
+    sanitized_binary(
+        name = name + "_binary",
+        testonly = 1,
+        binary = name + "_raw",
+        sanitizer = "fuzz",
+        tags = ["manual"],
+    )
+    native.sh_test(
+        name = name,
+        size = "medium",
+        srcs = ["//third_party:run_fuzzer.sh"],
+        args = ["$(location %s_binary)" % name, str(seconds)] + ["$(locations %s)" % seed for seed in seeds],
+        data = [name + "_binary"] + seeds,
+    )
