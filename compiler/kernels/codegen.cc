@@ -1,0 +1,213 @@
+// Drives code generation for one kernel: decomposes composites, emits loops for
+// each result shape, estimates the work.
+#include "compiler/kernels/codegen.h"
+
+#include "compiler/kernels/emit_elements.h"
+#include "compiler/kernels/emit_models.h"
+#include "compiler/kernels/emit_nest.h"
+#include "compiler/kernels/estimate_work.h"
+#include "dialects/nn/dialect.h"
+#include "llvm/TargetParser/Host.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
+
+namespace partita::kernels {
+namespace {
+
+using namespace mlir;
+
+// The attribute by which compileToSharedObject knows kernels: the sizes of
+// their buffers in bytes.
+constexpr char kBuffersAttr[] = "kernel.buffer_bytes";
+
+// Composites without a rule of their own, in terms of operations that have one.
+LogicalResult decomposeComposites(func::FuncOp kernel) {
+  IRRewriter rewriter(kernel.getContext());
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    SmallVector<Operation*> composites;
+    kernel.walk([&](Operation* op) {
+      if (isa<nn::DecompositionOpInterface>(op) && !isa<KernelOpInterface>(op))
+        composites.push_back(op);
+    });
+    for (Operation* op : composites) {
+      rewriter.setInsertionPoint(op);
+      FailureOr<SmallVector<Value>> values =
+          cast<nn::DecompositionOpInterface>(op).decompose(rewriter);
+      if (failed(values))
+        return op->emitOpError(
+            "expected a decomposition into operations with code; it has none");
+      rewriter.replaceOp(op, *values);
+      changed = true;
+    }
+  }
+  DominanceInfo dominance(kernel);
+  eliminateCommonSubExpressions(rewriter, dominance, kernel);
+  return success();
+}
+
+int64_t bytesOf(RankedTensorType type) {
+  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+}
+
+// The function on flat memrefs: arguments, results, begin, end, scratch.
+func::FuncOp makeBody(func::FuncOp kernel, ModuleOp target) {
+  OpBuilder builder(kernel.getContext());
+  SmallVector<Type> inputs;
+  SmallVector<int64_t> bytes;
+  auto addBuffer = [&](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    Type element = tensor.getElementType();
+    if (element.isInteger(1)) element = builder.getI8Type();
+    inputs.push_back(MemRefType::get({tensor.getNumElements()}, element));
+    bytes.push_back(bytesOf(tensor));
+  };
+  llvm::for_each(kernel.getArgumentTypes(), addBuffer);
+  llvm::for_each(kernel.getResultTypes(), addBuffer);
+  inputs.append({builder.getIndexType(), builder.getIndexType(),
+                 MemRefType::get({1}, builder.getI8Type())});
+  builder.setInsertionPointToEnd(target.getBody());
+  auto body = func::FuncOp::create(builder, kernel.getLoc(), kernel.getName(),
+                                   builder.getFunctionType(inputs, {}));
+  body->setAttr(kBuffersAttr, builder.getDenseI64ArrayAttr(bytes));
+  body.addEntryBlock();
+  return body;
+}
+
+// Result values by shape, in order of first appearance.
+std::vector<SmallVector<Output>> groupOutputs(func::FuncOp kernel,
+                                              func::FuncOp body) {
+  std::vector<SmallVector<Output>> groups;
+  auto results = cast<func::ReturnOp>(kernel.getBody().front().getTerminator())
+                     .getOperands();
+  for (auto [i, value] : llvm::enumerate(results)) {
+    auto type = cast<RankedTensorType>(value.getType());
+    if (type.getNumElements() == 0) continue;
+    Output output = {value,
+                     {body.getArgument(kernel.getNumArguments() + i),
+                      type.getElementType()}};
+    auto same = llvm::find_if(groups, [&](ArrayRef<Output> group) {
+      return cast<RankedTensorType>(group.front().value.getType()).getShape() ==
+             type.getShape();
+    });
+    if (same == groups.end())
+      groups.push_back({output});
+    else
+      same->push_back(output);
+  }
+  return groups;
+}
+
+// Emits all groups of outputs; each takes its share of the range. Returns the
+// range.
+FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
+                              ArrayRef<SmallVector<Output>> groups) {
+  SmallVector<NestPlan> plans;
+  int64_t range = 0;
+  for (const SmallVector<Output>& group : groups) {
+    FailureOr<NestPlan> plan = planNest(emitter, group);
+    if (failed(plan)) return failure();
+    plans.push_back(*plan);
+    range = std::max(range, plan->range());
+  }
+  ImplicitLocOpBuilder& builder = emitter.builder();
+  unsigned count = body.getNumArguments();
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const NestPlan& plan = plans[i];
+    Value begin = body.getArgument(count - 3),
+          end = body.getArgument(count - 2);
+    auto scale = [&](Value& bound) {
+      bound = arith::MulIOp::create(builder, bound,
+                                    emitter.indexConstant(plan.range()));
+      bound =
+          arith::DivUIOp::create(builder, bound, emitter.indexConstant(range));
+    };
+    if (plan.range() != range) {
+      scale(begin);
+      scale(end);
+    }
+    if (failed(emitNest(emitter, groups[i], plan, begin, end)))
+      return failure();
+  }
+  return range;
+}
+
+}  // namespace
+
+CodegenOptions hostCodegenOptions() {
+  auto features = llvm::sys::getHostCPUFeatures();
+  CodegenOptions options;
+  options.vector_bytes = features.lookup("avx512f") ? 64
+                         : features.lookup("avx")   ? 32
+                                                    : 16;
+  return options;
+}
+
+FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
+                                     const CodegenOptions& options) {
+  OwningOpRef<func::FuncOp> copy = kernel.clone();
+  if (failed(decomposeComposites(*copy))) return failure();
+  func::FuncOp body = makeBody(*copy, target);
+  KernelCode code;
+  code.symbol = kernel.getName().str();
+  Emitter emitter(*copy, body, options.vector_bytes / 4);
+  FailureOr<int64_t> range =
+      emitGroups(emitter, body, groupOutputs(*copy, body));
+  if (failed(range)) {
+    body->erase();
+    return failure();
+  }
+  func::ReturnOp::create(emitter.builder());
+  code.range = *range;
+  code.scratch_bytes = emitter.scratchBytes();
+  // The scratch argument gets its true size.
+  unsigned last = body.getNumArguments() - 1;
+  auto type = MemRefType::get({std::max<int64_t>(code.scratch_bytes, 1)},
+                              IntegerType::get(kernel.getContext(), 8));
+  body.getArgument(last).setType(type);
+  SmallVector<Type> inputs(body.getArgumentTypes());
+  inputs[last] = type;
+  body.setFunctionType(FunctionType::get(kernel.getContext(), inputs, {}));
+  code.grain = chooseGrain(body, code.range);
+  return code;
+}
+
+KernelRole kernelRole(Operation* op) {
+  auto rule = dyn_cast<KernelOpInterface>(op);
+  if (rule) return rule.kernelRole();
+  if (isa<nn::SoftmaxOp, nn::LayerNormOp, nn::RmsNormOp>(op))
+    return KernelRole::row;
+  return isa<nn::DecompositionOpInterface>(op) ? KernelRole::single
+                                               : KernelRole::unsupported;
+}
+
+void registerKernelModels(DialectRegistry& registry) {
+  registry.addExtension(
+      +[](MLIRContext* context, arith::ArithDialect*, math::MathDialect*) {
+        attachElementwiseModels(*context);
+      });
+  registry.addExtension(+[](MLIRContext* context, nn::NNDialect*) {
+    attachMovementModels(*context);
+    attachReductionModels(*context);
+  });
+}
+
+void registerCodegenDialects(DialectRegistry& registry) {
+  registry
+      .insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
+              LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+              scf::SCFDialect, ub::UBDialect, vector::VectorDialect>();
+}
+
+#include "compiler/kernels/kernel_op_interface.cc.inc"
+
+}  // namespace partita::kernels

@@ -1,0 +1,49 @@
+// From one kernel function to code for the CPU.
+//
+// A kernel function is a private func.func on tensors. Its code has the C
+// interface
+//   void NAME(void *const *buffers, int64_t begin, int64_t end, void *scratch)
+// where `buffers` are the arguments and then the results, dense, row-major,
+// aligned to 64 bytes and not overlapping (i1: a byte per element); [begin,
+// end) is a part of [0, range), so that parts may run on several threads; and
+// `scratch` is a thread's own memory of `scratch_bytes`, aligned to 64 bytes.
+#ifndef PARTITA_COMPILER_KERNELS_CODEGEN_H_
+#define PARTITA_COMPILER_KERNELS_CODEGEN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "compiler/kernels/kernel_op_interface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::kernels {
+
+struct KernelCode {
+  std::string symbol;
+  int64_t range = 0;  // 0 if there is nothing to compute
+  int64_t grain = 1;  // the smallest part of the range worth a thread (about 20
+                      // microseconds of work)
+  int64_t scratch_bytes = 0;  // per thread
+};
+
+// What code is generated for.
+struct CodegenOptions {
+  int64_t vector_bytes = 64;  // of a vector register
+};
+// Those of the machine that runs the compiler.
+CodegenOptions hostCodegenOptions();
+
+// Appends to `target` a function on memrefs that computes `kernel`, under its
+// name. `kernel` stays as it is. Emits a diagnostic where it fails.
+mlir::FailureOr<KernelCode> generateKernel(
+    mlir::func::FuncOp kernel, mlir::ModuleOp target,
+    const CodegenOptions& options = hostCodegenOptions());
+
+// Registers the dialects that generated code consists of. A pass that generates
+// kernels depends on them.
+void registerCodegenDialects(mlir::DialectRegistry& registry);
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_CODEGEN_H_

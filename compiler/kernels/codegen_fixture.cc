@@ -1,0 +1,206 @@
+// Compiles, loads, runs and compares kernels.
+#include "compiler/kernels/codegen_fixture.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#include "dialects/nn/dialect.h"
+#include "dialects/nn/interpreter.h"
+#include "mlir/Parser/Parser.h"
+
+namespace partita::kernels {
+
+using namespace mlir;
+
+namespace {
+
+constexpr size_t kGuard = 256;
+constexpr char kGuardByte = 0x5a;
+
+void* loadLibrary(const std::string& bytes) {
+  int file = memfd_create("kernels", 0);
+  if (file < 0 || write(file, bytes.data(), bytes.size()) !=
+                      static_cast<ssize_t>(bytes.size()))
+    return nullptr;
+  void* library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(),
+                         RTLD_NOW | RTLD_LOCAL);
+  if (!library) llvm::errs() << dlerror() << "\n";
+  close(file);
+  return library;
+}
+
+std::string compare(const nn::Tensor& found, const nn::Tensor& expected,
+                    double absolute, double relative) {
+  std::ostringstream text;
+  int shown = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    double f = found.isFloat() ? found.getFloat(i)
+                               : static_cast<double>(found.getInt(i));
+    double e = found.isFloat() ? expected.getFloat(i)
+                               : static_cast<double>(expected.getInt(i));
+    bool same = f == e || (std::isnan(f) && std::isnan(e)) ||
+                (found.isFloat() &&
+                 std::abs(f - e) <= absolute + relative * std::abs(e) &&
+                 std::isfinite(e));
+    if (!same && shown++ < 5)
+      text << "element " << i << ": expected " << e << ", found " << f << "\n";
+  }
+  if (shown > 5) text << shown - 5 << " more\n";
+  return text.str();
+}
+
+}  // namespace
+
+AlignedBytes::AlignedBytes(size_t size) : size_(size) {
+  data_ = static_cast<char*>(
+      std::aligned_alloc(64, (size + kGuard + 63) / 64 * 64));
+  std::memset(data_, kGuardByte, (size + kGuard + 63) / 64 * 64);
+}
+
+AlignedBytes::AlignedBytes(AlignedBytes&& other) noexcept
+    : size_(other.size_), data_(std::exchange(other.data_, nullptr)) {}
+
+AlignedBytes::~AlignedBytes() { std::free(data_); }
+
+bool AlignedBytes::isGuardIntact() const {
+  for (size_t i = 0; i < kGuard; ++i)
+    if (data_[size_ + i] != kGuardByte) return false;
+  return true;
+}
+
+std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
+    const std::string& text) {
+  std::unique_ptr<CompiledKernel> kernel(new CompiledKernel());
+  DialectRegistry registry;
+  registry.insert<nn::NNDialect>();
+  nn::registerReferenceModels(registry);
+  registerKernelModels(registry);
+  registerCodegenDialects(registry);
+  registerObjectTranslations(registry);
+  kernel->context_.appendDialectRegistry(registry);
+  kernel->context_.disableMultithreading();
+  kernel->context_.loadAllAvailableDialects();
+  kernel->module_ = parseSourceString<ModuleOp>(text, &kernel->context_);
+  if (!kernel->module_) return nullptr;
+  kernel->function_ = kernel->module_->lookupSymbol<func::FuncOp>("k");
+  auto start = std::chrono::steady_clock::now();
+  OwningOpRef<ModuleOp> target = ModuleOp::create(kernel->module_->getLoc());
+  FailureOr<KernelCode> code = generateKernel(kernel->function_, *target);
+  if (failed(code)) return nullptr;
+  kernel->code_ = *code;
+  if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();
+  FailureOr<std::string> object = compileToSharedObject(*target);
+  if (failed(object)) return nullptr;
+  if (const char* path = std::getenv("PARTITA_SAVE_KERNELS")) {
+    std::error_code error;
+    llvm::raw_fd_ostream(path, error) << *object;
+  }
+  kernel->compile_seconds_ =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  kernel->library_ = loadLibrary(*object);
+  if (!kernel->library_) return nullptr;
+  kernel->entry_ =
+      reinterpret_cast<void (*)(void* const*, int64_t, int64_t, void*)>(
+          dlsym(kernel->library_, "k"));
+  return kernel->entry_ ? std::move(kernel) : nullptr;
+}
+
+CompiledKernel::~CompiledKernel() {
+  if (library_) dlclose(library_);
+}
+
+std::vector<nn::Tensor> CompiledKernel::randomArguments(std::mt19937& generator,
+                                                        double scale) {
+  std::vector<nn::Tensor> arguments;
+  std::normal_distribution<double> real(0, scale);
+  for (Type type : function_.getArgumentTypes()) {
+    nn::Tensor tensor(cast<RankedTensorType>(type));
+    bool truth = tensor.type().getElementType().isInteger(1);
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      if (tensor.isFloat())
+        tensor.setFloat(i, real(generator));
+      else
+        tensor.setInt(i, generator() % (truth ? 2 : 10));
+    }
+    arguments.push_back(tensor);
+  }
+  return arguments;
+}
+
+std::vector<AlignedBytes> CompiledKernel::makeBuffers(
+    const std::vector<nn::Tensor>& arguments) {
+  std::vector<AlignedBytes> buffers;
+  for (const nn::Tensor& tensor : arguments) {
+    std::vector<char> bytes = tensor.toBytes();
+    buffers.emplace_back(bytes.size());
+    std::memcpy(buffers.back().data(), bytes.data(), bytes.size());
+  }
+  for (Type type : function_.getResultTypes()) {
+    auto tensor = cast<RankedTensorType>(type);
+    buffers.emplace_back(tensor.getNumElements() *
+                         ((tensor.getElementTypeBitWidth() + 7) / 8));
+  }
+  return buffers;
+}
+
+void CompiledKernel::run(std::vector<AlignedBytes>& buffers, int64_t begin,
+                         int64_t end) {
+  std::vector<void*> pointers;
+  for (AlignedBytes& buffer : buffers) pointers.push_back(buffer.data());
+  AlignedBytes scratch(code_.scratch_bytes);
+  entry_(pointers.data(), begin, end, scratch.data());
+  if (!scratch.isGuardIntact())
+    llvm::report_fatal_error("the kernel wrote behind its scratch memory");
+}
+
+std::vector<nn::Tensor> CompiledKernel::results(
+    const std::vector<nn::Tensor>& arguments,
+    const std::vector<double>& parts) {
+  std::vector<AlignedBytes> buffers = makeBuffers(arguments);
+  int64_t begin = 0;
+  for (double part : parts) {
+    int64_t end = std::llround(part * code_.range);
+    run(buffers, begin, end);
+    begin = end;
+  }
+  std::vector<nn::Tensor> results;
+  for (auto [i, type] : llvm::enumerate(function_.getResultTypes())) {
+    AlignedBytes& buffer = buffers[arguments.size() + i];
+    if (!buffer.isGuardIntact())
+      llvm::report_fatal_error("the kernel wrote behind a result");
+    results.push_back(*nn::Tensor::fromBytes(cast<RankedTensorType>(type),
+                                             {buffer.data(), buffer.size()}));
+  }
+  return results;
+}
+
+std::string CompiledKernel::difference(double absolute, double relative,
+                                       double scale) {
+  std::mt19937 generator(11);
+  std::vector<nn::Tensor> arguments = randomArguments(generator, scale);
+  FailureOr<SmallVector<nn::Tensor>> expected =
+      nn::interpret(function_, arguments);
+  if (failed(expected)) return "the interpreter fails";
+  std::string text;
+  for (const std::vector<double>& parts :
+       {std::vector<double>{1}, std::vector<double>{0.3, 0.5, 1}}) {
+    std::vector<nn::Tensor> found = results(arguments, parts);
+    for (size_t i = 0; i < found.size(); ++i) {
+      std::string wrong = compare(found[i], (*expected)[i], absolute, relative);
+      if (!wrong.empty())
+        text += "result " + std::to_string(i) + " run in " +
+                std::to_string(parts.size()) + " parts:\n" + wrong;
+    }
+  }
+  return text;
+}
+
+}  // namespace partita::kernels

@@ -1,0 +1,77 @@
+// Compiles a kernel from text, runs it on this machine and compares it with the
+// interpreter.
+#ifndef PARTITA_COMPILER_KERNELS_CODEGEN_FIXTURE_H_
+#define PARTITA_COMPILER_KERNELS_CODEGEN_FIXTURE_H_
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "compiler/kernels/codegen.h"
+#include "compiler/kernels/object.h"
+#include "dialects/nn/tensor.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace partita::kernels {
+
+// Bytes of a tensor, aligned to 64, with a guard behind them that tells whether
+// something wrote there.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(size_t size);
+  AlignedBytes(AlignedBytes&& other) noexcept;
+  ~AlignedBytes();
+
+  char* data() { return data_; }
+  size_t size() const { return size_; }
+  bool isGuardIntact() const;
+
+ private:
+  size_t size_;
+  char* data_;
+};
+
+// The function @k of a module, compiled and loaded.
+class CompiledKernel {
+ public:
+  // Null, with diagnostics on stderr, where something fails.
+  static std::unique_ptr<CompiledKernel> fromText(const std::string& text);
+  ~CompiledKernel();
+
+  const KernelCode& code() const { return code_; }
+  double compileSeconds() const { return compile_seconds_; }
+  mlir::func::FuncOp function() { return function_; }
+
+  // Floats of a normal distribution (times `scale`), integers from 0 to 9,
+  // truth values.
+  std::vector<nn::Tensor> randomArguments(std::mt19937& generator,
+                                          double scale = 1);
+  // A buffer for each argument, filled, and one for each result.
+  std::vector<AlignedBytes> makeBuffers(
+      const std::vector<nn::Tensor>& arguments);
+  void run(std::vector<AlignedBytes>& buffers, int64_t begin, int64_t end);
+  // Results, after running the range in parts that end at these fractions of
+  // it.
+  std::vector<nn::Tensor> results(const std::vector<nn::Tensor>& arguments,
+                                  const std::vector<double>& parts);
+
+  // What differs from the interpreter on random arguments, run in one part and
+  // in three; empty if nothing does.
+  std::string difference(double absolute, double relative, double scale = 1);
+
+ private:
+  CompiledKernel() = default;
+
+  mlir::MLIRContext context_;
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  mlir::func::FuncOp function_;
+  KernelCode code_;
+  double compile_seconds_ = 0;
+  void* library_ = nullptr;
+  void (*entry_)(void* const*, int64_t, int64_t, void*) = nullptr;
+};
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_CODEGEN_FIXTURE_H_

@@ -1,0 +1,227 @@
+// Kernels of every kind against the interpreter, with odd sizes, run whole and
+// in parts.
+#include <gtest/gtest.h>
+
+#include "compiler/kernels/codegen_fixture.h"
+
+namespace partita::kernels {
+namespace {
+
+struct Case {
+  std::string name;
+  std::string text;
+  double relative = 2e-5;
+  double scale = 1;  // of random floats
+};
+
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
+class Codegen : public testing::TestWithParam<Case> {};
+
+TEST_P(Codegen, EqualsTheInterpreter) {
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(GetParam().text);
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->difference(GetParam().relative, GetParam().relative,
+                               GetParam().scale),
+            "");
+}
+
+std::string nameOf(const testing::TestParamInfo<Case>& info) {
+  return info.param.name;
+}
+
+// clang-format off
+const Case kMaps[] = {
+  {"add_scalar", "func.func @k(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> { %r = arith.addf %a, %b : tensor<f32> return %r : tensor<f32> }"},
+  {"add_1", "func.func @k(%a: tensor<1xf32>, %b: tensor<1xf32>) -> tensor<1xf32> { %r = arith.addf %a, %b : tensor<1xf32> return %r : tensor<1xf32> }"},
+  {"add_17", "func.func @k(%a: tensor<17xf32>, %b: tensor<17xf32>) -> tensor<17xf32> { %r = arith.addf %a, %b : tensor<17xf32> return %r : tensor<17xf32> }"},
+  {"mul_3x63", "func.func @k(%a: tensor<3x63xf32>, %b: tensor<3x63xf32>) -> tensor<3x63xf32> { %r = arith.mulf %a, %b : tensor<3x63xf32> return %r : tensor<3x63xf32> }"},
+  {"add_10000", "func.func @k(%a: tensor<10000xf32>, %b: tensor<10000xf32>) -> tensor<10000xf32> { %r = arith.addf %a, %b : tensor<10000xf32> return %r : tensor<10000xf32> }"},
+  {"bias_last", R"(func.func @k(%a: tensor<5x33xf32>, %b: tensor<33xf32>) -> tensor<5x33xf32> {
+     %c = nn.broadcast %b dims = [1] : tensor<33xf32> -> tensor<5x33xf32>
+     %r = arith.addf %a, %c : tensor<5x33xf32> return %r : tensor<5x33xf32> })"},
+  {"bias_channel", R"(func.func @k(%a: tensor<2x3x7x9xf32>, %b: tensor<3xf32>) -> tensor<2x3x7x9xf32> {
+     %c = nn.broadcast %b dims = [1] : tensor<3xf32> -> tensor<2x3x7x9xf32>
+     %r = arith.addf %a, %c : tensor<2x3x7x9xf32> return %r : tensor<2x3x7x9xf32> })"},
+  {"bias_short_rows", R"(func.func @k(%a: tensor<40x3xf32>, %b: tensor<3xf32>) -> tensor<40x3xf32> {
+     %c = nn.broadcast %b dims = [1] : tensor<3xf32> -> tensor<40x3xf32>
+     %r = arith.addf %a, %c : tensor<40x3xf32> return %r : tensor<40x3xf32> })"},
+  {"transpose", "func.func @k(%a: tensor<17x5xf32>) -> tensor<5x17xf32> { %r = nn.transpose %a perm = [1, 0] : tensor<17x5xf32> -> tensor<5x17xf32> return %r : tensor<5x17xf32> }"},
+  {"split_heads", R"(func.func @k(%a: tensor<2x5x48xf32>) -> tensor<2x3x5x16xf32> {
+     %s = nn.reshape %a : tensor<2x5x48xf32> -> tensor<2x5x3x16xf32>
+     %r = nn.transpose %s perm = [0, 2, 1, 3] : tensor<2x5x3x16xf32> -> tensor<2x3x5x16xf32> return %r : tensor<2x3x5x16xf32> })"},
+  {"merge_heads", R"(func.func @k(%a: tensor<2x3x5x16xf32>) -> tensor<2x5x48xf32> {
+     %s = nn.transpose %a perm = [0, 2, 1, 3] : tensor<2x3x5x16xf32> -> tensor<2x5x3x16xf32>
+     %r = nn.reshape %s : tensor<2x5x3x16xf32> -> tensor<2x5x48xf32> return %r : tensor<2x5x48xf32> })"},
+  {"odd_reshape", R"(func.func @k(%a: tensor<6x35xf32>, %b: tensor<10x21xf32>) -> tensor<10x21xf32> {
+     %t = nn.transpose %a perm = [1, 0] : tensor<6x35xf32> -> tensor<35x6xf32>
+     %s = nn.reshape %t : tensor<35x6xf32> -> tensor<10x21xf32>
+     %r = arith.subf %s, %b : tensor<10x21xf32> return %r : tensor<10x21xf32> })"},
+  {"slice_strided", R"(func.func @k(%a: tensor<9x40xf32>) -> tensor<4x18xf32> {
+     %r = nn.slice %a starts = [1, 39] strides = [2, -2] : tensor<9x40xf32> -> tensor<4x18xf32> return %r : tensor<4x18xf32> })"},
+  {"slice_reverse_reshape", R"(func.func @k(%a: tensor<9x40xf32>) -> tensor<6x60xf32> {
+     %s = nn.slice %a starts = [8, 39] strides = [-1, -1] : tensor<9x40xf32> -> tensor<9x40xf32>
+     %r = nn.reshape %s : tensor<9x40xf32> -> tensor<6x60xf32> return %r : tensor<6x60xf32> })"},
+  {"pad_constant", R"(func.func @k(%a: tensor<3x21xf32>, %v: tensor<f32>) -> tensor<6x40xf32> {
+     %r = nn.pad %a, %v low = [1, 5] high = [2, 14] : tensor<3x21xf32>, tensor<f32> -> tensor<6x40xf32> return %r : tensor<6x40xf32> })"},
+  {"pad_edge", R"(func.func @k(%a: tensor<3x21xf32>, %v: tensor<f32>) -> tensor<6x40xf32> {
+     %r = nn.pad %a, %v low = [1, 5] high = [2, 14] mode = edge : tensor<3x21xf32>, tensor<f32> -> tensor<6x40xf32> return %r : tensor<6x40xf32> })"},
+  {"pad_reflect", R"(func.func @k(%a: tensor<3x21xf32>, %v: tensor<f32>) -> tensor<6x40xf32> {
+     %r = nn.pad %a, %v low = [1, 5] high = [2, 14] mode = reflect : tensor<3x21xf32>, tensor<f32> -> tensor<6x40xf32> return %r : tensor<6x40xf32> })"},
+  {"pad_wrap", R"(func.func @k(%a: tensor<3x21xf32>, %v: tensor<f32>) -> tensor<6x70xf32> {
+     %r = nn.pad %a, %v low = [1, 25] high = [2, 24] mode = wrap : tensor<3x21xf32>, tensor<f32> -> tensor<6x70xf32> return %r : tensor<6x70xf32> })"},
+  {"pad_reshape_add", R"(func.func @k(%a: tensor<3x20xf32>, %v: tensor<f32>, %b: tensor<100xf32>) -> tensor<100xf32> {
+     %p = nn.pad %a, %v low = [1, 0] high = [1, 0] : tensor<3x20xf32>, tensor<f32> -> tensor<5x20xf32>
+     %s = nn.reshape %p : tensor<5x20xf32> -> tensor<100xf32>
+     %r = arith.addf %s, %b : tensor<100xf32> return %r : tensor<100xf32> })"},
+  {"concat_last", R"(func.func @k(%a: tensor<3x5xf32>, %b: tensor<3x20xf32>, %c: tensor<3x1xf32>) -> tensor<3x26xf32> {
+     %r = nn.concat %a, %b, %c axis = 1 : (tensor<3x5xf32>, tensor<3x20xf32>, tensor<3x1xf32>) -> tensor<3x26xf32> return %r : tensor<3x26xf32> })"},
+  {"concat_first", R"(func.func @k(%a: tensor<3x50xf32>, %b: tensor<2x50xf32>) -> tensor<5x50xf32> {
+     %r = nn.concat %a, %b axis = 0 : (tensor<3x50xf32>, tensor<2x50xf32>) -> tensor<5x50xf32> return %r : tensor<5x50xf32> })"},
+  {"rotate_half", R"(func.func @k(%x: tensor<2x7x32xf32>, %cos: tensor<7x32xf32>, %sin: tensor<7x32xf32>) -> tensor<2x7x32xf32> {
+     %l = nn.slice %x starts = [0, 0, 0] strides = [1, 1, 1] : tensor<2x7x32xf32> -> tensor<2x7x16xf32>
+     %h = nn.slice %x starts = [0, 0, 16] strides = [1, 1, 1] : tensor<2x7x32xf32> -> tensor<2x7x16xf32>
+     %n = arith.negf %h : tensor<2x7x16xf32>
+     %rot = nn.concat %n, %l axis = 2 : (tensor<2x7x16xf32>, tensor<2x7x16xf32>) -> tensor<2x7x32xf32>
+     %c = nn.broadcast %cos dims = [1, 2] : tensor<7x32xf32> -> tensor<2x7x32xf32>
+     %s = nn.broadcast %sin dims = [1, 2] : tensor<7x32xf32> -> tensor<2x7x32xf32>
+     %p = arith.mulf %x, %c : tensor<2x7x32xf32>
+     %q = arith.mulf %rot, %s : tensor<2x7x32xf32>
+     %r = arith.addf %p, %q : tensor<2x7x32xf32> return %r : tensor<2x7x32xf32> })"},
+  {"embedding", R"(func.func @k(%t: tensor<10x40xf32>, %i: tensor<2x3x1xi64>, %p: tensor<3x40xf32>) -> tensor<2x3x40xf32> {
+     %e = nn.gather %t[%i] axes = [0] : tensor<10x40xf32>, tensor<2x3x1xi64> -> tensor<2x3x40xf32>
+     %b = nn.broadcast %p dims = [1, 2] : tensor<3x40xf32> -> tensor<2x3x40xf32>
+     %r = arith.addf %e, %b : tensor<2x3x40xf32> return %r : tensor<2x3x40xf32> })"},
+  {"gather_clamped", R"(func.func @k(%t: tensor<4x5xf32>, %i: tensor<37x2xi32>) -> tensor<37xf32> {
+     %r = nn.gather %t[%i] axes = [1, 0] : tensor<4x5xf32>, tensor<37x2xi32> -> tensor<37xf32> return %r : tensor<37xf32> })"},
+  {"gather_batched", R"(func.func @k(%t: tensor<3x8x6xf32>, %i: tensor<3x4x1xi8>) -> tensor<3x4x6xf32> {
+     %r = nn.gather %t[%i] axes = [1] batch_dims = 1 : tensor<3x8x6xf32>, tensor<3x4x1xi8> -> tensor<3x4x6xf32> return %r : tensor<3x4x6xf32> })"},
+  {"iota_compare", R"(func.func @k(%a: tensor<5x19xf32>, %z: tensor<f32>) -> tensor<5x19xf32> {
+     %i = nn.iota dim = 0 : tensor<5x19xi32>
+     %j = nn.iota dim = 1 : tensor<5x19xi32>
+     %c = arith.cmpi sge, %i, %j : tensor<5x19xi32>
+     %b = nn.broadcast %z dims = [] : tensor<f32> -> tensor<5x19xf32>
+     %r = arith.select %c, %a, %b : tensor<5x19xi1>, tensor<5x19xf32> return %r : tensor<5x19xf32> })"},
+  {"iota_float", "func.func @k() -> tensor<37xf32> { %r = nn.iota dim = 0 : tensor<37xf32> return %r : tensor<37xf32> }"},
+  {"constants", R"(func.func @k(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {
+     %c = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
+     %d = arith.constant dense<0.5> : tensor<2x3xf32>
+     %m = arith.mulf %a, %c : tensor<2x3xf32>
+     %r = arith.addf %m, %d : tensor<2x3xf32> return %r : tensor<2x3xf32> })"},
+  {"truth_values", R"(func.func @k(%a: tensor<37xi1>, %b: tensor<37xi1>, %x: tensor<37xf32>) -> (tensor<37xi1>, tensor<37xf32>) {
+     %c = arith.xori %a, %b : tensor<37xi1>
+     %z = arith.constant dense<0.0> : tensor<37xf32>
+     %r = arith.select %c, %x, %z : tensor<37xi1>, tensor<37xf32>
+     return %c, %r : tensor<37xi1>, tensor<37xf32> })"},
+  {"two_shapes", R"(func.func @k(%a: tensor<50x7xf32>, %b: tensor<9xf32>) -> (tensor<50x7xf32>, tensor<9xf32>, tensor<7x50xf32>) {
+     %r = arith.addf %a, %a : tensor<50x7xf32>
+     %s = arith.mulf %b, %b : tensor<9xf32>
+     %t = nn.transpose %r perm = [1, 0] : tensor<50x7xf32> -> tensor<7x50xf32>
+     return %r, %s, %t : tensor<50x7xf32>, tensor<9xf32>, tensor<7x50xf32> })"},
+  {"integers", R"(func.func @k(%a: tensor<37xi32>, %b: tensor<37xi32>) -> tensor<37xi32> {
+     %one = arith.constant dense<1> : tensor<37xi32>
+     %d = arith.addi %b, %one : tensor<37xi32>
+     %q = arith.divsi %a, %d : tensor<37xi32>
+     %m = arith.remsi %a, %d : tensor<37xi32>
+     %p = arith.muli %q, %d : tensor<37xi32>
+     %r = arith.addi %p, %m : tensor<37xi32> return %r : tensor<37xi32> })"},
+  {"bytes", R"(func.func @k(%a: tensor<3x70xi8>, %b: tensor<3x70xi8>) -> tensor<3x70xi64> {
+     %s = arith.maxsi %a, %b : tensor<3x70xi8>
+     %r = arith.extsi %s : tensor<3x70xi8> to tensor<3x70xi64> return %r : tensor<3x70xi64> })"},
+  {"bf16", R"(func.func @k(%a: tensor<3x70xbf16>, %b: tensor<3x70xbf16>) -> tensor<3x70xbf16> {
+     %r = arith.mulf %a, %b : tensor<3x70xbf16> return %r : tensor<3x70xbf16> })", 1e-2},
+  {"f16", R"(func.func @k(%a: tensor<3x70xf16>, %b: tensor<3x70xf16>) -> tensor<3x70xf16> {
+     %r = arith.addf %a, %b : tensor<3x70xf16> return %r : tensor<3x70xf16> })", 2e-3},
+  {"f64", R"(func.func @k(%a: tensor<3x70xf64>, %b: tensor<3x70xf64>) -> tensor<3x70xf64> {
+     %s = math.exp %a : tensor<3x70xf64>
+     %r = arith.divf %s, %b : tensor<3x70xf64> return %r : tensor<3x70xf64> })", 1e-12},
+  {"casts", R"(func.func @k(%a: tensor<70xf32>) -> (tensor<70xbf16>, tensor<70xf64>, tensor<70xi32>, tensor<70xi32>) {
+     %b = arith.truncf %a : tensor<70xf32> to tensor<70xbf16>
+     %d = arith.extf %b : tensor<70xbf16> to tensor<70xf64>
+     %i = arith.fptosi %a : tensor<70xf32> to tensor<70xi32>
+     %j = arith.bitcast %a : tensor<70xf32> to tensor<70xi32>
+     return %b, %d, %i, %j : tensor<70xbf16>, tensor<70xf64>, tensor<70xi32>, tensor<70xi32> })"},
+  {"gelu", R"(func.func @k(%x: tensor<5x77xf32>) -> tensor<5x77xf32> {
+     %h = arith.constant dense<0.5> : tensor<5x77xf32>
+     %o = arith.constant dense<1.0> : tensor<5x77xf32>
+     %s = arith.constant dense<0.70710678> : tensor<5x77xf32>
+     %m = arith.mulf %x, %s : tensor<5x77xf32>
+     %e = math.erf %m : tensor<5x77xf32>
+     %p = arith.addf %e, %o : tensor<5x77xf32>
+     %q = arith.mulf %p, %x : tensor<5x77xf32>
+     %r = arith.mulf %q, %h : tensor<5x77xf32> return %r : tensor<5x77xf32> })"},
+};
+INSTANTIATE_TEST_SUITE_P(Maps, Codegen, testing::ValuesIn(kMaps), nameOf);
+
+const Case kReductions[] = {
+  {"sum_last", "func.func @k(%a: tensor<5x100xf32>) -> tensor<5xf32> { %r = nn.reduce sum %a dims = [1] : tensor<5x100xf32> -> tensor<5xf32> return %r : tensor<5xf32> }"},
+  {"sum_first", "func.func @k(%a: tensor<50x70xf32>) -> tensor<70xf32> { %r = nn.reduce sum %a dims = [0] : tensor<50x70xf32> -> tensor<70xf32> return %r : tensor<70xf32> }"},
+  {"sum_all", "func.func @k(%a: tensor<5x70xf32>) -> tensor<f32> { %r = nn.reduce sum %a dims = [0, 1] : tensor<5x70xf32> -> tensor<f32> return %r : tensor<f32> }"},
+  {"sum_short", "func.func @k(%a: tensor<100x3xf32>) -> tensor<100xf32> { %r = nn.reduce sum %a dims = [1] : tensor<100x3xf32> -> tensor<100xf32> return %r : tensor<100xf32> }"},
+  {"max_middle", "func.func @k(%a: tensor<3x17x20xf32>) -> tensor<3x20xf32> { %r = nn.reduce max %a dims = [1] : tensor<3x17x20xf32> -> tensor<3x20xf32> return %r : tensor<3x20xf32> }"},
+  {"min_outer_two", "func.func @k(%a: tensor<3x17x20xf32>) -> tensor<17xf32> { %r = nn.reduce min %a dims = [0, 2] : tensor<3x17x20xf32> -> tensor<17xf32> return %r : tensor<17xf32> }"},
+  {"prod_i32", "func.func @k(%a: tensor<6x17xi32>) -> tensor<6xi32> { %r = nn.reduce prod %a dims = [1] : tensor<6x17xi32> -> tensor<6xi32> return %r : tensor<6xi32> }"},
+  {"max_i64", "func.func @k(%a: tensor<6x37xi64>) -> tensor<6xi64> { %r = nn.reduce max %a dims = [1] : tensor<6x37xi64> -> tensor<6xi64> return %r : tensor<6xi64> }"},
+  {"any_all", R"(func.func @k(%a: tensor<6x5xi1>) -> (tensor<6xi1>, tensor<5xi1>) {
+     %r = nn.reduce max %a dims = [1] : tensor<6x5xi1> -> tensor<6xi1>
+     %s = nn.reduce min %a dims = [0] : tensor<6x5xi1> -> tensor<5xi1> return %r, %s : tensor<6xi1>, tensor<5xi1> })"},
+  {"sum_bf16", "func.func @k(%a: tensor<4x500xbf16>) -> tensor<4xbf16> { %r = nn.reduce sum %a dims = [1] : tensor<4x500xbf16> -> tensor<4xbf16> return %r : tensor<4xbf16> }", 1e-2},
+  {"sum_f64", "func.func @k(%a: tensor<4x500xf64>) -> tensor<4xf64> { %r = nn.reduce sum %a dims = [1] : tensor<4x500xf64> -> tensor<4xf64> return %r : tensor<4xf64> }", 1e-12},
+  {"mean_of_squares_then_sqrt", R"(func.func @k(%a: tensor<9x200xf32>) -> tensor<9xf32> {
+     %s = arith.mulf %a, %a : tensor<9x200xf32>
+     %t = nn.reduce sum %s dims = [1] : tensor<9x200xf32> -> tensor<9xf32>
+     %r = math.sqrt %t : tensor<9xf32> return %r : tensor<9xf32> })"},
+  {"global_average_pool", "func.func @k(%a: tensor<2x20x7x7xf32>) -> tensor<2x20xf32> { %r = nn.reduce sum %a dims = [2, 3] : tensor<2x20x7x7xf32> -> tensor<2x20xf32> return %r : tensor<2x20xf32> }"},
+  {"sum_transposed", R"(func.func @k(%a: tensor<37x20xf32>) -> tensor<20xf32> {
+     %t = nn.transpose %a perm = [1, 0] : tensor<37x20xf32> -> tensor<20x37xf32>
+     %r = nn.reduce sum %t dims = [1] : tensor<20x37xf32> -> tensor<20xf32> return %r : tensor<20xf32> })"},
+  {"empty_sum", "func.func @k(%a: tensor<4x0xf32>) -> tensor<4xf32> { %r = nn.reduce sum %a dims = [1] : tensor<4x0xf32> -> tensor<4xf32> return %r : tensor<4xf32> }"},
+  {"max_pool", "func.func @k(%a: tensor<2x3x9x9xf32>) -> tensor<2x3x5x5xf32> { %r = nn.reduce_window max %a window = [1, 1, 3, 3] strides = [1, 1, 2, 2] dilations = [1, 1, 1, 1] low = [0, 0, 1, 1] high = [0, 0, 1, 1] : tensor<2x3x9x9xf32> -> tensor<2x3x5x5xf32> return %r : tensor<2x3x5x5xf32> }"},
+  {"running_sum", "func.func @k(%a: tensor<3x40xf32>) -> tensor<3x40xf32> { %r = nn.reduce_window sum %a window = [1, 40] strides = [1, 1] dilations = [1, 1] low = [0, 39] high = [0, 0] : tensor<3x40xf32> -> tensor<3x40xf32> return %r : tensor<3x40xf32> }"},
+  {"dot", "func.func @k(%a: tensor<5x37xf32>, %b: tensor<37x70xf32>) -> tensor<5x70xf32> { %r = nn.dot_general %a, %b contract = [1] x [0] : tensor<5x37xf32>, tensor<37x70xf32> -> tensor<5x70xf32> return %r : tensor<5x70xf32> }"},
+  {"dot_transposed", "func.func @k(%a: tensor<5x37xf32>, %b: tensor<70x37xf32>) -> tensor<5x70xf32> { %r = nn.dot_general %a, %b contract = [1] x [1] : tensor<5x37xf32>, tensor<70x37xf32> -> tensor<5x70xf32> return %r : tensor<5x70xf32> }"},
+  {"dot_batched", "func.func @k(%a: tensor<3x5x20xf32>, %b: tensor<3x7x20xf32>) -> tensor<3x5x7xf32> { %r = nn.dot_general %a, %b batch = [0] x [0] contract = [2] x [2] : tensor<3x5x20xf32>, tensor<3x7x20xf32> -> tensor<3x5x7xf32> return %r : tensor<3x5x7xf32> }"},
+  {"dot_i32", "func.func @k(%a: tensor<5x37xi32>, %b: tensor<37x20xi32>) -> tensor<5x20xi32> { %r = nn.dot_general %a, %b contract = [1] x [0] : tensor<5x37xi32>, tensor<37x20xi32> -> tensor<5x20xi32> return %r : tensor<5x20xi32> }"},
+  {"dot_f64", "func.func @k(%a: tensor<5x37xf64>, %b: tensor<37x20xf64>) -> tensor<5x20xf64> { %r = nn.dot_general %a, %b contract = [1] x [0] : tensor<5x37xf64>, tensor<37x20xf64> -> tensor<5x20xf64> return %r : tensor<5x20xf64> }", 1e-12},
+  {"conv", "func.func @k(%a: tensor<2x3x9x9xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<2x4x5x5xf32> { %r = nn.conv %a, %w strides = [2, 2] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 : tensor<2x3x9x9xf32>, tensor<4x3x3x3xf32> -> tensor<2x4x5x5xf32> return %r : tensor<2x4x5x5xf32> }"},
+  {"conv_depthwise_channels_last", "func.func @k(%a: tensor<2x9x9x20xf32>, %w: tensor<20x1x3x3xf32>) -> tensor<2x9x9x20xf32> { %r = nn.conv %a, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 20 channels_last : tensor<2x9x9x20xf32>, tensor<20x1x3x3xf32> -> tensor<2x9x9x20xf32> return %r : tensor<2x9x9x20xf32> }"},
+  {"conv_1d_grouped", "func.func @k(%a: tensor<2x6x30xf32>, %w: tensor<4x3x5xf32>) -> tensor<2x4x22xf32> { %r = nn.conv %a, %w strides = [1] dilations = [2] low = [0] high = [0] groups = 2 : tensor<2x6x30xf32>, tensor<4x3x5xf32> -> tensor<2x4x22xf32> return %r : tensor<2x4x22xf32> }"},
+};
+INSTANTIATE_TEST_SUITE_P(Reductions, Codegen, testing::ValuesIn(kReductions), nameOf);
+
+const Case kRows[] = {
+  {"softmax", "func.func @k(%a: tensor<7x100xf32>) -> tensor<7x100xf32> { %r = nn.softmax %a axis = 1 : tensor<7x100xf32> return %r : tensor<7x100xf32> }"},
+  {"softmax_short", "func.func @k(%a: tensor<7x3xf32>) -> tensor<7x3xf32> { %r = nn.softmax %a axis = 1 : tensor<7x3xf32> return %r : tensor<7x3xf32> }"},
+  {"softmax_middle", "func.func @k(%a: tensor<2x9x21xf32>) -> tensor<2x9x21xf32> { %r = nn.softmax %a axis = 1 : tensor<2x9x21xf32> return %r : tensor<2x9x21xf32> }"},
+  {"softmax_first", "func.func @k(%a: tensor<9x40xf32>) -> tensor<9x40xf32> { %r = nn.softmax %a axis = 0 : tensor<9x40xf32> return %r : tensor<9x40xf32> }"},
+  {"log_softmax", "func.func @k(%a: tensor<7x65xf32>) -> tensor<7x65xf32> { %r = nn.softmax log %a axis = 1 : tensor<7x65xf32> return %r : tensor<7x65xf32> }"},
+  {"masked_scaled_softmax", R"(func.func @k(%a: tensor<4x6x33xf32>, %m: tensor<6x33xf32>) -> tensor<4x6x33xf32> {
+     %s = arith.constant dense<0.125> : tensor<4x6x33xf32>
+     %x = arith.mulf %a, %s : tensor<4x6x33xf32>
+     %b = nn.broadcast %m dims = [1, 2] : tensor<6x33xf32> -> tensor<4x6x33xf32>
+     %y = arith.addf %x, %b : tensor<4x6x33xf32>
+     %r = nn.softmax %y axis = 2 : tensor<4x6x33xf32> return %r : tensor<4x6x33xf32> })"},
+  {"layer_norm", "func.func @k(%a: tensor<5x96xf32>, %g: tensor<96xf32>, %b: tensor<96xf32>) -> tensor<5x96xf32> { %r = nn.layer_norm %a scale(%g : tensor<96xf32>) bias(%b : tensor<96xf32>) axis = 1 epsilon = 1.0e-5 : tensor<5x96xf32> return %r : tensor<5x96xf32> }"},
+  {"layer_norm_two_dims", "func.func @k(%a: tensor<5x6x7xf32>) -> tensor<5x6x7xf32> { %r = nn.layer_norm %a axis = 1 epsilon = 1.0e-5 : tensor<5x6x7xf32> return %r : tensor<5x6x7xf32> }"},
+  {"layer_norm_bf16", "func.func @k(%a: tensor<5x96xbf16>, %g: tensor<96xbf16>) -> tensor<5x96xbf16> { %r = nn.layer_norm %a scale(%g : tensor<96xbf16>) axis = 1 epsilon = 1.0e-5 : tensor<5x96xbf16> return %r : tensor<5x96xbf16> }", 2e-2},
+  {"residual_layer_norm", R"(func.func @k(%x: tensor<5x97xf32>, %y: tensor<5x97xf32>, %c: tensor<97xf32>, %g: tensor<97xf32>, %b: tensor<97xf32>) -> (tensor<5x97xf32>, tensor<5x97xf32>) {
+     %cb = nn.broadcast %c dims = [1] : tensor<97xf32> -> tensor<5x97xf32>
+     %t = arith.addf %y, %cb : tensor<5x97xf32>
+     %s = arith.addf %x, %t : tensor<5x97xf32>
+     %r = nn.layer_norm %s scale(%g : tensor<97xf32>) bias(%b : tensor<97xf32>) axis = 1 epsilon = 1.0e-5 : tensor<5x97xf32>
+     return %s, %r : tensor<5x97xf32>, tensor<5x97xf32> })"},
+  {"rms_norm", "func.func @k(%a: tensor<5x96xf32>, %g: tensor<96xf32>) -> tensor<5x96xf32> { %r = nn.rms_norm %a scale(%g : tensor<96xf32>) axis = 1 epsilon = 1.0e-6 : tensor<5x96xf32> return %r : tensor<5x96xf32> }"},
+  {"two_norms_in_a_row", R"(func.func @k(%a: tensor<3x50xf32>, %g: tensor<50xf32>) -> tensor<3x50xf32> {
+     %n = nn.layer_norm %a scale(%g : tensor<50xf32>) axis = 1 epsilon = 1.0e-5 : tensor<3x50xf32>
+     %e = math.tanh %n : tensor<3x50xf32>
+     %r = nn.rms_norm %e axis = 1 epsilon = 1.0e-6 : tensor<3x50xf32> return %r : tensor<3x50xf32> })"},
+  {"batch_norm", "func.func @k(%a: tensor<2x5x4x4xf32>, %g: tensor<5xf32>, %b: tensor<5xf32>, %m: tensor<5xf32>, %s: tensor<5xf32>) -> tensor<2x5x4x4xf32> { %v = arith.mulf %s, %s : tensor<5xf32> %r = nn.batch_norm %a, %g, %b, %m, %v feature = 1 epsilon = 1.0e-5 : (tensor<2x5x4x4xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>) -> tensor<2x5x4x4xf32> return %r : tensor<2x5x4x4xf32> }"},
+  {"cross_entropy", "func.func @k(%z: tensor<6x10xf32>, %t: tensor<6xi64>) -> tensor<6xf32> { %l = nn.cross_entropy %z, %t : tensor<6x10xf32>, tensor<6xi64> -> tensor<6xf32> return %l : tensor<6xf32> }"},
+  {"random", "func.func @k(%s: tensor<i64>) -> tensor<3x50xf32> { %r = nn.random uniform %s : tensor<i64> -> tensor<3x50xf32> return %r : tensor<3x50xf32> }"},
+};
+INSTANTIATE_TEST_SUITE_P(Rows, Codegen, testing::ValuesIn(kRows), nameOf);
+// clang-format on
+
+}  // namespace
+}  // namespace partita::kernels

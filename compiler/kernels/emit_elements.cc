@@ -1,0 +1,471 @@
+// The emitter's elements: asking rules, remembering what is emitted, and
+// reading and writing buffers.
+#include "compiler/kernels/emit_elements.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace partita::kernels {
+
+using namespace mlir;
+
+Emitter::Emitter(func::FuncOp kernel, func::FuncOp body, int64_t lanes)
+    : kernel_(kernel),
+      body_(body),
+      builder_(kernel.getLoc(), kernel.getContext()),
+      lanes_(lanes) {
+  int64_t largest = 0;
+  auto measure = [&](Type type) {
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      largest = std::max(largest, tensor.getNumElements());
+  };
+  kernel.walk(
+      [&](Operation* op) { llvm::for_each(op->getResultTypes(), measure); });
+  llvm::for_each(kernel.getArgumentTypes(), measure);
+  lane_index_ = builder_.getIntegerType(largest < (int64_t{1} << 31) ? 32 : 64);
+  builder_.setInsertionPointToStart(&body.getBody().front());
+  pushScope();
+}
+
+Emitter::Key Emitter::keyOf(Value tensor, ArrayRef<Index> index) {
+  Key key = {reinterpret_cast<int64_t>(tensor.getAsOpaquePointer())};
+  for (const Index& i : index) {
+    key.push_back(i.offset());
+    key.push_back(i.terms().size());
+    for (const Term& term : i.terms())
+      key.append({term.scale, reinterpret_cast<int64_t>(term.symbol),
+                  term.divisor, term.modulus});
+  }
+  return key;
+}
+
+FailureOr<Lanes> Emitter::element(Value tensor, ArrayRef<Index> index) {
+  return atDepth(depthOf(index), [&]() -> FailureOr<Lanes> {
+    Key key = keyOf(tensor, index);
+    auto found = scopes_.back().elements.find(key);
+    if (found != scopes_.back().elements.end()) return found->second;
+    FailureOr<Lanes> result = computeElement(tensor, index);
+    if (succeeded(result)) scopes_.back().elements[key] = *result;
+    return result;
+  });
+}
+
+FailureOr<Lanes> Emitter::computeElement(Value tensor, ArrayRef<Index> index) {
+  for (Scope& scope : scopes_) {
+    auto found = scope.cached.find(tensor.getAsOpaquePointer());
+    if (found == scope.cached.end()) continue;
+    for (const Cached& cached : found->second) {
+      Index position = cached.position;
+      bool matches = true;
+      for (auto [i, base, stride] :
+           llvm::zip_equal(index, cached.index, cached.strides)) {
+        if (stride < 0)
+          matches &= i == base;
+        else
+          position = position + i * stride;
+      }
+      if (matches) return load(cached.buffer, position);
+    }
+  }
+  if (auto argument = dyn_cast<BlockArgument>(tensor)) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    return load(
+        {body_.getArgument(argument.getArgNumber()), type.getElementType()},
+        linearize(index, rowMajorStrides(type.getShape())));
+  }
+  Operation* op = tensor.getDefiningOp();
+  auto rule = dyn_cast<KernelOpInterface>(op);
+  if (!rule)
+    return op->emitOpError(
+        "expected an operation that code can be generated for; found none of "
+        "its rules");
+  return rule.emitElement(*this, cast<OpResult>(tensor).getResultNumber(),
+                          index);
+}
+
+Lanes Emitter::emitted(Value tensor, ArrayRef<Index> index) {
+  auto found = scopes_.back().elements.find(keyOf(tensor, index));
+  return found == scopes_.back().elements.end() ? Lanes() : found->second;
+}
+
+void Emitter::cache(Value tensor, Cached cached) {
+  scopes_.back().cached[tensor.getAsOpaquePointer()].push_back(
+      std::move(cached));
+}
+
+bool Emitter::isCached(Value tensor) const {
+  return llvm::any_of(scopes_, [&](const Scope& scope) {
+    return scope.cached.count(tensor.getAsOpaquePointer()) > 0;
+  });
+}
+
+Buffer Emitter::scratch(Type element, int64_t count) {
+  OpBuilder::InsertionGuard guard(builder_);
+  builder_.setInsertionPointToStart(&body_.getBody().front());
+  Type type = computeType(element);
+  Type stored = type.isInteger(1) ? builder_.getI8Type() : type;
+  Value shift = indexConstant(scratch_bytes_);
+  Value view = memref::ViewOp::create(
+      builder_, MemRefType::get({count}, stored),
+      body_.getArgument(body_.getNumArguments() - 1), shift, ValueRange());
+  int64_t bytes = count * stored.getIntOrFloatBitWidth() / 8;
+  scratch_bytes_ += (bytes + 63) / 64 * 64;
+  return {view, type};
+}
+
+Buffer Emitter::constantArray(DenseElementsAttr elements) {
+  OpBuilder::InsertionGuard guard(builder_);
+  Type element = elements.getElementType();
+  if (element.isInteger(1)) {
+    SmallVector<int8_t> bytes(elements.getValues<bool>());
+    elements = DenseElementsAttr::get(
+        RankedTensorType::get({elements.getNumElements()},
+                              builder_.getI8Type()),
+        ArrayRef<int8_t>(bytes));
+  }
+  elements = elements.reshape(RankedTensorType::get({elements.getNumElements()},
+                                                    elements.getElementType()));
+  auto type =
+      MemRefType::get(elements.getType().getShape(), elements.getElementType());
+  std::string name =
+      (body_.getName() + "_constant_" + Twine(constants_++)).str();
+  builder_.setInsertionPoint(body_);
+  memref::GlobalOp::create(builder_, name, builder_.getStringAttr("private"),
+                           type, elements, /*constant=*/true,
+                           builder_.getI64IntegerAttr(64));
+  builder_.setInsertionPointToStart(&body_.getBody().front());
+  return {memref::GetGlobalOp::create(builder_, type, name), element};
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value Emitter::digit(Value number, const Term& term) {
+  Type type = number.getType();
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        builder_,
+        isa<VectorType>(type)
+            ? TypedAttr(DenseElementsAttr::get(
+                  cast<VectorType>(type),
+                  builder_.getIntegerAttr(getElementTypeOrSelf(type), value)))
+            : TypedAttr(builder_.getIntegerAttr(type, value)));
+  };
+  if (term.divisor != 1)
+    number =
+        builder_.createOrFold<arith::DivUIOp>(number, constant(term.divisor));
+  if (term.modulus != 0)
+    number =
+        builder_.createOrFold<arith::RemUIOp>(number, constant(term.modulus));
+  if (term.scale != 1)
+    number = builder_.createOrFold<arith::MulIOp>(number, constant(term.scale));
+  return number;
+}
+
+Value Emitter::laneNumbers(const Symbol* symbol) {
+  if (symbol->irregular) return symbol->value;
+  Value base = arith::IndexCastOp::create(builder_, lane_index_, symbol->value);
+  auto type = VectorType::get({symbol->lanes}, lane_index_);
+  SmallVector<Attribute> steps;
+  for (int64_t i = 0; i < symbol->lanes; ++i)
+    steps.push_back(builder_.getIntegerAttr(lane_index_, i));
+  Value step =
+      arith::ConstantOp::create(builder_, DenseElementsAttr::get(type, steps));
+  return arith::AddIOp::create(
+      builder_, vector::BroadcastOp::create(builder_, type, base), step);
+}
+
+Emitter::Address Emitter::address(const Index& position) {
+  for (Recording* recording : active_) recording->accesses.push_back(position);
+  Address result;
+  result.base = indexConstant(position.offset());
+  auto addBase = [&](Value value) {
+    result.base = builder_.createOrFold<arith::AddIOp>(result.base, value);
+  };
+  for (const Term& term : position.terms()) {
+    const Symbol* symbol = term.symbol;
+    if (symbol->lanes == 0) {
+      addBase(digit(symbol->value, term));
+      continue;
+    }
+    result.symbol = symbol;
+    bool same_block = term.modulus == 0 || term.modulus % symbol->lanes == 0;
+    if (!symbol->irregular && term.divisor == 1 && same_block) {
+      addBase(digit(symbol->value, term));
+      result.stride += term.scale;
+    } else if (!symbol->irregular && term.divisor % symbol->lanes == 0) {
+      addBase(digit(symbol->value, term));
+    } else {
+      Value offsets = digit(laneNumbers(symbol), term);
+      result.offsets =
+          result.offsets
+              ? Value(arith::AddIOp::create(builder_, result.offsets, offsets))
+              : offsets;
+    }
+  }
+  if (result.stride != 0 && (result.offsets || result.stride != 1)) {
+    Symbol zero = *result.symbol;
+    zero.value = indexConstant(0);
+    zero.irregular = false;
+    Value offsets = digit(laneNumbers(&zero), {result.stride, &zero, 1, 0});
+    result.offsets =
+        result.offsets
+            ? Value(arith::AddIOp::create(builder_, result.offsets, offsets))
+            : offsets;
+    result.stride = 0;
+  }
+  return result;
+}
+
+Lanes Emitter::load(const Buffer& buffer, const Index& position) {
+  Address at = address(position);
+  Type stored = cast<MemRefType>(buffer.memref.getType()).getElementType();
+  if (!at.offsets && at.stride == 0)
+    return {toCompute(memref::LoadOp::create(builder_, buffer.memref, at.base),
+                      buffer.element),
+            0};
+  int64_t lanes = at.symbol->lanes;
+  auto type = VectorType::get({lanes}, stored);
+  Value value, mask = at.symbol->mask;
+  if (!at.offsets && !mask) {
+    value = vector::LoadOp::create(builder_, type, buffer.memref, at.base);
+  } else {
+    Value zero =
+        arith::ConstantOp::create(builder_, builder_.getZeroAttr(type));
+    if (!at.offsets) {
+      value = vector::MaskedLoadOp::create(builder_, type, buffer.memref,
+                                           at.base, mask, zero);
+    } else {
+      if (!mask) mask = constant(builder_.getI1Type(), 1, lanes);
+      value =
+          vector::GatherOp::create(builder_, type, buffer.memref,
+                                   ValueRange(at.base), at.offsets, mask, zero);
+    }
+  }
+  return {toCompute(value, buffer.element), lanes};
+}
+
+void Emitter::store(const Buffer& buffer, const Index& position, Lanes value) {
+  Address at = address(position);
+  if (!at.offsets && at.stride == 0) {
+    memref::StoreOp::create(builder_, fromCompute(value.value, buffer.element),
+                            buffer.memref, at.base);
+    return;
+  }
+  int64_t lanes = at.symbol->lanes;
+  Value stored = fromCompute(splat(value, lanes), buffer.element);
+  Value mask = at.symbol->mask;
+  if (!at.offsets && !mask) {
+    vector::StoreOp::create(builder_, stored, buffer.memref, at.base);
+  } else if (!at.offsets) {
+    vector::MaskedStoreOp::create(builder_, buffer.memref, at.base, mask,
+                                  stored);
+  } else {
+    if (!mask) mask = constant(builder_.getI1Type(), 1, lanes);
+    vector::ScatterOp::create(builder_, TypeRange(), buffer.memref,
+                              ValueRange(at.base), at.offsets, mask, stored,
+                              IntegerAttr());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+Type Emitter::computeType(Type type) {
+  auto narrow = dyn_cast<FloatType>(type);
+  return narrow && narrow.getWidth() < 32 ? builder_.getF32Type() : type;
+}
+
+Type Emitter::withLanes(Type type, int64_t lanes) {
+  return lanes == 0 ? type : VectorType::get({lanes}, type);
+}
+
+Value Emitter::splat(Lanes value, int64_t lanes) {
+  if (value.lanes == lanes) return value.value;
+  return vector::BroadcastOp::create(
+      builder_, VectorType::get({lanes}, value.value.getType()), value.value);
+}
+
+Value Emitter::constant(Type type, double value, int64_t lanes) {
+  TypedAttr attr = isa<FloatType>(type)
+                       ? TypedAttr(builder_.getFloatAttr(type, value))
+                       : TypedAttr(builder_.getIntegerAttr(
+                             type, static_cast<int64_t>(value)));
+  if (lanes != 0)
+    attr =
+        DenseElementsAttr::get(VectorType::get({lanes}, type), Attribute(attr));
+  return arith::ConstantOp::create(builder_, attr);
+}
+
+Value Emitter::indexConstant(int64_t value) {
+  return arith::ConstantIndexOp::create(builder_, value);
+}
+
+Value Emitter::smaller(Value index, int64_t bound) {
+  return arith::MinUIOp::create(builder_, index, indexConstant(bound));
+}
+
+Value Emitter::toCompute(Value value, Type element) {
+  Type type = value.getType();
+  int64_t lanes =
+      isa<VectorType>(type) ? cast<VectorType>(type).getNumElements() : 0;
+  if (element.isInteger(1) && !getElementTypeOrSelf(type).isInteger(1)) {
+    Value zero = constant(getElementTypeOrSelf(type), 0, lanes);
+    return arith::CmpIOp::create(builder_, arith::CmpIPredicate::ne, value,
+                                 zero);
+  }
+  Type compute = computeType(element);
+  if (getElementTypeOrSelf(type) == compute) return value;
+  return arith::ExtFOp::create(builder_, withLanes(compute, lanes), value);
+}
+
+Value Emitter::fromCompute(Value value, Type element) {
+  Type type = value.getType();
+  int64_t lanes =
+      isa<VectorType>(type) ? cast<VectorType>(type).getNumElements() : 0;
+  if (element.isInteger(1))
+    return arith::ExtUIOp::create(
+        builder_, withLanes(builder_.getI8Type(), lanes), value);
+  if (getElementTypeOrSelf(type) == element) return value;
+  return arith::TruncFOp::create(builder_, withLanes(element, lanes), value);
+}
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+const Symbol* Emitter::newSymbol(Symbol symbol) {
+  symbol.depth = depth();
+  symbols_.push_back(symbol);
+  return &symbols_.back();
+}
+
+const Symbol* Emitter::opaque(Lanes value, int64_t extent, Value mask) {
+  Symbol symbol;
+  symbol.extent = extent;
+  symbol.lanes = value.lanes;
+  symbol.irregular = value.lanes != 0;
+  symbol.mask = mask;
+  Type from = getElementTypeOrSelf(value.value.getType());
+  if (value.lanes == 0) {
+    symbol.value = from.isIndex()
+                       ? value.value
+                       : Value(arith::IndexCastOp::create(
+                             builder_, builder_.getIndexType(), value.value));
+  } else {
+    Type type = withLanes(lane_index_, value.lanes);
+    unsigned have = from.getIntOrFloatBitWidth(),
+             want = lane_index_.getIntOrFloatBitWidth();
+    symbol.value =
+        have == want ? value.value
+        : have < want
+            ? Value(arith::ExtSIOp::create(builder_, type, value.value))
+            : Value(arith::TruncIOp::create(builder_, type, value.value));
+  }
+  return newSymbol(symbol);
+}
+
+const Symbol* Emitter::clampedSymbol(Lanes value, int64_t extent,
+                                     const Symbol* lanes) {
+  const Symbol*& symbol =
+      scopes_.back().clamped[{value.value.getAsOpaquePointer(), extent}];
+  if (symbol) return symbol;
+  Type type = getElementTypeOrSelf(value.value.getType());
+  auto clamp = [&](int64_t bound, arith::CmpIPredicate beyond) {
+    Value limit = constant(type, bound, value.lanes);
+    Value is_beyond =
+        arith::CmpIOp::create(builder_, beyond, value.value, limit);
+    value.value =
+        arith::SelectOp::create(builder_, is_beyond, limit, value.value);
+  };
+  // A narrow type may not reach the bound at all.
+  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  if (width >= 64 || extent - 1 < (int64_t{1} << (width - 1)))
+    clamp(extent - 1, arith::CmpIPredicate::sgt);
+  clamp(0, arith::CmpIPredicate::slt);
+  symbol = opaque(value, extent, lanes ? lanes->mask : Value());
+  return symbol;
+}
+
+std::pair<Index, Index> Emitter::split(const Index& index, int64_t size) {
+  if (auto parts = index.trySplit(size)) return *parts;
+  int64_t largest = index.offset();
+  for (const Term& term : index.terms())
+    largest += std::max<int64_t>(term.scale, 0) * (term.count() - 1);
+  const Symbol* lanes = index.laneSymbol();
+  Lanes number =
+      this->number(index, lanes ? lane_index_ : builder_.getIndexType());
+  Value mask = lanes ? lanes->mask : Value();
+  Lanes quotient = {digit(number.value, {1, nullptr, size, 0}), number.lanes};
+  Lanes remainder = {digit(number.value, {1, nullptr, 1, size}), number.lanes};
+  return {Index(opaque(quotient, largest / size + 1, mask)),
+          Index(opaque(remainder, size, mask))};
+}
+
+IndexVector Emitter::delinearize(const Index& position,
+                                 ArrayRef<int64_t> shape) {
+  IndexVector result(shape.size(), Index());
+  Index rest = position;
+  int64_t outermost =
+      0;  // the outermost dimension of more than one element takes what is left
+  while (outermost < static_cast<int64_t>(shape.size()) &&
+         shape[outermost] == 1)
+    ++outermost;
+  for (int64_t i = static_cast<int64_t>(shape.size()) - 1; i > outermost; --i) {
+    if (shape[i] == 1) continue;
+    std::tie(rest, result[i]) = split(rest, shape[i]);
+  }
+  if (outermost < static_cast<int64_t>(shape.size())) result[outermost] = rest;
+  return result;
+}
+
+Lanes Emitter::number(const Index& index, Type type) {
+  Address at = address(index);
+  if (!at.offsets && at.stride == 0) {
+    if (type.isIndex()) return {at.base, 0};
+    Type integer = isa<FloatType>(type) ? builder_.getI64Type() : type;
+    Value value = arith::IndexCastOp::create(builder_, integer, at.base);
+    if (isa<FloatType>(type))
+      value = arith::SIToFPOp::create(builder_, computeType(type), value);
+    return {value, 0};
+  }
+  int64_t lanes = at.symbol->lanes;
+  if (!at.offsets) {
+    Symbol zero = *at.symbol;
+    zero.value = indexConstant(0);
+    at.offsets = laneNumbers(&zero);
+  }
+  Type work = isa<FloatType>(type) ? lane_index_ : type;
+  unsigned have = lane_index_.getIntOrFloatBitWidth(),
+           want = work.getIntOrFloatBitWidth();
+  Value offsets = at.offsets;
+  if (have < want)
+    offsets = arith::ExtSIOp::create(builder_, withLanes(work, lanes), offsets);
+  if (have > want)
+    offsets =
+        arith::TruncIOp::create(builder_, withLanes(work, lanes), offsets);
+  Value base = arith::IndexCastOp::create(builder_, work, at.base);
+  Value value =
+      arith::AddIOp::create(builder_, splat({base, 0}, lanes), offsets);
+  if (isa<FloatType>(type))
+    value = arith::SIToFPOp::create(builder_,
+                                    withLanes(computeType(type), lanes), value);
+  return {value, lanes};
+}
+
+Lanes Emitter::inRange(const Index& index, int64_t low, int64_t high) {
+  Lanes value = number(
+      index, index.laneSymbol() ? lane_index_ : Type(builder_.getIndexType()));
+  Type type = value.lanes == 0 ? value.value.getType() : lane_index_;
+  Value shifted = arith::SubIOp::create(builder_, value.value,
+                                        constant(type, low, value.lanes));
+  Value size = constant(type, high - low, value.lanes);
+  return {
+      arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, shifted, size),
+      value.lanes};
+}
+
+}  // namespace partita::kernels

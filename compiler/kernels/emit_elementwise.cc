@@ -1,0 +1,205 @@
+// Rules of arith and math operations: the same operation on lanes.
+#include "compiler/kernels/emit_elements.h"
+#include "compiler/kernels/emit_models.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace partita::kernels {
+namespace {
+
+using namespace mlir;
+
+struct Operands {
+  SmallVector<Value> values;
+  int64_t lanes = 0;
+};
+
+Type elementOf(Value tensor) { return getElementTypeOrSelf(tensor.getType()); }
+
+// The operands' elements, all with the same number of lanes.
+FailureOr<Operands> operandsAt(Operation* op, Emitter& emitter,
+                               ArrayRef<Index> index) {
+  Operands result;
+  SmallVector<Lanes> elements;
+  for (Value operand : op->getOperands()) {
+    FailureOr<Lanes> element = emitter.element(operand, index);
+    if (failed(element)) return failure();
+    elements.push_back(*element);
+    result.lanes = std::max(result.lanes, element->lanes);
+  }
+  for (Lanes element : elements)
+    result.values.push_back(emitter.splat(element, result.lanes));
+  return result;
+}
+
+// The operation itself, on scalars or vectors.
+Lanes cloneOn(Operation* op, Emitter& emitter, unsigned number,
+              const Operands& operands) {
+  IRMapping mapping;
+  for (auto [from, to] : llvm::zip_equal(op->getOperands(), operands.values))
+    mapping.map(from, to);
+  Operation* clone = op->cloneWithoutRegions(mapping);
+  clone->setDiscardableAttrs(DictionaryAttr::get(op->getContext()));
+  for (OpResult result : clone->getResults())
+    result.setType(emitter.withLanes(emitter.computeType(elementOf(result)),
+                                     operands.lanes));
+  emitter.builder().insert(clone);
+  return {clone->getResult(number), operands.lanes};
+}
+
+template <typename OpTy>
+struct CloneModel : KernelOpInterface::ExternalModel<CloneModel<OpTy>, OpTy> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned number,
+                               ArrayRef<Index> index) const {
+    FailureOr<Operands> operands = operandsAt(op, emitter, index);
+    if (failed(operands)) return failure();
+    return cloneOn(op, emitter, number, *operands);
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
+// Processors trap on x / 0 and on the lowest number / -1: lanes without meaning
+// must not. There the divisor becomes 1.
+template <typename OpTy>
+struct DivisionModel
+    : KernelOpInterface::ExternalModel<DivisionModel<OpTy>, OpTy> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned number,
+                               ArrayRef<Index> index) const {
+    FailureOr<Operands> operands = operandsAt(op, emitter, index);
+    if (failed(operands)) return failure();
+    ImplicitLocOpBuilder& builder = emitter.builder();
+    Type type = elementOf(op->getResult(0));
+    Value &dividend = operands->values[0], &divisor = operands->values[1];
+    auto equals = [&](Value value, int64_t constant) -> Value {
+      Value other = emitter.constant(type, constant, operands->lanes);
+      return arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, value,
+                                   other);
+    };
+    Value traps = equals(divisor, 0);
+    if (!isa<arith::DivUIOp, arith::RemUIOp, arith::CeilDivUIOp>(op)) {
+      Value lowest = arith::ConstantOp::create(
+          builder,
+          builder.getIntegerAttr(
+              type, APInt::getSignedMinValue(type.getIntOrFloatBitWidth())));
+      Value is_lowest =
+          arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, dividend,
+                                emitter.splat({lowest, 0}, operands->lanes));
+      Value overflows =
+          arith::AndIOp::create(builder, equals(divisor, -1), is_lowest);
+      traps = arith::OrIOp::create(builder, traps, overflows);
+    }
+    divisor = arith::SelectOp::create(
+        builder, traps, emitter.constant(type, 1, operands->lanes), divisor);
+    return cloneOn(op, emitter, number, *operands);
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
+// Conversions between floats: narrow ones are held as f32 already, but
+// narrowing rounds.
+template <typename OpTy>
+struct FloatCastModel
+    : KernelOpInterface::ExternalModel<FloatCastModel<OpTy>, OpTy> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned,
+                               ArrayRef<Index> index) const {
+    FailureOr<Lanes> input = emitter.element(op->getOperand(0), index);
+    if (failed(input)) return failure();
+    ImplicitLocOpBuilder& builder = emitter.builder();
+    Type from = getElementTypeOrSelf(input->value.getType()),
+         to = elementOf(op->getResult(0));
+    Value value = input->value;
+    if (from.getIntOrFloatBitWidth() > to.getIntOrFloatBitWidth())
+      value = arith::TruncFOp::create(
+          builder, emitter.withLanes(to, input->lanes), value);
+    Type held = emitter.computeType(to);
+    if (getElementTypeOrSelf(value.getType()) != held)
+      value = arith::ExtFOp::create(
+          builder, emitter.withLanes(held, input->lanes), value);
+    return Lanes{value, input->lanes};
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
+struct BitcastModel
+    : KernelOpInterface::ExternalModel<BitcastModel, arith::BitcastOp> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned,
+                               ArrayRef<Index> index) const {
+    FailureOr<Lanes> input = emitter.element(op->getOperand(0), index);
+    if (failed(input)) return failure();
+    Type from = elementOf(op->getOperand(0)), to = elementOf(op->getResult(0));
+    Value value = input->value;
+    if (isa<FloatType>(from)) value = emitter.fromCompute(value, from);
+    value = arith::BitcastOp::create(
+        emitter.builder(), emitter.withLanes(to, input->lanes), value);
+    return Lanes{isa<FloatType>(to) ? emitter.toCompute(value, to) : value,
+                 input->lanes};
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
+// A splat is a scalar; other constants become read-only arrays of the module.
+struct ConstantModel
+    : KernelOpInterface::ExternalModel<ConstantModel, arith::ConstantOp> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned,
+                               ArrayRef<Index> index) const {
+    auto attr =
+        dyn_cast<DenseElementsAttr>(cast<arith::ConstantOp>(op).getValue());
+    if (!attr)
+      return op->emitOpError(
+          "expected a dense constant of a tensor in a kernel");
+    if (!attr.isSplat())
+      return emitter.load(
+          emitter.constantArray(attr),
+          linearize(index, rowMajorStrides(attr.getType().getShape())));
+    ImplicitLocOpBuilder& builder = emitter.builder();
+    Type held = emitter.computeType(attr.getElementType());
+    TypedAttr scalar;
+    if (isa<FloatType>(held)) {
+      APFloat value = attr.getSplatValue<APFloat>();
+      bool loses;
+      value.convert(cast<FloatType>(held).getFloatSemantics(),
+                    APFloat::rmNearestTiesToEven, &loses);
+      scalar = FloatAttr::get(held, value);
+    } else {
+      scalar = builder.getIntegerAttr(held, attr.getSplatValue<APInt>());
+    }
+    return Lanes{arith::ConstantOp::create(builder, scalar), 0};
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
+template <template <typename> class Model, typename... Ops>
+void attach(MLIRContext& context) {
+  (Ops::template attachInterface<Model<Ops>>(context), ...);
+}
+
+}  // namespace
+
+void attachElementwiseModels(MLIRContext& context) {
+  using namespace arith;
+  using namespace math;
+  attach<CloneModel, AddFOp, SubFOp, MulFOp, DivFOp, RemFOp, NegFOp, MaximumFOp,
+         MinimumFOp, MaxNumFOp, MinNumFOp, CmpFOp>(context);
+  attach<CloneModel, AddIOp, SubIOp, MulIOp, AndIOp, OrIOp, XOrIOp, ShLIOp,
+         ShRUIOp, ShRSIOp, MaxSIOp, MaxUIOp, MinSIOp, MinUIOp, CmpIOp,
+         MulSIExtendedOp, MulUIExtendedOp, AddUIExtendedOp>(context);
+  attach<CloneModel, SelectOp, ExtUIOp, ExtSIOp, TruncIOp, UIToFPOp, SIToFPOp,
+         FPToUIOp, FPToSIOp>(context);
+  attach<CloneModel, AbsFOp, AbsIOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp,
+         AtanhOp, Atan2Op, CbrtOp, CeilOp, ClampFOp, CopySignOp, CosOp, CoshOp,
+         SinOp, SinhOp, SincosOp, TanOp, TanhOp>(context);
+  attach<CloneModel, CountLeadingZerosOp, CountTrailingZerosOp, CtPopOp, ErfOp,
+         ErfcOp, ExpOp, Exp2Op, ExpM1Op, FloorOp, FmaOp, IPowIOp, FPowIOp,
+         IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp>(context);
+  attach<CloneModel, LogOp, Log10Op, Log1pOp, Log2Op, PowFOp, RsqrtOp, SqrtOp,
+         RoundEvenOp, RoundOp, math::TruncOp>(context);
+  attach<DivisionModel, DivSIOp, DivUIOp, RemSIOp, RemUIOp, CeilDivSIOp,
+         CeilDivUIOp, FloorDivSIOp>(context);
+  attach<FloatCastModel, ExtFOp, TruncFOp>(context);
+  arith::BitcastOp::attachInterface<BitcastModel>(context);
+  arith::ConstantOp::attachInterface<ConstantModel>(context);
+}
+
+}  // namespace partita::kernels

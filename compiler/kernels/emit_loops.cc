@@ -1,0 +1,238 @@
+// The emitter's scopes and loops.
+#include <set>
+
+#include "compiler/kernels/emit_elements.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace partita::kernels {
+
+using namespace mlir;
+
+void Emitter::pushScope() {
+  scopes_.push_back({builder_.saveInsertionPoint(), {}, {}});
+}
+
+void Emitter::popScope() { scopes_.pop_back(); }
+
+void Emitter::moveScopes(OpBuilder::InsertPoint to) {
+  for (auto scope = scopes_.rbegin();
+       scope != scopes_.rend() && scope->insertion.getBlock() == to.getBlock();
+       ++scope)
+    scope->insertion = to;
+}
+
+FailureOr<Lanes> Emitter::atDepth(int depth,
+                                  llvm::function_ref<FailureOr<Lanes>()> body) {
+  if (depth == this->depth()) return body();
+  OpBuilder::InsertionGuard guard(builder_);
+  std::vector<Scope> deeper(
+      std::make_move_iterator(scopes_.begin() + depth + 1),
+      std::make_move_iterator(scopes_.end()));
+  scopes_.resize(depth + 1);
+  builder_.restoreInsertionPoint(scopes_.back().insertion);
+  FailureOr<Lanes> result = body();
+  scopes_.insert(scopes_.end(), std::make_move_iterator(deeper.begin()),
+                 std::make_move_iterator(deeper.end()));
+  return result;
+}
+
+FailureOr<Lanes> Emitter::underMask(
+    const Symbol* symbol, Value mask,
+    llvm::function_ref<FailureOr<Lanes>(const Symbol*)> body) {
+  pushScope();
+  Symbol masked = *symbol;
+  masked.mask = masked.mask
+                    ? Value(arith::AndIOp::create(builder_, masked.mask, mask))
+                    : mask;
+  FailureOr<Lanes> result = body(newSymbol(masked));
+  popScope();
+  return result;
+}
+
+FailureOr<Values> Emitter::withSymbol(const Symbol& symbol, ValueRange carried,
+                                      LoopBody body) {
+  pushScope();
+  FailureOr<Values> result = body(newSymbol(symbol), carried);
+  popScope();
+  return result;
+}
+
+FailureOr<Values> Emitter::loop(int64_t extent, ValueRange init,
+                                LoopBody body) {
+  if (extent == 0) return Values(init);
+  Symbol symbol;
+  symbol.extent = extent;
+  if (extent == 1) {
+    symbol.value = indexConstant(0);
+    return withSymbol(symbol, init, body);
+  }
+  return loop(indexConstant(0), indexConstant(extent), extent, init, body);
+}
+
+// A loop whose symbol goes from begin to end by `step`, in a new scope.
+static FailureOr<Values> emitFor(
+    ImplicitLocOpBuilder& builder, Value begin, Value end, Value step,
+    ValueRange init, llvm::function_ref<void(OpBuilder::InsertPoint)> move,
+    llvm::function_ref<FailureOr<Values>(Value, ValueRange)> body) {
+  auto loop = scf::ForOp::create(builder, begin, end, step, init);
+  move({loop->getBlock(), Block::iterator(loop)});
+  Block* block = loop.getBody();
+  if (init.empty())
+    builder.setInsertionPoint(block->getTerminator());
+  else
+    builder.setInsertionPointToEnd(block);
+  FailureOr<Values> carried =
+      body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (succeeded(carried) && !init.empty()) {
+    builder.setInsertionPointToEnd(block);
+    scf::YieldOp::create(builder, *carried);
+  }
+  builder.setInsertionPointAfter(loop);
+  move(builder.saveInsertionPoint());
+  if (failed(carried)) return failure();
+  return Values(loop.getResults());
+}
+
+FailureOr<Values> Emitter::loop(Value begin, Value end, int64_t extent,
+                                ValueRange init, LoopBody body) {
+  Symbol symbol;
+  symbol.extent = extent;
+  return emitFor(
+      builder_, begin, end, indexConstant(1), init,
+      [&](OpBuilder::InsertPoint to) { moveScopes(to); },
+      [&](Value value, ValueRange carried) {
+        symbol.value = value;
+        return withSymbol(symbol, carried, body);
+      });
+}
+
+FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
+                                    ValueRange init, LoopBody body) {
+  Symbol symbol;
+  symbol.extent = extent;
+  symbol.lanes = lanes;
+  int64_t whole = extent / lanes * lanes;
+  Values carried(init);
+  if (whole == lanes) {
+    symbol.value = indexConstant(0);
+    FailureOr<Values> next = withSymbol(symbol, carried, body);
+    if (failed(next)) return failure();
+    carried = *next;
+  } else if (whole > 0) {
+    FailureOr<Values> next = emitFor(
+        builder_, indexConstant(0), indexConstant(whole), indexConstant(lanes),
+        carried, [&](OpBuilder::InsertPoint to) { moveScopes(to); },
+        [&](Value value, ValueRange inside) {
+          symbol.value = value;
+          return withSymbol(symbol, inside, body);
+        });
+    if (failed(next)) return failure();
+    carried = *next;
+  }
+  if (whole == extent) return carried;
+  symbol.value = indexConstant(whole);
+  symbol.mask = vector::ConstantMaskOp::create(
+      builder_, VectorType::get({lanes}, builder_.getI1Type()),
+      ArrayRef<int64_t>{extent - whole});
+  return withSymbol(symbol, carried, body);
+}
+
+LogicalResult Emitter::laneLoop(Value begin, Value end, int64_t extent,
+                                int64_t lanes, LoopBody body) {
+  Symbol symbol;
+  symbol.extent = extent;
+  symbol.lanes = lanes;
+  int64_t rest = extent % lanes;
+  Value whole = end;
+  if (rest != 0)
+    whole = arith::MinUIOp::create(builder_, end, indexConstant(extent - rest));
+  auto move = [&](OpBuilder::InsertPoint to) { moveScopes(to); };
+  auto inside = [&](Value value, ValueRange carried) {
+    symbol.value = value;
+    return withSymbol(symbol, carried, body);
+  };
+  if (extent >= lanes &&
+      failed(emitFor(builder_, begin, whole, indexConstant(lanes), {}, move,
+                     inside)))
+    return failure();
+  if (rest == 0) return success();
+  Value reached = arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq, end,
+                                        indexConstant(extent));
+  auto branch = scf::IfOp::create(builder_, reached, /*withElseRegion=*/false);
+  move({branch->getBlock(), Block::iterator(branch)});
+  builder_.setInsertionPoint(branch.thenBlock()->getTerminator());
+  symbol.mask = vector::ConstantMaskOp::create(
+      builder_, VectorType::get({lanes}, builder_.getI1Type()),
+      ArrayRef<int64_t>{rest});
+  FailureOr<Values> tail = inside(indexConstant(extent - rest), {});
+  builder_.setInsertionPointAfter(branch);
+  move(builder_.saveInsertionPoint());
+  return tail;
+}
+
+//===----------------------------------------------------------------------===//
+// Trials
+//===----------------------------------------------------------------------===//
+
+SmallVector<int64_t> Emitter::Recording::boundaries(
+    const Symbol* symbol) const {
+  std::set<int64_t> sizes;
+  for (const Index& access : accesses) {
+    for (const Term& term : access.terms()) {
+      if (term.symbol != symbol) continue;
+      if (term.divisor != 1) sizes.insert(term.divisor);
+      if (term.modulus != 0) sizes.insert(term.divisor * term.modulus);
+    }
+  }
+  return SmallVector<int64_t>(sizes.begin(), sizes.end());
+}
+
+void Emitter::noteReduction(ArrayRef<Index> index) {
+  for (Recording* recording : active_)
+    recording->reductions.emplace_back(index.begin(), index.end());
+}
+
+FailureOr<Values> Emitter::attempt(
+    llvm::function_ref<FailureOr<Values>()> body,
+    llvm::function_ref<bool(const Recording&)> accept, bool& accepted) {
+  int64_t scratch_bytes = scratch_bytes_;
+  Recording recording;
+  auto wrapper = scf::ExecuteRegionOp::create(builder_, TypeRange());
+  moveScopes({wrapper->getBlock(), Block::iterator(wrapper)});
+  Block& block = wrapper.getRegion().emplaceBlock();
+  builder_.setInsertionPointToEnd(&block);
+  active_.push_back(&recording);
+  pushScope();
+  FailureOr<Values> result = body();
+  popScope();
+  active_.pop_back();
+  accepted = succeeded(result) && accept(recording);
+  if (accepted)
+    wrapper->getBlock()->getOperations().splice(Block::iterator(wrapper),
+                                                block.getOperations());
+  else
+    scratch_bytes_ = scratch_bytes;
+  builder_.setInsertionPointAfter(wrapper);
+  moveScopes(builder_.saveInsertionPoint());
+  wrapper->erase();
+  return result;
+}
+
+FailureOr<Emitter::Recording> Emitter::investigate(
+    llvm::function_ref<FailureOr<Values>()> body) {
+  Recording result;
+  int outer = std::exchange(investigated_, depth() + 1);
+  auto learn = [&](const Recording& recording) {
+    result = recording;
+    return false;
+  };
+  bool accepted;
+  FailureOr<Values> emitted = attempt(body, learn, accepted);
+  investigated_ = outer;
+  if (failed(emitted)) return failure();
+  return result;
+}
+
+}  // namespace partita::kernels

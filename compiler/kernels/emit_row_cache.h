@@ -1,0 +1,51 @@
+// Keeps in scratch what a reduction computes on its way and what later loops
+// over the same elements need again.
+#ifndef PARTITA_COMPILER_KERNELS_EMIT_ROW_CACHE_H_
+#define PARTITA_COMPILER_KERNELS_EMIT_ROW_CACHE_H_
+
+#include "compiler/kernels/emit_reduction.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace partita::kernels {
+
+// Example: the exponentials of a softmax are summed, and then each is divided
+// by the sum. The loop that sums stores them, the loop that divides loads them.
+class RowCache {
+ public:
+  // `index` is that of the reduction's input, with nothing for the reduced
+  // dimensions.
+  RowCache(Emitter& emitter, nn::ReduceOp op, llvm::ArrayRef<Index> index,
+           const Reduction& reduction);
+
+  // In the loop: the reduction's input has been computed at `element`, which is
+  // `at` in the reduced dimensions.
+  void storeWhatIsNeededAgain(llvm::ArrayRef<Index> element,
+                              llvm::ArrayRef<Index> at);
+  // After the loop: from here on the emitter finds the elements in scratch.
+  void publish();
+
+ private:
+  void chooseValues();
+  // Values of elementwise operations that are computed together with `value`,
+  // itself included.
+  void collectComputed(mlir::Value value,
+                       llvm::SetVector<mlir::Value>& computed) const;
+  // Operations and loads to compute an element again.
+  int costOf(mlir::Value value) const;
+  bool isStored(mlir::Value value) const {
+    return buffers_.contains(value) || emitter_.isCached(value);
+  }
+
+  Emitter& emitter_;
+  nn::ReduceOp op_;
+  IndexVector index_;
+  const Reduction& reduction_;
+  int64_t width_;  // elements stored at a time, if the result has lanes
+  const Symbol* lane_ = nullptr;  // counts those lanes
+  llvm::MapVector<mlir::Value, Buffer> buffers_;
+};
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_EMIT_ROW_CACHE_H_

@@ -1,0 +1,15 @@
+// How long generated code runs, roughly.
+#ifndef PARTITA_COMPILER_KERNELS_ESTIMATE_WORK_H_
+#define PARTITA_COMPILER_KERNELS_ESTIMATE_WORK_H_
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::kernels {
+
+// The smallest part of [0, range) that is about 20 microseconds of work, and at
+// least 1.
+int64_t chooseGrain(mlir::func::FuncOp body, int64_t range);
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_ESTIMATE_WORK_H_

@@ -1,0 +1,281 @@
+// Lowers functions on memrefs and vectors to LLVM, optimises, and links in
+// process with lld.
+#include "compiler/kernels/object.h"
+
+#include <cstdlib>
+#include <mutex>
+
+#include "compiler/kernels/lower_math.h"
+#include "lld/Common/Driver.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+LLD_HAS_DRIVER(elf)
+
+namespace partita::kernels {
+namespace {
+
+using namespace mlir;
+
+constexpr char kBuffersAttr[] = "kernel.buffer_bytes";
+
+// Vector operations that LLVM has none for, and math, in terms of those it has.
+LogicalResult expandOperations(ModuleOp module) {
+  RewritePatternSet patterns(module.getContext());
+  populateMathLowerings(patterns);
+  vector::populateVectorMaskOpLoweringPatterns(patterns);
+  vector::populateVectorStepLoweringPatterns(patterns);
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  GreedyRewriteConfig config;
+  return applyPatternsGreedily(module, std::move(patterns), config);
+}
+
+LogicalResult lowerControlFlow(ModuleOp module) {
+  MLIRContext* context = module.getContext();
+  RewritePatternSet patterns(context);
+  populateSCFToControlFlowConversionPatterns(patterns);
+  ConversionTarget target(*context);
+  target.addIllegalDialect<scf::SCFDialect>();
+  target.markUnknownOpDynamicallyLegal([](Operation*) { return true; });
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
+LogicalResult lowerToLlvmDialect(ModuleOp module) {
+  MLIRContext* context = module.getContext();
+  LowerToLLVMOptions options(context);
+  options.useBarePtrCallConv = true;
+  LLVMTypeConverter converter(context, options);
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns);
+  ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  if (failed(applyPartialConversion(module, target, std::move(patterns))))
+    return failure();
+  SmallVector<UnrealizedConversionCastOp> casts;
+  module.walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
+  reconcileUnrealizedCasts(casts);
+  return success();
+}
+
+// Renames `kernel` and gives its name to a function with the C interface, which
+// loads the buffers' addresses.
+void wrapKernel(LLVM::LLVMFuncOp kernel) {
+  MLIRContext* context = kernel.getContext();
+  OpBuilder builder(kernel);
+  Location loc = kernel.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  Type i64 = builder.getI64Type();
+  std::string name = kernel.getName().str();
+  auto bytes = cast<DenseI64ArrayAttr>(kernel->getAttr(kBuffersAttr));
+  kernel->removeAttr(kBuffersAttr);
+  kernel.setName(name + ".body");
+  kernel.setLinkage(LLVM::Linkage::Internal);
+  // What the C interface promises: with it, loads move out of loops.
+  for (auto [i, size] : llvm::enumerate(bytes.asArrayRef())) {
+    kernel.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
+                      builder.getUnitAttr());
+    kernel.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                      builder.getI64IntegerAttr(64));
+    if (size > 0)
+      kernel.setArgAttr(i, LLVM::LLVMDialect::getDereferenceableAttrName(),
+                        builder.getI64IntegerAttr(size));
+  }
+  unsigned scratch = kernel.getNumArguments() - 1;
+  kernel.setArgAttr(scratch, LLVM::LLVMDialect::getNoAliasAttrName(),
+                    builder.getUnitAttr());
+  kernel.setArgAttr(scratch, LLVM::LLVMDialect::getAlignAttrName(),
+                    builder.getI64IntegerAttr(64));
+
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                          {pointer, i64, i64, pointer});
+  auto entry = LLVM::LLVMFuncOp::create(builder, loc, name, type);
+  Block* block = entry.addEntryBlock(builder);
+  builder.setInsertionPointToStart(block);
+  SmallVector<Value> arguments;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    Value at = LLVM::GEPOp::create(
+        builder, loc, pointer, pointer, block->getArgument(0),
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+    arguments.push_back(LLVM::LoadOp::create(builder, loc, pointer, at));
+  }
+  for (unsigned i = 1; i < 4; ++i) arguments.push_back(block->getArgument(i));
+  LLVM::CallOp::create(builder, loc, kernel, arguments);
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+}
+
+FailureOr<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(
+    ModuleOp module, const ObjectOptions& options) {
+  static std::once_flag initialised;
+  std::call_once(initialised, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
+  std::string error;
+  const llvm::Target* target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return module.emitError() << "expected LLVM to support the target "
+                              << triple.str() << ": " << error;
+  std::string cpu = options.cpu, features = options.features;
+  if (cpu == "host") {
+    cpu = llvm::sys::getHostCPUName().str();
+    if (features.empty())
+      for (const auto& feature : llvm::sys::getHostCPUFeatures())
+        features += (features.empty() ? "" : ",") +
+                    std::string(feature.second ? "+" : "-") +
+                    feature.first().str();
+  }
+  llvm::TargetOptions target_options;
+  target_options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  llvm::CodeGenOptLevel level = options.opt_level >= 2
+                                    ? llvm::CodeGenOptLevel::Default
+                                    : llvm::CodeGenOptLevel::Less;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(triple, cpu, features, target_options,
+                                  llvm::Reloc::PIC_, std::nullopt, level));
+  if (!machine)
+    return module.emitError()
+           << "expected a CPU that LLVM knows, found '" << options.cpu << "'";
+  return machine;
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, int level) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  // The code is vectors already.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder passes(&machine, tuning);
+  passes.registerModuleAnalyses(modules);
+  passes.registerCGSCCAnalyses(graphs);
+  passes.registerFunctionAnalyses(functions);
+  passes.registerLoopAnalyses(loops);
+  passes.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::OptimizationLevel opt = level >= 3   ? llvm::OptimizationLevel::O3
+                                : level == 2 ? llvm::OptimizationLevel::O2
+                                             : llvm::OptimizationLevel::O1;
+  passes.buildPerModuleDefaultPipeline(opt).run(module, modules);
+}
+
+FailureOr<std::string> link(ModuleOp module, StringRef object) {
+  auto fail = [&](const llvm::Twine& what) {
+    return module.emitError() << "could not link kernels: " << what;
+  };
+  llvm::SmallString<128> folder;
+  if (std::error_code error =
+          llvm::sys::fs::createUniqueDirectory("partita-kernels", folder))
+    return fail("expected to make a temporary folder: " + error.message());
+  auto clean =
+      llvm::scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+  std::string input = (folder + "/kernels.o").str(),
+              output = (folder + "/kernels.so").str();
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream file(input, error);
+    file << object;
+    file.close();
+    if (error || file.has_error()) return fail("expected to write " + input);
+  }
+  std::string message;
+  llvm::raw_string_ostream errors(message);
+  std::vector<const char*> arguments = {
+      "ld.lld", "-shared",      "--threads=1", "--hash-style=gnu",
+      "-o",     output.c_str(), input.c_str()};
+  static std::mutex one_at_a_time;  // lld keeps global state
+  std::lock_guard<std::mutex> lock(one_at_a_time);
+  lld::Result result = lld::lldMain(arguments, llvm::nulls(), errors,
+                                    {{lld::Gnu, &lld::elf::link}});
+  if (result.retCode != 0) return fail(message);
+  auto bytes = llvm::MemoryBuffer::getFile(output, /*IsText=*/false,
+                                           /*RequiresNullTerminator=*/false);
+  if (!bytes) return fail("expected to read " + output);
+  return (*bytes)->getBuffer().str();
+}
+
+}  // namespace
+
+FailureOr<std::string> compileToSharedObject(ModuleOp target,
+                                             const ObjectOptions& options) {
+  if (failed(expandOperations(target)) || failed(lowerControlFlow(target)) ||
+      failed(lowerToLlvmDialect(target)))
+    return target.emitError(
+        "expected all operations of generated kernels to lower to LLVM");
+  SmallVector<LLVM::LLVMFuncOp> kernels;
+  for (auto function : target.getOps<LLVM::LLVMFuncOp>())
+    if (function->hasAttr(kBuffersAttr)) kernels.push_back(function);
+  for (LLVM::LLVMFuncOp kernel : kernels) wrapKernel(kernel);
+
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module =
+      translateModuleToLLVMIR(target, context, "kernels");
+  if (!module)
+    return target.emitError(
+        "expected generated kernels to translate to LLVM IR");
+  FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
+      makeTargetMachine(target, options);
+  if (failed(machine)) return failure();
+  module->setTargetTriple((*machine)->getTargetTriple());
+  module->setDataLayout((*machine)->createDataLayout());
+  module->setPICLevel(llvm::PICLevel::BigPIC);
+  for (llvm::Function& function : *module) {
+    function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("target-cpu", (*machine)->getTargetCPU());
+    function.addFnAttr("target-features", (*machine)->getTargetFeatureString());
+  }
+  optimize(*module, **machine, options.opt_level);
+
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager emission;
+  if ((*machine)->addPassesToEmitFile(emission, stream, nullptr,
+                                      llvm::CodeGenFileType::ObjectFile))
+    return target.emitError(
+        "expected LLVM to write object files for this target");
+  emission.run(*module);
+  return link(target, StringRef(object.data(), object.size()));
+}
+
+void registerObjectTranslations(DialectRegistry& registry) {
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registry.insert<LLVM::LLVMDialect>();
+}
+
+}  // namespace partita::kernels
