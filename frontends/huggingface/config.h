@@ -1,0 +1,85 @@
+// A model's configuration: typed access to config.json, with all complaints
+// kept until the end.
+#ifndef PARTITA_FRONTENDS_HUGGINGFACE_CONFIG_H_
+#define PARTITA_FRONTENDS_HUGGINGFACE_CONFIG_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mlir/IR/Location.h"
+#include "mlir/Support/LLVM.h"
+
+namespace partita::huggingface {
+
+// Reads and parses a JSON file of at most 64 MB that holds an object (or an
+// array); an error names the line and column.
+mlir::FailureOr<nlohmann::json> readJsonFile(
+    const std::string& path, mlir::MLIRContext* context,
+    nlohmann::json::value_t kind = nlohmann::json::value_t::object);
+
+// Sizes are positive and below 2^31. A value of the wrong type or range is
+// noted, and a harmless one is returned; `finish` then reports all of them at
+// once.
+class Config {
+ public:
+  // `json` must outlive the config.
+  Config(const nlohmann::json& json, mlir::Location loc,
+         std::string section = "")
+      : json_(json), loc_(loc), section_(std::move(section)) {}
+
+  mlir::Location loc() const { return loc_; }
+  const nlohmann::json& values() const { return json_; }
+  // Whether the key is there and not null.
+  bool has(const char* key) const;
+
+  int64_t size(const char* key) { return integer(key, std::nullopt, 1); }
+  int64_t size(const char* key, int64_t fallback) {
+    return integer(key, fallback, 1);
+  }
+  // A number of layers: at most 10000, so that a damaged config cannot keep us
+  // busy for hours.
+  int64_t layers(const char* key) {
+    return integer(key, std::nullopt, 1, 10001);
+  }
+  int64_t layers(const char* key, int64_t fallback) {
+    return integer(key, fallback, 1, 10001);
+  }
+  double number(const char* key, double fallback);
+  bool flag(const char* key, bool fallback);
+  std::string text(const char* key, const std::string& fallback);
+  std::vector<int64_t> sizes(const char* key);
+  std::vector<std::string> texts(const char* key);
+
+  // Notes that `key` must have one of these values.
+  void expectOneOf(const char* key, const std::string& value,
+                   llvm::ArrayRef<llvm::StringRef> known);
+  // Notes any other complaint.
+  void complain(std::string complaint) {
+    complaints_.push_back(std::move(complaint));
+  }
+  // Notes that `divisor` must divide `value`.
+  void expectDivides(const char* divisor_key, int64_t divisor, const char* key,
+                     int64_t value);
+  // Takes over what a section's config noted.
+  void absorb(const Config& section);
+
+  mlir::LogicalResult finish() const;
+
+ private:
+  int64_t integer(const char* key, std::optional<int64_t> fallback,
+                  int64_t least, int64_t end = int64_t{1} << 31);
+  const nlohmann::json* find(const char* key) const;
+  void wrong(const char* key, const std::string& expected);
+
+  const nlohmann::json& json_;
+  mlir::Location loc_;
+  std::string section_;
+  std::vector<std::string> complaints_;
+};
+
+}  // namespace partita::huggingface
+
+#endif  // PARTITA_FRONTENDS_HUGGINGFACE_CONFIG_H_

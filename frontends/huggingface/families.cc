@@ -1,0 +1,131 @@
+// Models by the name of their architecture: the configs that their authors
+// published.
+#include "frontends/huggingface/families.h"
+
+#include <algorithm>
+
+#include "frontends/huggingface/models.h"
+
+namespace partita::huggingface {
+namespace {
+
+using nlohmann::json;
+
+json gpt2(int64_t layers, int64_t width, int64_t heads) {
+  return {{"model_type", "gpt2"}, {"vocab_size", 50257}, {"n_positions", 1024},
+          {"n_embd", width},      {"n_layer", layers},   {"n_head", heads}};
+}
+
+json bert(int64_t layers, int64_t width, int64_t heads) {
+  return {{"model_type", "bert"},         {"vocab_size", 30522},
+          {"hidden_size", width},         {"num_hidden_layers", layers},
+          {"num_attention_heads", heads}, {"intermediate_size", 4 * width},
+          {"type_vocab_size", 2},         {"max_position_embeddings", 512}};
+}
+
+json vit(int64_t layers, int64_t width, int64_t inner, int64_t heads,
+         int64_t patch) {
+  return {{"model_type", "vit"},         {"hidden_size", width},
+          {"num_hidden_layers", layers}, {"num_attention_heads", heads},
+          {"intermediate_size", inner},  {"image_size", 224},
+          {"patch_size", patch},         {"num_labels", 1000}};
+}
+
+json t5(int64_t layers, int64_t width, int64_t head, int64_t inner,
+        int64_t heads) {
+  return {{"model_type", "t5"}, {"vocab_size", 32128}, {"d_model", width},
+          {"d_kv", head},       {"d_ff", inner},       {"num_layers", layers},
+          {"num_heads", heads}};
+}
+
+json llama(int64_t layers, int64_t width, int64_t inner, int64_t heads,
+           int64_t groups) {
+  return {{"model_type", "llama"},         {"vocab_size", 32000},
+          {"hidden_size", width},          {"intermediate_size", inner},
+          {"num_hidden_layers", layers},   {"num_attention_heads", heads},
+          {"num_key_value_heads", groups}, {"rms_norm_eps", 1e-5},
+          {"rope_theta", 10000.0},         {"max_position_embeddings", 4096}};
+}
+
+json llama3(int64_t layers, int64_t width, int64_t inner, int64_t heads,
+            double factor) {
+  json config = llama(layers, width, inner, heads, /*groups=*/8);
+  config["vocab_size"] = 128256;
+  config["rope_theta"] = 500000.0;
+  config["max_position_embeddings"] = 131072;
+  config["rope_scaling"] = {{"rope_type", "llama3"},
+                            {"factor", factor},
+                            {"low_freq_factor", 1.0},
+                            {"high_freq_factor", 4.0},
+                            {"original_max_position_embeddings", 8192}};
+  return config;
+}
+
+json tied(json config) {
+  config["tie_word_embeddings"] = true;
+  return config;
+}
+
+struct Family {
+  const char* name;
+  json config;
+};
+
+const std::vector<Family>& table() {
+  static const std::vector<Family> families = {
+      {"gpt2", gpt2(12, 768, 12)},
+      {"gpt2-medium", gpt2(24, 1024, 16)},
+      {"gpt2-large", gpt2(36, 1280, 20)},
+      {"gpt2-xl", gpt2(48, 1600, 25)},
+      {"bert-base", bert(12, 768, 12)},
+      {"bert-large", bert(24, 1024, 16)},
+      {"minilm-l6", bert(6, 384, 12)},
+      {"vit-ti-16", vit(12, 192, 768, 3, 16)},
+      {"vit-s-16", vit(12, 384, 1536, 6, 16)},
+      {"vit-s-32", vit(12, 384, 1536, 6, 32)},
+      {"vit-b-16", vit(12, 768, 3072, 12, 16)},
+      {"vit-b-32", vit(12, 768, 3072, 12, 32)},
+      {"vit-l-14", vit(24, 1024, 4096, 16, 14)},
+      {"vit-l-16", vit(24, 1024, 4096, 16, 16)},
+      {"vit-l-32", vit(24, 1024, 4096, 16, 32)},
+      {"vit-h-14", vit(32, 1280, 5120, 16, 14)},
+      {"vit-g-14", vit(40, 1408, 6144, 16, 14)},
+      {"vit-G-14", vit(48, 1664, 8192, 16, 14)},
+      {"t5-small", t5(6, 512, 64, 2048, 8)},
+      {"t5-base", t5(12, 768, 64, 3072, 12)},
+      {"t5-large", t5(24, 1024, 64, 4096, 16)},
+      {"t5-3b", t5(24, 1024, 128, 16384, 32)},
+      {"t5-11b", t5(24, 1024, 128, 65536, 128)},
+      {"llama-2-7b", llama(32, 4096, 11008, 32, 32)},
+      {"llama-2-13b", llama(40, 5120, 13824, 40, 40)},
+      {"llama-2-70b", llama(80, 8192, 28672, 64, 8)},
+      {"llama-3.1-8b", llama3(32, 4096, 14336, 32, 8.0)},
+      {"llama-3.1-70b", llama3(80, 8192, 28672, 64, 8.0)},
+      {"llama-3.1-405b", llama3(126, 16384, 53248, 128, 8.0)},
+      {"llama-3.2-1b", tied(llama3(16, 2048, 8192, 32, 32.0))},
+  };
+  return families;
+}
+
+}  // namespace
+
+json familyConfig(const std::string& name) {
+  // "vit-b/16" as papers write it.
+  std::string plain = name;
+  std::replace(plain.begin(), plain.end(), '/', '-');
+  for (const Family& family : table())
+    if (plain == family.name) return family.config;
+  return coatnetConfig(plain);
+}
+
+std::vector<std::string> familyNames() {
+  std::vector<std::string> names;
+  for (const Family& family : table()) names.push_back(family.name);
+  const std::vector<std::string> coatnets = coatnetNames();
+  names.insert(names.end(), coatnets.begin(), coatnets.end());
+  return names;
+}
+
+bool isFamily(const std::string& name) { return !familyConfig(name).is_null(); }
+
+}  // namespace partita::huggingface

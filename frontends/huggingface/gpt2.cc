@@ -1,0 +1,110 @@
+// GPT-2: a decoder with learned positions, pre-norm blocks and a tied head
+// (Radford et al., 2019).
+#include <cmath>
+
+#include "frontends/huggingface/builder.h"
+#include "frontends/huggingface/models.h"
+
+namespace partita::huggingface {
+namespace {
+
+struct Gpt2Config {
+  explicit Gpt2Config(Config& config)
+      : vocabulary(config.size("vocab_size")),
+        positions(config.size("n_positions")),
+        width(config.size("n_embd")),
+        layers(config.layers("n_layer")),
+        heads(config.size("n_head")),
+        inner(config.size("n_inner", 4 * width)),
+        activation(config.text("activation_function", "gelu_new")),
+        epsilon(config.number("layer_norm_epsilon", 1e-5)),
+        scale_weights(config.flag("scale_attn_weights", true)),
+        scale_by_layer(config.flag("scale_attn_by_inverse_layer_idx", false)),
+        tied(config.flag("tie_word_embeddings", true)) {
+    config.expectOneOf("activation_function", activation,
+                       Builder::activationNames());
+    config.expectDivides("n_head", heads, "n_embd", width);
+    const std::vector<std::string> architectures =
+        config.texts("architectures");
+    headless = architectures.size() == 1 && architectures[0] == "GPT2Model";
+  }
+
+  int64_t vocabulary, positions, width, layers, heads, inner;
+  std::string activation;
+  double epsilon;
+  bool scale_weights, scale_by_layer, tied, headless;
+};
+
+Value block(Builder& b, Value x, Value mask, const Gpt2Config& c,
+            double scale) {
+  // Projections into the residual stream start smaller, by the number of
+  // additions to it.
+  const Init residual =
+      Init::normal(0.02 / std::sqrt(2.0 * static_cast<double>(c.layers)));
+  const Value qkv =
+      b.conv1d(b.layerNorm(x, "ln_1", c.epsilon), "attn.c_attn", 3 * c.width);
+  const auto part = [&](int64_t i) {
+    return b.splitHeads(b.slice(qkv, 2, i * c.width, c.width), c.heads);
+  };
+  const Value seen =
+      b.attention(part(0), part(1), part(2), mask, scale, /*causal=*/true);
+  x = b.add(x, b.conv1d(b.mergeHeads(seen), "attn.c_proj", c.width, residual));
+  const Value up =
+      b.conv1d(b.layerNorm(x, "ln_2", c.epsilon), "mlp.c_fc", c.inner);
+  return b.add(x, b.conv1d(b.activation(up, c.activation), "mlp.c_proj",
+                           c.width, residual));
+}
+
+}  // namespace
+
+OwningModule buildGpt2(ModelSource& source) {
+  const Gpt2Config c(source.config);
+  source.weights.setBasePrefix("transformer.");
+  source.weights.ignore(
+      {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"});
+  if (c.tied) source.weights.ignore({"lm_head.weight"});
+  ModelBuilder m(source.context, source.config, source.weights, source.options,
+                 {"batch", "seq"}, {"attention_mask"});
+  const int64_t batch = m.dim("batch", 1),
+                length = m.dim("seq", std::min<int64_t>(128, c.positions));
+  m.expectAtMost("seq", length, "n_positions", c.positions);
+  if (failed(m.check())) return nullptr;
+
+  const Value ids = m.input("input_ids", {batch, length}, /*integer=*/true);
+  Value mask;
+  if (m.takes("attention_mask", false))
+    mask = m.input("attention_mask", {batch, length}, /*integer=*/true);
+
+  const Value tokens = m.weight("transformer.wte.weight",
+                                {c.vocabulary, c.width}, Init::normal());
+  const Value positions = m.weight("transformer.wpe.weight",
+                                   {c.positions, c.width}, Init::normal(0.01));
+  const Value position = m.slice(positions, 0, 0, length);
+  Value x = m.rows(tokens, ids);
+  x = m.add(x, m.broadcast(position, m.shapeOf(x), {1, 2}));
+  ValueList shared;
+  if (mask) shared.push_back(m.maskBias(mask));
+  for (int64_t i = 0; i < c.layers; ++i) {
+    double scale = c.scale_weights
+                       ? 1.0 / std::sqrt(static_cast<double>(c.width / c.heads))
+                       : 1.0;
+    if (c.scale_by_layer) scale /= static_cast<double>(i + 1);
+    ValueList inputs = {x};
+    inputs.append(shared);
+    x = m.layer(
+        "block", "transformer.h." + std::to_string(i) + ".", inputs,
+        [&](Builder& b, ValueRange in) {
+          return ValueList{
+              block(b, in[0], in.size() > 1 ? in[1] : Value(), c, scale)};
+        },
+        c.scale_by_layer ? std::to_string(i) : "")[0];
+  }
+  x = m.layerNorm(x, "transformer.ln_f", c.epsilon);
+  if (c.headless) return m.finish({{x, "y"}});
+  const Value head = c.tied ? tokens
+                            : m.weight("lm_head.weight",
+                                       {c.vocabulary, c.width}, Init::normal());
+  return m.finish({{m.project(x, head, Value()), "y"}});
+}
+
+}  // namespace partita::huggingface

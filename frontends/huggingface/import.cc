@@ -1,0 +1,196 @@
+// From a folder or a name to a config, weights and the model that the config
+// asks for.
+#include <filesystem>
+
+#include "dialects/nn/dialect.h"
+#include "frontends/huggingface/config.h"
+#include "frontends/huggingface/families.h"
+#include "frontends/huggingface/huggingface.h"
+#include "frontends/huggingface/models.h"
+#include "llvm/ADT/StringExtras.h"
+#include "mlir/IR/Diagnostics.h"
+
+namespace partita::huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+using llvm::StringRef;
+using nlohmann::json;
+
+struct ModelKind {
+  const char* type;  // "model_type" of the config.
+  OwningModule (*build)(ModelSource&);
+};
+constexpr ModelKind kModels[] = {
+    {"gpt2", buildGpt2}, {"bert", buildBert},   {"vit", buildVit},
+    {"t5", buildT5},     {"llama", buildLlama},
+};
+
+bool exists(const std::string& folder, const char* file) {
+  std::error_code error;
+  return fs::exists(fs::path(folder) / file, error);
+}
+
+OwningModule build(ModelSource source) {
+  Config& config = source.config;
+  const std::string type = config.text("model_type", "");
+  for (const ModelKind& kind : kModels)
+    if (type == kind.type) return kind.build(source);
+  if (type.empty() && config.values().contains("embed_dim"))
+    return buildCoatnet(source);
+  std::vector<std::string> known;
+  for (const ModelKind& kind : kModels) known.push_back(kind.type);
+  const std::string found = type.empty() ? "no 'model_type'" : "'" + type + "'";
+  mlir::emitError(config.loc())
+      << "'model_type': expected one of " << llvm::join(known, ", ")
+      << ", found " << found;
+  return nullptr;
+}
+
+// timm's configs name an architecture and hold no sizes; a config that holds
+// them is used as it is.
+mlir::FailureOr<json> expandTimm(json config, mlir::Location loc) {
+  if (config.contains("model_type") || config.contains("embed_dim") ||
+      !config.contains("architecture"))
+    return config;
+  Config reader(config, loc);
+  const std::string name = reader.text("architecture", "");
+  json full = coatnetConfig(name);
+  if (full.is_null())
+    return mlir::emitError(loc)
+           << "'architecture': expected one of "
+           << llvm::join(coatnetNames(), ", ") << ", found '" << name << "'";
+  full["num_classes"] = reader.size("num_classes", 1000);
+  if (reader.has("pretrained_cfg") && config["pretrained_cfg"].is_object()) {
+    Config pretrained(config["pretrained_cfg"], loc, "pretrained_cfg.");
+    if (pretrained.has("input_size")) {
+      const std::vector<int64_t> size = pretrained.sizes("input_size");
+      if (size.size() != 3 || size[1] != size[2])
+        pretrained.complain(
+            "'pretrained_cfg.input_size': expected channels and two equal "
+            "sizes");
+      else
+        full["in_chans"] = size[0], full["img_size"] = size[1];
+    }
+    reader.absorb(pretrained);
+  }
+  if (failed(reader.finish())) return mlir::failure();
+  return full;
+}
+
+// A sentence-transformers folder lists its modules: the encoder, pooling, and
+// perhaps normalisation.
+mlir::FailureOr<std::optional<SentencePooling>> readPooling(
+    const std::string& folder, mlir::MLIRContext* context) {
+  const std::string pooling_config = "1_Pooling/config.json";
+  if (!exists(folder, "modules.json") ||
+      !exists(folder, pooling_config.c_str()))
+    return std::optional<SentencePooling>();
+  const std::string path = (fs::path(folder) / pooling_config).string();
+  const mlir::Location loc = mlir::FileLineColLoc::get(context, path, 0, 0);
+  mlir::FailureOr<json> values = readJsonFile(path, context);
+  if (failed(values)) return mlir::failure();
+  Config config(*values, loc);
+  SentencePooling pooling;
+  pooling.first_token = config.flag("pooling_mode_cls_token", false);
+  if (pooling.first_token ==
+      config.flag("pooling_mode_mean_tokens", !pooling.first_token))
+    config.complain(
+        "expected either 'pooling_mode_cls_token' or "
+        "'pooling_mode_mean_tokens'");
+  for (const char* mode :
+       {"pooling_mode_max_tokens", "pooling_mode_mean_sqrt_len_tokens",
+        "pooling_mode_weightedmean_tokens", "pooling_mode_lasttoken"})
+    if (config.flag(mode, false))
+      config.complain(std::string("'") + mode +
+                      "': expected false, found true");
+  if (failed(config.finish())) return mlir::failure();
+  return std::optional<SentencePooling>(pooling);
+}
+
+// modules.json is a list: find the modules by their types, and refuse those we
+// do not build.
+mlir::LogicalResult checkModules(const std::string& folder,
+                                 SentencePooling& pooling,
+                                 mlir::MLIRContext* context) {
+  const std::string path = (fs::path(folder) / "modules.json").string();
+  mlir::FailureOr<json> modules =
+      readJsonFile(path, context, json::value_t::array);
+  if (failed(modules)) return mlir::failure();
+  const mlir::Location loc = mlir::FileLineColLoc::get(context, path, 0, 0);
+  for (const json& module : *modules) {
+    const bool typed = module.is_object() && module.contains("type") &&
+                       module["type"].is_string();
+    const std::string type = typed ? module["type"].get<std::string>() : "";
+    const StringRef last = StringRef(type).rsplit('.').second;
+    if (last == "Normalize")
+      pooling.normalize = true;
+    else if (last != "Transformer" && last != "Pooling")
+      return mlir::emitError(loc) << "expected modules of type Transformer, "
+                                     "Pooling and Normalize, found '"
+                                  << type << "'";
+  }
+  return mlir::success();
+}
+
+}  // namespace
+
+OwningModule importHuggingFace(const std::string& folder,
+                               const HfOptions& options,
+                               mlir::MLIRContext* context) {
+  context->loadDialect<nn::NNDialect>();
+  std::error_code error;
+  const mlir::Location folder_loc =
+      mlir::FileLineColLoc::get(context, folder, 0, 0);
+  if (!fs::is_directory(folder, error) || !exists(folder, "config.json")) {
+    mlir::emitError(folder_loc)
+        << "expected a folder with config.json, found "
+        << (fs::is_directory(folder, error) ? "a folder without one"
+            : fs::exists(folder, error)     ? "a file"
+                                            : "nothing");
+    return nullptr;
+  }
+  const std::string path = (fs::path(folder) / "config.json").string();
+  const mlir::Location loc = mlir::FileLineColLoc::get(context, path, 0, 0);
+  mlir::FailureOr<json> values = readJsonFile(path, context);
+  if (failed(values)) return nullptr;
+  values = expandTimm(std::move(*values), loc);
+  if (failed(values)) return nullptr;
+
+  mlir::FailureOr<Weights> weights = Weights::seeded(options.seed);
+  if (options.with_weights && Weights::exist(folder)) {
+    weights = Weights::open(folder, context);
+    if (failed(weights)) return nullptr;
+  } else if (options.with_weights) {
+    mlir::emitRemark(loc) << "no model.safetensors, weights.safetensors or "
+                             "model.safetensors.index.json here: weights "
+                             "are made from seed "
+                          << options.seed;
+  }
+  mlir::FailureOr<std::optional<SentencePooling>> pooling =
+      readPooling(folder, context);
+  if (failed(pooling)) return nullptr;
+  if (*pooling && failed(checkModules(folder, **pooling, context)))
+    return nullptr;
+  Config config(*values, loc);
+  return build({context, config, *weights, options, *pooling});
+}
+
+OwningModule importFamily(const std::string& name, const HfOptions& options,
+                          mlir::MLIRContext* context) {
+  context->loadDialect<nn::NNDialect>();
+  const mlir::Location loc =
+      mlir::NameLoc::get(mlir::StringAttr::get(context, name));
+  const json values = familyConfig(name);
+  if (values.is_null()) {
+    mlir::emitError(loc) << "expected the name of a model, one of "
+                         << llvm::join(familyNames(), ", ") << "; found '"
+                         << name << "'";
+    return nullptr;
+  }
+  Config config(values, loc);
+  Weights weights = Weights::seeded(options.seed);
+  return build({context, config, weights, options, std::nullopt});
+}
+
+}  // namespace partita::huggingface

@@ -1,0 +1,182 @@
+// Builds @main: its arguments, the functions of layers and the calls to them.
+#include "frontends/huggingface/builder.h"
+#include "llvm/ADT/StringExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Verifier.h"
+
+namespace partita::huggingface {
+
+namespace func = mlir::func;
+using mlir::RankedTensorType;
+
+// Writes the body of a layer; its weights become arguments after the inputs.
+class ModelBuilder::LayerBuilder : public Builder {
+ public:
+  LayerBuilder(StringRef kind, func::FuncOp func)
+      : Builder(func.getContext(), func.getLoc()),
+        kind_(kind),
+        block_(&func.getBody().front()) {
+    builder_.setInsertionPointToEnd(block_);
+  }
+
+  Value weight(const std::string& name, ArrayRef<int64_t> shape, Init init,
+               StringRef kind) override {
+    // What follows belongs to the part that the weight belongs to:
+    // "block.attn.c_proj".
+    loc_ = mlir::NameLoc::get(builder_.getStringAttr(
+        kind_ + "." + StringRef(name).rsplit('.').first));
+    weights.push_back({name, Shape(shape), init, kind.str()});
+    return block_->addArgument(f32(shape), loc_);
+  }
+
+  std::vector<WeightSpec> weights;
+
+ private:
+  std::string kind_;
+  mlir::Block* block_;
+};
+
+ModelBuilder::ModelBuilder(mlir::MLIRContext* context, Config& config,
+                           Weights& weights, const HfOptions& options,
+                           ArrayRef<StringRef> dims,
+                           ArrayRef<StringRef> optional_inputs)
+    : Builder(context, config.loc()),
+      config_(config),
+      weights_(weights),
+      options_(options) {
+  context->loadDialect<func::FuncDialect, mlir::arith::ArithDialect,
+                       mlir::math::MathDialect, nn::NNDialect>();
+  for (const auto& [name, size] : options.dims) {
+    if (!llvm::is_contained(dims, name))
+      config.complain("dimension '" + name + "': expected one of " +
+                      llvm::join(dims, ", "));
+    else if (size < 1 || size >= int64_t{1} << 31)
+      config.complain("dimension '" + name +
+                      "': expected a size from 1 to 2147483647, found " +
+                      std::to_string(size));
+  }
+  if (options.optional_inputs)
+    for (const std::string& name : *options.optional_inputs)
+      if (!llvm::is_contained(optional_inputs, name))
+        config.complain("optional input '" + name + "': expected " +
+                        (optional_inputs.empty()
+                             ? "none"
+                             : "one of " + llvm::join(optional_inputs, ", ")));
+  module_ = mlir::ModuleOp::create(loc_);
+  builder_.setInsertionPointToEnd(module_->getBody());
+  main_ = func::FuncOp::create(builder_, loc_, "main",
+                               builder_.getFunctionType({}, {}));
+  builder_.setInsertionPointToEnd(main_.addEntryBlock());
+}
+
+int64_t ModelBuilder::dim(const char* name, int64_t fallback) const {
+  const auto place = options_.dims.find(name);
+  return place == options_.dims.end() ? fallback : place->second;
+}
+
+bool ModelBuilder::takes(StringRef optional_input, bool fallback) const {
+  return options_.optional_inputs
+             ? llvm::is_contained(*options_.optional_inputs, optional_input)
+             : fallback;
+}
+
+void ModelBuilder::expectAtMost(const char* dim, int64_t size, const char* key,
+                                int64_t limit) {
+  if (size > limit)
+    config_.complain(
+        "dimension '" + std::string(dim) + "': expected at most '" + key +
+        "' (" + std::to_string(limit) + "), found " + std::to_string(size));
+}
+
+Value ModelBuilder::argument(RankedTensorType type, StringRef kind,
+                             StringRef name, mlir::Attribute source) {
+  mlir::NamedAttrList attributes;
+  attributes.set(nn::kKindAttr, builder_.getStringAttr(kind));
+  attributes.set(nn::kNameAttr, builder_.getStringAttr(name));
+  if (source) attributes.set(nn::kSourceAttr, source);
+  argument_attributes_.push_back(
+      attributes.getDictionary(builder_.getContext()));
+  return main_.getBody().front().addArgument(
+      type, mlir::NameLoc::get(builder_.getStringAttr(name)));
+}
+
+Value ModelBuilder::input(const std::string& name, ArrayRef<int64_t> shape,
+                          bool integer) {
+  return argument(integer ? i64(shape) : f32(shape), "input", name, {});
+}
+
+Value ModelBuilder::weight(const std::string& name, ArrayRef<int64_t> shape,
+                           Init init, StringRef kind) {
+  loc_ = mlir::NameLoc::get(
+      builder_.getStringAttr(StringRef(name).rsplit('.').first));
+  const Weights::Source source =
+      weights_.source(name, shape, init, builder_.getContext());
+  return argument(f32(shape), kind, source.name, source.data);
+}
+
+ModelBuilder::Layer ModelBuilder::define(StringRef kind, ArrayRef<Value> inputs,
+                                         Body body) {
+  const int number = kinds_[kind.str()]++;
+  const std::string name =
+      kind.str() + (number == 0 ? "" : "_" + std::to_string(number));
+  mlir::OpBuilder at_end = mlir::OpBuilder::atBlockEnd(module_->getBody());
+  const auto loc = mlir::NameLoc::get(builder_.getStringAttr(name));
+  const llvm::SmallVector<mlir::Type> input_types(
+      ValueRange(inputs).getTypes());
+  auto function = func::FuncOp::create(
+      at_end, loc, name, builder_.getFunctionType(input_types, {}));
+  function.setPrivate();
+  mlir::Block* block = function.addEntryBlock();
+  LayerBuilder layer(name, function);
+  // A copy: weights add arguments while the body runs.
+  const ValueList arguments(block->args_begin(), block->args_end());
+  const ValueList results = body(layer, arguments);
+  func::ReturnOp::create(layer.ops(), loc, results);
+  function.setType(builder_.getFunctionType(block->getArgumentTypes(),
+                                            ValueRange(results).getTypes()));
+  return {function, std::move(layer.weights)};
+}
+
+ValueList ModelBuilder::layer(StringRef kind, const std::string& prefix,
+                              ArrayRef<Value> inputs, Body body,
+                              StringRef variant) {
+  std::string key = (kind + "|" + variant).str();
+  llvm::raw_string_ostream stream(key);
+  for (const Value input : inputs) stream << "|" << input.getType();
+  auto place = layers_.find(key);
+  if (place == layers_.end())
+    place = layers_.emplace(key, define(kind, inputs, body)).first;
+  const Layer& layer = place->second;
+  ValueList operands(inputs);
+  for (const WeightSpec& spec : layer.weights)
+    operands.push_back(
+        weight(prefix + spec.name, spec.shape, spec.init, spec.kind));
+  loc_ =
+      mlir::NameLoc::get(builder_.getStringAttr(StringRef(prefix).rtrim('.')));
+  auto call = func::CallOp::create(builder_, loc_, layer.func, operands);
+  return ValueList(call.getResults());
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> ModelBuilder::finish(
+    ArrayRef<std::pair<Value, const char*>> results) {
+  if (failed(weights_.finish(config_.loc()))) return nullptr;
+  ValueList values;
+  llvm::SmallVector<mlir::DictionaryAttr> names;
+  for (const auto& [value, name] : results) {
+    values.push_back(value);
+    mlir::NamedAttrList attributes;
+    attributes.set(nn::kNameAttr, builder_.getStringAttr(name));
+    names.push_back(attributes.getDictionary(builder_.getContext()));
+  }
+  func::ReturnOp::create(builder_, config_.loc(), values);
+  mlir::Block& block = main_.getBody().front();
+  main_.setType(builder_.getFunctionType(block.getArgumentTypes(),
+                                         ValueRange(values).getTypes()));
+  main_.setAllArgAttrs(argument_attributes_);
+  main_.setAllResultAttrs(names);
+  if (failed(mlir::verify(*module_))) return nullptr;
+  return std::move(module_);
+}
+
+}  // namespace partita::huggingface

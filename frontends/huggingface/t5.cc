@@ -1,0 +1,210 @@
+// T5: encoder and decoder with relative position buckets, RMS norms and
+// unscaled attention (Raffel et al., 2020).
+#include <cmath>
+
+#include "frontends/huggingface/builder.h"
+#include "frontends/huggingface/models.h"
+
+namespace partita::huggingface {
+namespace {
+
+struct T5Config {
+  explicit T5Config(Config& config)
+      : vocabulary(config.size("vocab_size")),
+        width(config.size("d_model")),
+        head(config.size("d_kv")),
+        inner(config.size("d_ff")),
+        layers(config.layers("num_layers")),
+        decoder_layers(config.layers("num_decoder_layers", layers)),
+        heads(config.size("num_heads")),
+        buckets(config.size("relative_attention_num_buckets", 32)),
+        distance(config.size("relative_attention_max_distance", 128)),
+        epsilon(config.number("layer_norm_epsilon", 1e-6)),
+        tied(config.flag("tie_word_embeddings", true)) {
+    const std::string projection = config.text("feed_forward_proj", "relu");
+    config.expectOneOf("feed_forward_proj", projection,
+                       {"relu", "gated-gelu", "gated-silu"});
+    gated = projection != "relu";
+    activation = projection == "gated-gelu"   ? "gelu_new"
+                 : projection == "gated-silu" ? "silu"
+                                              : "relu";
+    if (buckets < 4 || buckets % 2 != 0)
+      config.complain(
+          "'relative_attention_num_buckets': expected an even number of at "
+          "least 4, found " +
+          std::to_string(buckets));
+    if (distance <= buckets / 2)
+      config.complain(
+          "'relative_attention_max_distance': expected more than half the "
+          "buckets, found " +
+          std::to_string(distance));
+  }
+
+  int64_t vocabulary, width, head, inner, layers, decoder_layers, heads,
+      buckets, distance;
+  double epsilon;
+  bool tied, gated;
+  std::string activation;
+};
+
+// The bucket of a key `distance` after a query. Near distances have their own;
+// far ones share, logarithmically. In single precision, as the models were
+// trained.
+int64_t bucketOf(int64_t distance, bool both_directions, const T5Config& c) {
+  int64_t buckets = c.buckets, first = 0;
+  if (both_directions) {
+    buckets /= 2;
+    if (distance > 0) first = buckets;
+    distance = std::abs(distance);
+  } else {
+    distance = std::max<int64_t>(-distance, 0);
+  }
+  const int64_t exact = buckets / 2;
+  if (distance < exact) return first + distance;
+  const float ratio =
+      std::log(static_cast<float>(distance) / static_cast<float>(exact)) /
+      static_cast<float>(std::log(static_cast<double>(c.distance) /
+                                  static_cast<double>(exact)));
+  const int64_t far =
+      exact + static_cast<int64_t>(ratio * static_cast<float>(buckets - exact));
+  return first + std::min(far, buckets - 1);
+}
+
+// [1, heads, length, length]: a learned number per head and bucket of key
+// position - query position.
+Value relativeBias(ModelBuilder& m, const std::string& prefix, int64_t length,
+                   bool both_directions, const T5Config& c) {
+  const Init init = Init::normal(1.0 / std::sqrt(static_cast<double>(c.width)));
+  const Value table = m.weight(prefix + "relative_attention_bias.weight",
+                               {c.buckets, c.heads}, init);
+  std::vector<int64_t> buckets;
+  for (int64_t distance = 1 - length; distance < length; ++distance)
+    buckets.push_back(bucketOf(distance, both_directions, c));
+  const int64_t distances = static_cast<int64_t>(buckets.size());
+  const Value by_distance = m.rows(table, m.integers({distances}, buckets));
+  const Shape square = {length, length};
+  const Value distance = m.subIntegers(m.iota(square, 1), m.iota(square, 0));
+  const Value index =
+      m.addIntegers(distance, m.integerSplat(square, length - 1));
+  return m.reshape(m.transpose(m.rows(by_distance, index), {2, 0, 1}),
+                   {1, c.heads, length, length});
+}
+
+// x + attention(norm(x), source or norm(x)).
+Value attend(Builder& b, Value x, Value source, Value bias, bool causal,
+             const std::string& layer, const char* kind, const T5Config& c) {
+  const int64_t inner = c.heads * c.head;
+  const double width = static_cast<double>(c.width),
+               head = static_cast<double>(c.head);
+  const Init from_width = Init::normal(1.0 / std::sqrt(width)),
+             query = Init::normal(1.0 / std::sqrt(width * head));
+  const Init back = Init::normal(1.0 / std::sqrt(static_cast<double>(inner)));
+  const Value normed = b.rmsNorm(x, layer + ".layer_norm", c.epsilon);
+  const auto heads = [&](Value from, const char* name, Init init) {
+    return b.splitHeads(b.linear(from, layer + "." + kind + "." + name, inner,
+                                 /*bias=*/false, init),
+                        c.heads);
+  };
+  const Value q = heads(normed, "q", query);
+  const Value k = heads(source ? source : normed, "k", from_width),
+              v = heads(source ? source : normed, "v", from_width);
+  const Value seen =
+      b.mergeHeads(b.attention(q, k, v, bias, /*scale=*/1.0, causal));
+  return b.add(x, b.linear(seen, layer + "." + kind + ".o", c.width,
+                           /*bias=*/false, back));
+}
+
+Value feedForward(Builder& b, Value x, const std::string& layer,
+                  const T5Config& c) {
+  const Init up = Init::normal(1.0 / std::sqrt(static_cast<double>(c.width)));
+  const Init down = Init::normal(1.0 / std::sqrt(static_cast<double>(c.inner)));
+  const Value normed = b.rmsNorm(x, layer + ".layer_norm", c.epsilon);
+  const auto linear = [&](const char* name) {
+    return b.linear(normed, layer + ".DenseReluDense." + name, c.inner,
+                    /*bias=*/false, up);
+  };
+  Value inner = b.activation(linear(c.gated ? "wi_0" : "wi"), c.activation);
+  if (c.gated) inner = b.mul(inner, linear("wi_1"));
+  return b.add(x, b.linear(inner, layer + ".DenseReluDense.wo", c.width,
+                           /*bias=*/false, down));
+}
+
+Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c) {
+  Value bias = relativeBias(m, "encoder.block.0.layer.0.SelfAttention.",
+                            m.shapeOf(x)[1], /*both_directions=*/true, c);
+  if (mask) {
+    const llvm::ArrayRef<int64_t> shape = m.shapeOf(x);
+    const Shape full = {shape[0], c.heads, shape[1], shape[1]};
+    bias = m.add(m.broadcast(bias, full, {0, 1, 2, 3}),
+                 m.broadcast(mask, full, {0, 1, 2, 3}));
+  }
+  for (int64_t i = 0; i < c.layers; ++i)
+    x = m.layer("encoder_block", "encoder.block." + std::to_string(i) + ".",
+                {x, bias}, [&](Builder& b, ValueRange in) {
+                  const Value seen =
+                      attend(b, in[0], Value(), in[1], /*causal=*/false,
+                             "layer.0", "SelfAttention", c);
+                  return ValueList{feedForward(b, seen, "layer.1", c)};
+                })[0];
+  return m.rmsNorm(x, "encoder.final_layer_norm", c.epsilon);
+}
+
+Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
+             const T5Config& c) {
+  const Value bias =
+      relativeBias(m, "decoder.block.0.layer.0.SelfAttention.", m.shapeOf(x)[1],
+                   /*both_directions=*/false, c);
+  for (int64_t i = 0; i < c.decoder_layers; ++i) {
+    ValueList inputs = {x, bias, encoded};
+    if (mask) inputs.push_back(mask);
+    x = m.layer("decoder_block", "decoder.block." + std::to_string(i) + ".",
+                inputs, [&](Builder& b, ValueRange in) {
+                  Value y = attend(b, in[0], Value(), in[1], /*causal=*/true,
+                                   "layer.0", "SelfAttention", c);
+                  y = attend(b, y, in[2], in.size() > 3 ? in[3] : Value(),
+                             /*causal=*/false, "layer.1", "EncDecAttention", c);
+                  return ValueList{feedForward(b, y, "layer.2", c)};
+                })[0];
+  }
+  return m.rmsNorm(x, "decoder.final_layer_norm", c.epsilon);
+}
+
+}  // namespace
+
+OwningModule buildT5(ModelSource& source) {
+  const T5Config c(source.config);
+  source.weights.ignore({"encoder.embed_tokens.weight",
+                         "decoder.embed_tokens.weight",
+                         "decoder.block.0.layer.1.EncDecAttention.relative_"
+                         "attention_bias.weight"});
+  if (c.tied) source.weights.ignore({"lm_head.weight"});
+  ModelBuilder m(source.context, source.config, source.weights, source.options,
+                 {"batch", "seq", "decoder_seq"}, {"attention_mask"});
+  const int64_t batch = m.dim("batch", 1), length = m.dim("seq", 128),
+                decoder_length = m.dim("decoder_seq", length);
+  if (failed(m.check())) return nullptr;
+
+  const Value ids = m.input("input_ids", {batch, length}, /*integer=*/true);
+  Value mask;
+  if (m.takes("attention_mask", false))
+    mask = m.input("attention_mask", {batch, length}, /*integer=*/true);
+  const Value decoder_ids =
+      m.input("decoder_input_ids", {batch, decoder_length}, /*integer=*/true);
+
+  const Value tokens =
+      m.weight("shared.weight", {c.vocabulary, c.width}, Init::normal(1.0));
+  if (mask) mask = m.maskBias(mask);
+  const Value encoded = encode(m, m.rows(tokens, ids), mask, c);
+  Value x = decode(m, m.rows(tokens, decoder_ids), encoded, mask, c);
+  if (!c.tied)
+    return m.finish(
+        {{m.project(x,
+                    m.weight("lm_head.weight", {c.vocabulary, c.width},
+                             Init::normal(1.0)),
+                    Value()),
+          "y"}});
+  x = m.scale(x, 1.0 / std::sqrt(static_cast<double>(c.width)));
+  return m.finish({{m.project(x, tokens, Value()), "y"}});
+}
+
+}  // namespace partita::huggingface
