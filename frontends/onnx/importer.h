@@ -1,0 +1,49 @@
+// Imports an ONNX model as an nn module with static shapes.
+#ifndef PARTITA_FRONTENDS_ONNX_IMPORTER_H_
+#define PARTITA_FRONTENDS_ONNX_IMPORTER_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace partita::onnx {
+
+struct ImportOptions {
+  // Sizes of symbolic dimensions by name: {"batch", 8}.
+  std::map<std::string, int64_t> dims;
+  // Shapes of inputs by name, for those whose sizes have no names.
+  std::map<std::string, std::vector<int64_t>> input_shapes;
+  // Values of inputs by name: such an input is a constant, no argument.
+  std::map<std::string, mlir::DenseElementsAttr> constant_inputs;
+  // Globs over initializers' names that settle what is trained and what is not,
+  // against the importer's own guess.
+  std::vector<std::string> parameter_globs;
+  std::vector<std::string> constant_globs;
+};
+
+// What went wrong, for callers that act on it (the user reads the diagnostics).
+struct ImportReport {
+  // What the model needs and nn lacks: "Loop", "Resize(antialias)", "type
+  // STRING".
+  std::vector<std::string> unsupported;
+  // Inputs whose values shapes depend on: give them in `constant_inputs`.
+  std::vector<std::string> needs_constant_inputs;
+};
+
+// Null after emitting diagnostics. The context must have the nn dialect's
+// reference models registered (nn::registerReferenceModels): the importer folds
+// shape code with them.
+mlir::OwningOpRef<mlir::ModuleOp> importOnnx(const std::string& path,
+                                             const ImportOptions& options,
+                                             mlir::MLIRContext* context,
+                                             ImportReport* report = nullptr);
+
+}  // namespace partita::onnx
+
+#endif  // PARTITA_FRONTENDS_ONNX_IMPORTER_H_

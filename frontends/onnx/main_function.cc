@@ -1,0 +1,368 @@
+// The signature of @main: inputs with their sizes, weights with their files,
+// results.
+#include "frontends/onnx/graph_importer.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/GlobPattern.h"
+
+namespace partita::onnx {
+namespace {
+
+// Integers and booleans up to this many elements are constants (shapes,
+// indices, masks); larger ones stay in the file.
+constexpr uint64_t kMaxConstantElements = 4096;
+
+bool matchesAny(llvm::StringRef name, llvm::ArrayRef<std::string> globs) {
+  return llvm::any_of(globs, [&](const std::string& glob) {
+    auto pattern = llvm::GlobPattern::create(glob);
+    if (pattern) return pattern->match(name);
+    llvm::consumeError(pattern.takeError());
+    return glob == name;
+  });
+}
+
+// Names that exporters make up for tensors which no module owns:
+// "onnx::MatMul_12", "/attn/Constant_3", "val_7", "15".
+bool isAnonymous(llvm::StringRef name) {
+  if (name.contains("::") || name.starts_with("/")) return true;
+  if (llvm::all_of(name, llvm::isDigit)) return true;
+  auto [stem, number] = name.rsplit('_');
+  bool is_numbered = !number.empty() && llvm::all_of(number, llvm::isDigit);
+  return is_numbered &&
+         llvm::is_contained(
+             {"val", "lifted_tensor", "scalar_tensor", "const", "Constant"},
+             stem);
+}
+
+// State that a module keeps and does not train.
+bool isBufferName(llvm::StringRef name) {
+  llvm::StringRef last = name.rsplit('.').second;
+  if (last.empty()) last = name;
+  return last.starts_with("running_") || last == "inv_freq" ||
+         last == "position_ids" || last == "masked_bias" ||
+         last == "num_batches_tracked" ||
+         last.starts_with("relative_position_index");
+}
+
+}  // namespace
+
+GraphImporter::GraphImporter(const Model& model, DataFiles& files,
+                             const ImportOptions& options, ImportReport& report,
+                             mlir::func::FuncOp main)
+    : model_(model),
+      files_(files),
+      options_(options),
+      report_(report),
+      main_(main),
+      emitter_(mlir::OpBuilder::atBlockEnd(main.addEntryBlock())) {
+  emitter_.start(main.getLoc());
+}
+
+LogicalResult GraphImporter::run() {
+  Scope scope;
+  const Graph& graph = model_.graph;
+  if (model_.opsets.empty()) {
+    return mlir::emitError(main_.getLoc())
+           << "expected an opset_import (field 8 of ModelProto): the file is "
+              "truncated, or not an ONNX model";
+  }
+  if (failed(declareOpsets(model_.opsets, scope)) ||
+      failed(declareInitializers(graph, scope)) || failed(checkDimNames())) {
+    return failure();
+  }
+  // All operators first: whoever exports wants to hear of all of them at once.
+  if (failed(checkSupported(graph.nodes, scope))) return failure();
+  for (const ValueInfo& input : graph.inputs) {
+    // Until IR version 4 initializers are listed as inputs too.
+    if (scope.initializers.count(llvm::StringRef(input.name))) continue;
+    if (failed(declareInput(input, scope))) return failure();
+  }
+  if (failed(importNodes(graph.nodes, scope))) return failure();
+  return finishMain(graph, scope);
+}
+
+LogicalResult GraphImporter::declareInitializers(const Graph& graph,
+                                                 Scope& scope) {
+  if (!graph.sparse_initializers.empty()) {
+    return unsupported(main_.getLoc(), "sparse initializer",
+                       "sparse initializers are not supported");
+  }
+  for (const TensorProto& tensor : graph.initializers) {
+    if (!scope.initializers.try_emplace(llvm::StringRef(tensor.name), &tensor)
+             .second) {
+      return mlir::emitError(main_.getLoc())
+             << "initializer '" << llvm::StringRef(tensor.name)
+             << "' exists twice";
+    }
+  }
+  return success();
+}
+
+LogicalResult GraphImporter::checkDimNames() {
+  llvm::SmallVector<llvm::StringRef> known;
+  for (const ValueInfo& input : model_.graph.inputs) {
+    for (const Dim& dim : input.shape) {
+      if (!dim.param.empty() &&
+          !llvm::is_contained(known, llvm::StringRef(dim.param))) {
+        known.push_back(llvm::StringRef(dim.param));
+      }
+    }
+  }
+  for (auto& [name, size] : options_.dims) {
+    if (!llvm::is_contained(known, name)) {
+      return mlir::emitError(main_.getLoc())
+             << "the inputs have no dimension named '" << name
+             << "'; they have: "
+             << (known.empty() ? "none" : llvm::join(known, ", "));
+    }
+    if (size < 0)
+      return mlir::emitError(main_.getLoc())
+             << "dimension '" << name << "' must not be negative";
+  }
+  return success();
+}
+
+FailureOr<Shape> GraphImporter::inputShape(const ValueInfo& input) {
+  llvm::StringRef name(input.name);
+  auto given = options_.input_shapes.find(name.str());
+  if (given != options_.input_shapes.end()) {
+    bool fits = !input.has_shape || input.shape.size() == given->second.size();
+    for (size_t i = 0; fits && input.has_shape && i < input.shape.size(); ++i) {
+      fits =
+          input.shape[i].value < 0 || input.shape[i].value == given->second[i];
+    }
+    if (fits) return Shape(given->second.begin(), given->second.end());
+    return mlir::emitError(main_.getLoc())
+           << "the shape " << toString(Dims(given->second))
+           << " given for input '" << name << "' contradicts the model's";
+  }
+  if (!input.has_shape) {
+    return mlir::emitError(main_.getLoc())
+           << "input '" << name << "' has no shape: give it, --input-shape "
+           << name << "=2x3";
+  }
+  Shape shape;
+  for (const Dim& dim : input.shape) {
+    auto size = options_.dims.find(std::string(dim.param));
+    if (dim.value >= 0) {
+      shape.push_back(dim.value);
+    } else if (!dim.param.empty() && size != options_.dims.end()) {
+      shape.push_back(size->second);
+    } else {
+      shape.push_back(-1);
+    }
+  }
+  return shape;
+}
+
+LogicalResult GraphImporter::declareInput(const ValueInfo& input,
+                                          Scope& scope) {
+  llvm::StringRef name(input.name);
+  if (scope.values.count(name))
+    return mlir::emitError(main_.getLoc())
+           << "input '" << name << "' exists twice";
+  ElementType element = getElementType(input.type, main_.getContext());
+  if (!input.other_type.empty() || !element.type) {
+    std::string type = input.other_type.empty() ? toString(input.type)
+                                                : std::string(input.other_type);
+    return unsupported(
+        main_.getLoc(), "type " + type,
+        "input '" + name + "' is of type " + type + ": not supported");
+  }
+  auto constant = options_.constant_inputs.find(name.str());
+  if (constant != options_.constant_inputs.end()) {
+    if (constant->second.getElementType() != element.type) {
+      return mlir::emitError(main_.getLoc())
+             << "the constant given for input '" << name << "' must be of type "
+             << toString(input.type);
+    }
+    scope.values[name] =
+        emitter_.constant(constant->second, element.is_unsigned);
+    return success();
+  }
+  auto shape = inputShape(input);
+  if (failed(shape)) return failure();
+  if (llvm::is_contained(*shape, -1)) {
+    // All unknown sizes of all inputs, in one message.
+    llvm::SmallVector<std::string> names;
+    std::string advice;
+    for (const ValueInfo& other : model_.graph.inputs) {
+      if (scope.initializers.count(llvm::StringRef(other.name))) continue;
+      for (const Dim& dim : other.shape) {
+        if (dim.value >= 0 || options_.dims.count(std::string(dim.param)))
+          continue;
+        std::string dim_name = dim.param.empty()
+                                   ? "? of " + std::string(other.name)
+                                   : std::string(dim.param);
+        if (!llvm::is_contained(names, dim_name)) names.push_back(dim_name);
+      }
+    }
+    for (const std::string& dim_name : names) {
+      if (dim_name[0] != '?')
+        advice += (advice.empty() ? "" : ",") + dim_name + "=8";
+    }
+    return mlir::emitError(main_.getLoc())
+           << "sizes are not known: " << llvm::join(names, ", ")
+           << "; give them, "
+           << (advice.empty() ? "--input-shape " + name.str() + "=2x3"
+                              : "--dim " + advice);
+  }
+  if (!elementCount(*shape)) {
+    return mlir::emitError(main_.getLoc())
+           << "input '" << name << "' has an impossible shape "
+           << toString(*shape);
+  }
+  mlir::Location loc =
+      mlir::NameLoc::get(mlir::StringAttr::get(main_.getContext(), name));
+  Val value = {main_.front().addArgument(
+                   mlir::RankedTensorType::get(*shape, element.type), loc),
+               element.is_unsigned};
+  scope.values[name] = value;
+  inputs_.emplace_back(name.str(), value);
+  return success();
+}
+
+FailureOr<Val> GraphImporter::materialize(const TensorProto& tensor,
+                                          llvm::StringRef name) {
+  ElementType element = getElementType(tensor.type, main_.getContext());
+  if (!element.type) {
+    emitter_.error("'" + name + "' is of type " + toString(tensor.type) +
+                   ": not supported");
+    report_.unsupported.push_back("type " + toString(tensor.type));
+    return failure();
+  }
+  std::string message;
+  auto range = files_.locate(tensor, message);
+  if (failed(range)) {
+    emitter_.error("initializer '" + name + "' (byte " +
+                   llvm::Twine(tensor.offset) + "): " + message);
+    return failure();
+  }
+  uint64_t count = *elementCount(tensor.dims);
+  bool is_float = mlir::isa<mlir::FloatType>(element.type);
+  bool is_small = is_float ? count <= 1 : count <= kMaxConstantElements;
+  // What does not lie in the file as in memory (sub-byte types, integers in
+  // varints) must be a constant.
+  bool is_packed =
+      element.type.getIntOrFloatBitWidth() < 8 && !element.type.isInteger(1);
+  if (!is_small && *range && !is_packed) return addWeight(tensor, name);
+  auto attr = files_.decode(tensor, main_.getContext(), message);
+  if (failed(attr)) {
+    emitter_.error("initializer '" + name + "' (byte " +
+                   llvm::Twine(tensor.offset) + "): " + message);
+    return failure();
+  }
+  return emitter_.constant(*attr, element.is_unsigned);
+}
+
+FailureOr<Val> GraphImporter::addWeight(const TensorProto& tensor,
+                                        llvm::StringRef name) {
+  std::string message;
+  auto range = files_.locate(tensor, message);
+  if (failed(range) || !*range) {
+    emitter_.error("initializer '" + name + "': " + message);
+    return failure();
+  }
+  ElementType element = getElementType(tensor.type, main_.getContext());
+  mlir::Location loc =
+      mlir::NameLoc::get(mlir::StringAttr::get(main_.getContext(), name));
+  auto type = mlir::RankedTensorType::get(tensor.dims, element.type);
+  weights_.push_back(
+      {main_.front().addArgument(type, loc), &tensor, name.str(), **range});
+  return Val{weights_.back().argument, element.is_unsigned};
+}
+
+std::string GraphImporter::kindOf(const Weight& weight) const {
+  llvm::StringRef name = weight.name;
+  if (matchesAny(name, options_.parameter_globs)) return "parameter";
+  if (matchesAny(name, options_.constant_globs)) return "constant";
+  if (isAnonymous(name)) return "constant";
+  bool is_float = mlir::isa<mlir::FloatType>(
+      mlir::getElementTypeOrSelf(weight.argument.getType()));
+  return is_float && !isBufferName(name) ? "parameter" : "buffer";
+}
+
+void GraphImporter::eraseUnused() {
+  mlir::Block& body = main_.front();
+  for (mlir::Operation& op : llvm::make_early_inc_range(llvm::reverse(body))) {
+    if (mlir::isOpTriviallyDead(&op)) op.erase();
+  }
+  llvm::erase_if(weights_, [&](Weight& weight) {
+    if (!weight.argument.use_empty()) return false;
+    weight.argument.getOwner()->eraseArgument(weight.argument.getArgNumber());
+    return true;
+  });
+}
+
+void GraphImporter::annotateArguments() {
+  mlir::Builder builder(main_.getContext());
+  auto set = [&](mlir::Value argument, llvm::StringRef name,
+                 llvm::StringRef kind, bool is_unsigned) {
+    unsigned index = mlir::cast<mlir::BlockArgument>(argument).getArgNumber();
+    main_.setArgAttr(index, nn::kKindAttr, builder.getStringAttr(kind));
+    main_.setArgAttr(index, nn::kNameAttr, builder.getStringAttr(name));
+    if (is_unsigned)
+      main_.setArgAttr(index, nn::kUnsignedAttr, builder.getUnitAttr());
+  };
+  for (auto& [name, input] : inputs_)
+    set(input.value, name, "input", input.is_unsigned);
+  int64_t anonymous = 0;
+  for (const Weight& weight : weights_) {
+    ElementType stored =
+        getElementType(weight.tensor->type, main_.getContext());
+    set(weight.argument, weight.name, kindOf(weight), stored.is_unsigned);
+    auto source = nn::FileAttr::get(main_.getContext(), weight.range.path,
+                                    weight.range.offset,
+                                    weight.range.bytes.size(), stored.type);
+    main_.setArgAttr(weight.argument.getArgNumber(), nn::kSourceAttr, source);
+    anonymous +=
+        isAnonymous(weight.name) && mlir::isa<mlir::FloatType>(stored.type);
+  }
+  if (anonymous > 0) {
+    mlir::emitRemark(main_.getLoc())
+        << anonymous
+        << " weights have no names of their own and are constants: to train "
+        << "this model, export it with training=TrainingMode.TRAINING and "
+           "without "
+        << "constant folding";
+  }
+}
+
+LogicalResult GraphImporter::finishMain(const Graph& graph, Scope& scope) {
+  mlir::OpBuilder& builder = emitter_.builder();
+  emitter_.start(main_.getLoc());
+  llvm::SmallVector<mlir::Value> results;
+  llvm::SmallVector<mlir::Attribute> attributes;
+  for (const ValueInfo& output : graph.outputs) {
+    llvm::StringRef name(output.name);
+    Val value = lookup(name, scope);
+    if (!value) {
+      if (emitter_.failed()) return failure();
+      return mlir::emitError(main_.getLoc())
+             << "no node computes output '" << name << "'";
+    }
+    DataType type = getDataType(value.elementType());
+    if (output.type != DataType::kUndefined && output.type != type) {
+      return mlir::emitError(main_.getLoc())
+             << "output '" << name << "' is declared as "
+             << toString(output.type) << ", but its value is "
+             << toString(type);
+    }
+    results.push_back(value.value);
+    llvm::SmallVector<mlir::NamedAttribute> named = {
+        builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name))};
+    if (value.is_unsigned)
+      named.push_back(
+          builder.getNamedAttr(nn::kUnsignedAttr, builder.getUnitAttr()));
+    attributes.push_back(builder.getDictionaryAttr(named));
+  }
+  mlir::func::ReturnOp::create(builder, main_.getLoc(), results);
+  eraseUnused();
+  main_.setFunctionType(builder.getFunctionType(
+      main_.front().getArgumentTypes(), mlir::TypeRange(results)));
+  main_.setAllResultAttrs(attributes);
+  annotateArguments();
+  return success();
+}
+
+}  // namespace partita::onnx

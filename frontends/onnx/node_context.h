@@ -1,0 +1,95 @@
+// What the handler of an operator sees: one node, its inputs, attributes and
+// outputs.
+#ifndef PARTITA_FRONTENDS_ONNX_NODE_CONTEXT_H_
+#define PARTITA_FRONTENDS_ONNX_NODE_CONTEXT_H_
+
+#include <string>
+
+#include "frontends/onnx/emitter.h"
+#include "frontends/onnx/model.h"
+
+namespace partita::onnx {
+
+class GraphImporter;
+struct Scope;
+
+using llvm::failed;
+using llvm::failure;
+using llvm::FailureOr;
+using llvm::LogicalResult;
+using llvm::success;
+
+class NodeContext {
+ public:
+  NodeContext(GraphImporter& importer, Scope& scope, const Node& node,
+              int64_t opset);
+
+  Emitter& e;
+  const Node& node;
+  const int64_t opset;
+
+  llvm::StringRef op() const { return llvm::StringRef(node.op_type); }
+
+  // Inputs. The table of handlers says how many are required; the others may be
+  // absent.
+  unsigned numInputs() const { return node.inputs.size(); }
+  bool has(unsigned i) const {
+    return i < node.inputs.size() && !node.inputs[i].empty();
+  }
+  Val in(unsigned i);
+  llvm::SmallVector<Val> ins();
+  // The value of input i, which must be known while importing; reports an error
+  // if it is not.
+  FailureOr<mlir::DenseElementsAttr> constant(unsigned i);
+  FailureOr<Shape> constInts(unsigned i);
+  FailureOr<llvm::SmallVector<double>> constFloats(unsigned i);
+  FailureOr<double> constFloat(unsigned i);
+  // Whether input i is known; reports nothing.
+  bool isConstant(unsigned i);
+
+  // Attributes, with the value they have where absent. A wrong type is an error
+  // of the node.
+  bool hasAttr(llvm::StringRef name) const;
+  int64_t attrInt(llvm::StringRef name, int64_t absent);
+  double attrFloat(llvm::StringRef name, double absent);
+  std::string attrString(llvm::StringRef name, llvm::StringRef absent);
+  Shape attrInts(llvm::StringRef name, Dims absent = {});
+  llvm::SmallVector<double> attrFloats(llvm::StringRef name);
+  const TensorProto* attrTensor(llvm::StringRef name);
+  const Graph* attrGraph(llvm::StringRef name);
+
+  // Dimensions may be given from the end: brings them to 0 .. rank - 1.
+  FailureOr<int64_t> axis(int64_t axis, int64_t rank);
+  FailureOr<Shape> axes(Dims axes, int64_t rank);
+
+  // Outputs.
+  bool wants(unsigned i) const {
+    return i < node.outputs.size() && !node.outputs[i].empty();
+  }
+  void out(unsigned i, Val value);
+  LogicalResult result(Val value);
+
+  LogicalResult error(const llvm::Twine& message);
+  // Something that nn cannot say: counted by name, "Resize(antialias)".
+  LogicalResult unsupported(llvm::StringRef what);
+
+  // An element type for a DataType number; reports unsupported ones.
+  FailureOr<ElementType> elementType(int64_t data_type);
+  FailureOr<mlir::DenseElementsAttr> decode(const TensorProto& tensor);
+  // A constant, or an argument if it is large.
+  FailureOr<Val> materialize(const TensorProto& tensor, llvm::StringRef name);
+  // If input i is an initializer kept as an argument: another argument with the
+  // same data, named `name`; else null.
+  Val separateInitializer(unsigned i, llvm::StringRef name);
+  FailureOr<llvm::SmallVector<Val>> inlineGraph(const Graph& graph);
+
+ private:
+  const Attribute* find(llvm::StringRef name, int32_t type);
+
+  GraphImporter& importer_;
+  Scope& scope_;
+};
+
+}  // namespace partita::onnx
+
+#endif  // PARTITA_FRONTENDS_ONNX_NODE_CONTEXT_H_
