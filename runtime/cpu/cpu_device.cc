@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cpu/conv.h"
+#include "runtime/cpu/convert_op.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/gemm.h"
 #include "runtime/cpu/library_op.h"
@@ -149,22 +150,22 @@ class CpuDevice : public device::Device {
       const device::GemmDesc& desc,
       const std::vector<const void*>& constants) override {
     SetOpenMpThreads(threads_);
-    PARTITA_ASSIGN_OR_RETURN(
-        std::unique_ptr<CpuOp> op,
-        MakeGemm(*context_, desc, {constants[1], constants[1]}));
-    PARTITA_RETURN_IF_ERROR(scratch_.Reserve(op->scratch_bytes()));
-    return std::unique_ptr<device::LibraryOp>(std::move(op));
+    absl::StatusOr<std::unique_ptr<CpuOp>> op =
+        MakeGemm(*context_, desc, {constants[1], constants[1]});
+    if (absl::IsUnimplemented(op.status()) && desc.dtype != base::DType::kF32)
+      op = MakeConvertedGemm(*context_, desc, constants[1]);
+    return Finish(std::move(op));
   }
 
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
       const device::ConvDesc& desc,
       const std::vector<const void*>& constants) override {
     SetOpenMpThreads(threads_);
-    PARTITA_ASSIGN_OR_RETURN(
-        std::unique_ptr<CpuOp> op,
-        MakeConv(*context_, desc, {constants[1], constants[1]}));
-    PARTITA_RETURN_IF_ERROR(scratch_.Reserve(op->scratch_bytes()));
-    return std::unique_ptr<device::LibraryOp>(std::move(op));
+    absl::StatusOr<std::unique_ptr<CpuOp>> op =
+        MakeConv(*context_, desc, {constants[1], constants[1]});
+    if (absl::IsUnimplemented(op.status()) && desc.dtype != base::DType::kF32)
+      op = MakeConvertedConv(*context_, desc, constants[1]);
+    return Finish(std::move(op));
   }
 
   absl::Status Execute(Stream& stream, device::LibraryOp& op,
@@ -176,6 +177,13 @@ class CpuDevice : public device::Device {
   }
 
  private:
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> Finish(
+      absl::StatusOr<std::unique_ptr<CpuOp>> op) {
+    if (!op.ok()) return op.status();
+    PARTITA_RETURN_IF_ERROR(scratch_.Reserve((*op)->scratch_bytes()));
+    return std::unique_ptr<device::LibraryOp>(*std::move(op));
+  }
+
   const int threads_;
   std::unique_ptr<DnnlContext> context_;
   Scratch scratch_;

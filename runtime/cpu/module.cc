@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cpu/elf_check.h"
 
 namespace partita::cpu {
 namespace {
@@ -28,6 +30,7 @@ bool WriteAll(int descriptor, std::string_view bytes) {
 
 absl::StatusOr<std::unique_ptr<CpuModule>> CpuModule::Load(
     std::string_view code) {
+  PARTITA_RETURN_IF_ERROR(CheckSharedLibrary(code));
   const int descriptor = memfd_create("partita-kernels", MFD_CLOEXEC);
   if (descriptor < 0 || !WriteAll(descriptor, code)) {
     const int error = errno;

@@ -196,6 +196,9 @@ absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
   PARTITA_ASSIGN_OR_RETURN(const int64_t rhs_span, Span("gemm rhs", rhs));
   PARTITA_ASSIGN_OR_RETURN(const int64_t out_span, Span("gemm out", out));
   if (Overlaps(out)) return Bad("gemm: elements of out overlap");
+  if (gemm.batch() > 1 && lhs[0].stride == 0 && rhs[0].stride == 0) {
+    return Bad("gemm: a batch of which neither lhs nor rhs depends");
+  }
   std::vector<int64_t> bytes = {lhs_span * size, rhs_span * size};
   if (gemm.has_bias()) bytes.push_back(gemm.n() * size);
   if (gemm.has_residual()) bytes.push_back(out_span * size);

@@ -1,0 +1,169 @@
+// What every device must do: memory, streams, events, copies, kernels.
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/conformance/device_fixture.h"
+
+namespace partita::conformance {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string KernelCode() {
+  std::ifstream file("tests/conformance/device_kernels.so", std::ios::binary);
+  std::string code{std::istreambuf_iterator<char>(file),
+                   std::istreambuf_iterator<char>()};
+  EXPECT_FALSE(code.empty());
+  return code;
+}
+
+class DeviceConformanceTest : public DeviceTest {};
+
+TEST_P(DeviceConformanceTest, MemoryIsAlignedCountedAndGivenBack) {
+  const int64_t before = device_->Memory().allocated;
+  {
+    const device::Allocation a = Allocate(1);
+    const device::Allocation b = Allocate(1000);
+    const device::Allocation empty = Allocate(0);
+    EXPECT_NE(a.data(), b.data());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data()) % 64, 0u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(b.data()) % 64, 0u);
+    EXPECT_EQ(device_->Memory().allocated, before + 1001);
+  }
+  EXPECT_EQ(device_->Memory().allocated, before);
+}
+
+TEST_P(DeviceConformanceTest, ImpossibleSizesAreRefused) {
+  EXPECT_FALSE(device_->Allocate(-1).ok());
+  if (!Executes()) return;  // The null device plans models of any size.
+  const absl::StatusOr<void*> memory = device_->Allocate(int64_t{1} << 60);
+  ASSERT_FALSE(memory.ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(memory.status()));
+  EXPECT_THAT(std::string(memory.status().message()),
+              HasSubstr("1152921504606846976 bytes"));
+}
+
+TEST_P(DeviceConformanceTest, CopiesKeepContent) {
+  const std::vector<float> values = Values(1001, 1);
+  const int64_t bytes = static_cast<int64_t>(values.size() * sizeof(float));
+  const device::Allocation a = Upload(values.data(), bytes);
+  const device::Allocation b = Allocate(bytes);
+  ASSERT_TRUE(device_->Copy(*stream_, b.data(), a.data(), bytes).ok());
+  std::vector<float> back(values.size(), 0);
+  Download(b, back.data());
+  EXPECT_EQ(back, Executes() ? values : std::vector<float>(values.size(), 0));
+}
+
+TEST_P(DeviceConformanceTest, EventsOrderStreams) {
+  std::unique_ptr<device::Stream> other =
+      std::move(device_->CreateStream()).value();
+  std::unique_ptr<device::Event> event =
+      std::move(device_->CreateEvent()).value();
+  const std::vector<float> values = Values(4096, 2);
+  const int64_t bytes = static_cast<int64_t>(values.size() * sizeof(float));
+  const device::Allocation a = Allocate(bytes);
+  const device::Allocation b = Allocate(bytes);
+  ASSERT_TRUE(
+      device_->CopyToDevice(*stream_, a.data(), values.data(), bytes).ok());
+  ASSERT_TRUE(device_->Record(*stream_, *event).ok());
+  ASSERT_TRUE(device_->Wait(*other, *event).ok());
+  ASSERT_TRUE(device_->Copy(*other, b.data(), a.data(), bytes).ok());
+  ASSERT_TRUE(device_->Record(*other, *event).ok());
+  ASSERT_TRUE(device_->Synchronize(*event).ok());
+  std::vector<float> back(values.size(), 0);
+  Download(b, back.data());
+  if (Executes()) EXPECT_EQ(back, values);
+}
+
+TEST_P(DeviceConformanceTest, LaunchCoversTheWholeRangeOnce) {
+  std::unique_ptr<device::Module> module =
+      std::move(device_->LoadModule(KernelCode())).value();
+  const device::Kernel* mark = module->Find("mark").value();
+  for (const int64_t range : {0, 1, 2, 3, 7, 64, 1000}) {
+    for (const int64_t grain : {1, 2, 100, 10000}) {
+      const device::LaunchShape shape = {range, grain, 4 * (range + 1)};
+      ASSERT_TRUE(device_->ReserveLaunchScratch(shape.scratch_bytes).ok());
+      std::vector<float> out(static_cast<size_t>(range) + 1, 0);
+      const device::Allocation buffer =
+          Upload(out.data(), static_cast<int64_t>(out.size() * sizeof(float)));
+      void* buffers[] = {buffer.data()};
+      ASSERT_TRUE(device_->Launch(*stream_, *mark, shape, buffers, 1).ok());
+      Download(buffer, out.data());
+      std::vector<float> expected(out.size(), Executes() ? 1.0f : 0.0f);
+      expected.back() = 0;
+      EXPECT_EQ(out, expected) << "range " << range << ", grain " << grain;
+    }
+  }
+}
+
+TEST_P(DeviceConformanceTest, KernelsReadAndWriteTheirBuffers) {
+  std::unique_ptr<device::Module> module =
+      std::move(device_->LoadModule(KernelCode())).value();
+  const device::Kernel* add = module->Find("add").value();
+  const std::vector<float> a = Values(513, 3), b = Values(513, 4);
+  const device::Allocation da = Upload(a.data(), 4 * 513),
+                           db = Upload(b.data(), 4 * 513),
+                           out = Allocate(4 * 513);
+  void* buffers[] = {da.data(), db.data(), out.data()};
+  ASSERT_TRUE(device_->Launch(*stream_, *add, {513, 16, 0}, buffers, 3).ok());
+  std::vector<float> found(513, 0);
+  Download(out, found.data());
+  if (!Executes()) return;
+  for (size_t i = 0; i < found.size(); ++i)
+    ASSERT_EQ(found[i], a[i] + b[i]) << i;
+}
+
+TEST_P(DeviceConformanceTest, BadModulesAreRefused) {
+  if (!Executes()) return;  // The null device loads nothing.
+  EXPECT_FALSE(device_->LoadModule("no machine code").ok());
+  EXPECT_FALSE(device_->LoadModule("").ok());
+  const std::string code = KernelCode();
+  EXPECT_FALSE(device_->LoadModule(code.substr(0, code.size() / 4)).ok());
+  std::unique_ptr<device::Module> module =
+      std::move(device_->LoadModule(code)).value();
+  const absl::StatusOr<const device::Kernel*> kernel = module->Find("absent");
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_TRUE(absl::IsNotFound(kernel.status()));
+  EXPECT_THAT(std::string(kernel.status().message()), HasSubstr("'absent'"));
+}
+
+TEST_P(DeviceConformanceTest, ModulesOutliveOneAnother) {
+  std::unique_ptr<device::Module> first =
+      std::move(device_->LoadModule(KernelCode())).value();
+  std::unique_ptr<device::Module> second =
+      std::move(device_->LoadModule(KernelCode())).value();
+  first.reset();
+  std::unique_ptr<device::Module> third =
+      std::move(device_->LoadModule(KernelCode())).value();
+  for (device::Module* module : {second.get(), third.get()}) {
+    const device::Kernel* add = module->Find("add").value();
+    const std::vector<float> ones(8, 1.0f);
+    const device::Allocation a = Upload(ones.data(), 32), out = Allocate(32);
+    void* buffers[] = {a.data(), a.data(), out.data()};
+    ASSERT_TRUE(device_->Launch(*stream_, *add, {8, 1, 0}, buffers, 3).ok());
+    std::vector<float> found(8, 0.0f);
+    Download(out, found.data());
+    EXPECT_EQ(found, std::vector<float>(8, Executes() ? 2.0f : 0.0f));
+  }
+}
+
+TEST_P(DeviceConformanceTest, ForeignTargetsAreRefused) {
+  if (!Executes()) return;  // The null device plans for any target.
+  EXPECT_TRUE(device_->CheckTarget(GetParam().name, "").ok());
+  const absl::Status status = device_->CheckTarget("abacus", "");
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'abacus'"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceConformanceTest,
+                         ::testing::ValuesIn(AllDevices()), DeviceName);
+
+}  // namespace
+}  // namespace partita::conformance

@@ -1,0 +1,229 @@
+// Convolutions on every device against plain loops.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/device_fixture.h"
+
+namespace partita::conformance {
+namespace {
+
+using device::Activation;
+using device::ConvDesc;
+
+int64_t Product(const std::vector<int64_t>& shape) {
+  int64_t product = 1;
+  for (const int64_t size : shape) product *= size;
+  return product;
+}
+
+// A convolution of `channels` to `outputs` over the given sizes, stride 1, no
+// padding, without holes.
+ConvDesc Plain(int64_t batch, int64_t channels, int64_t outputs,
+               std::vector<int64_t> sizes, std::vector<int64_t> kernel) {
+  ConvDesc desc;
+  desc.input_shape = {batch, channels};
+  desc.input_shape.insert(desc.input_shape.end(), sizes.begin(), sizes.end());
+  desc.weight_shape = {outputs, channels};
+  desc.weight_shape.insert(desc.weight_shape.end(), kernel.begin(),
+                           kernel.end());
+  desc.strides = desc.dilations = std::vector<int64_t>(sizes.size(), 1);
+  desc.low = desc.high = std::vector<int64_t>(sizes.size(), 0);
+  return desc;
+}
+
+// Fills in the result's shape, and puts the channels last if asked to.
+ConvDesc Finished(ConvDesc desc, bool channels_last) {
+  desc.weight_shape[1] = desc.input_shape[1] / desc.groups;
+  desc.out_shape = {desc.input_shape[0], desc.weight_shape[0]};
+  for (size_t i = 0; i < desc.strides.size(); ++i) {
+    const int64_t room = desc.low[i] + desc.input_shape[2 + i] + desc.high[i] -
+                         desc.dilations[i] * (desc.weight_shape[2 + i] - 1) - 1;
+    desc.out_shape.push_back(room / desc.strides[i] + 1);
+  }
+  desc.channels_last = channels_last;
+  if (channels_last) {
+    for (std::vector<int64_t>* shape : {&desc.input_shape, &desc.out_shape}) {
+      shape->push_back((*shape)[1]);
+      shape->erase(shape->begin() + 1);
+    }
+  }
+  return desc;
+}
+
+class DeviceConvTest : public DeviceTest {
+ protected:
+  // In both layouts, with the weight as a constant and without.
+  void Check(const ConvDesc& desc, double tolerance = 2e-5) {
+    for (const bool channels_last : {false, true}) {
+      for (const bool constant : {false, true}) {
+        SCOPED_TRACE(::testing::Message()
+                     << (channels_last ? "channels last" : "channels first")
+                     << (constant ? ", constant weight" : ""));
+        CheckOnce(Finished(desc, channels_last), constant, tolerance);
+      }
+    }
+  }
+
+ private:
+  std::vector<float> Rounded(const ConvDesc& desc, int64_t count,
+                             uint64_t seed) {
+    return Decode(desc.dtype, Encode(desc.dtype, Values(count, seed)));
+  }
+  device::Allocation Put(const ConvDesc& desc,
+                         const std::vector<float>& values) {
+    const std::string bytes = Encode(desc.dtype, values);
+    return Upload(bytes.data(), static_cast<int64_t>(bytes.size()));
+  }
+
+  void CheckOnce(const ConvDesc& desc, bool constant, double tolerance) {
+    const std::vector<float> input =
+        Rounded(desc, Product(desc.input_shape), 1);
+    const std::vector<float> weight =
+        Rounded(desc, Product(desc.weight_shape), 2);
+    const std::vector<float> bias = desc.has_bias
+                                        ? Rounded(desc, desc.weight_shape[0], 3)
+                                        : std::vector<float>();
+    const std::vector<float> residual =
+        desc.has_residual ? Rounded(desc, Product(desc.out_shape), 4)
+                          : std::vector<float>();
+    std::vector<float> expected(static_cast<size_t>(Product(desc.out_shape)),
+                                0);
+    const device::Allocation out = Put(desc, expected);
+    ReferenceConv(desc, input, weight, bias, residual, expected);
+
+    std::vector<device::Allocation> memory;
+    memory.push_back(Put(desc, input));
+    memory.push_back(Put(desc, weight));
+    if (desc.has_bias) memory.push_back(Put(desc, bias));
+    if (desc.has_residual) memory.push_back(Put(desc, residual));
+    std::vector<void*> buffers;
+    for (const device::Allocation& allocation : memory)
+      buffers.push_back(allocation.data());
+    buffers.push_back(out.data());
+    std::vector<const void*> constants(buffers.size(), nullptr);
+    if (constant) constants[1] = buffers[1];
+    absl::StatusOr<std::unique_ptr<device::LibraryOp>> op =
+        device_->PrepareConv(desc, constants);
+    ASSERT_TRUE(op.ok()) << op.status();
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      ASSERT_TRUE(device_
+                      ->Execute(*stream_, **op, buffers.data(),
+                                static_cast<int>(buffers.size()))
+                      .ok());
+    }
+    std::string found(static_cast<size_t>(out.bytes()), '\0');
+    Download(out, found.data());
+    if (Executes()) ExpectNear(expected, Decode(desc.dtype, found), tolerance);
+  }
+};
+
+TEST_P(DeviceConvTest, ChannelsAndKernels) {
+  for (const int64_t channels : {1, 3, 16, 20}) {
+    for (const int64_t outputs : {1, 8, 33}) {
+      for (const int64_t kernel : {1, 2, 3}) {
+        SCOPED_TRACE(::testing::Message()
+                     << channels << " -> " << outputs << ", kernel " << kernel);
+        Check(Plain(2, channels, outputs, {7, 9}, {kernel, kernel}));
+      }
+    }
+  }
+}
+
+TEST_P(DeviceConvTest, OneAndThreeSpatialDimensions) {
+  ConvDesc desc = Plain(2, 6, 10, {19}, {4});
+  desc.strides = {3};
+  desc.low = {2};
+  Check(desc);
+  desc = Plain(1, 4, 6, {5, 6, 7}, {3, 2, 3});
+  desc.strides = {1, 2, 1};
+  desc.high = {1, 0, 2};
+  Check(desc);
+}
+
+TEST_P(DeviceConvTest, StridesDilationsAsymmetricPadding) {
+  ConvDesc desc = Plain(1, 8, 16, {14, 15}, {3, 3});
+  desc.strides = {2, 3};
+  desc.low = {0, 1};
+  desc.high = {1, 2};
+  Check(desc);
+  desc.dilations = {2, 4};
+  Check(desc);
+  desc.strides = {1, 1};
+  desc.low = {3, 0};
+  desc.high = {0, 5};
+  Check(desc);
+}
+
+TEST_P(DeviceConvTest, WindowsThatSeeOnlyPadding) {
+  ConvDesc desc = Plain(1, 3, 4, {4, 4}, {2, 2});
+  desc.low = {5, 0};
+  desc.high = {0, 6};
+  Check(desc);
+}
+
+TEST_P(DeviceConvTest, GroupsAndDepthwise) {
+  for (const int64_t groups : {2, 4, 24}) {
+    SCOPED_TRACE(groups);
+    ConvDesc desc = Plain(2, 24, 48, {8, 8}, {3, 3});
+    desc.groups = groups;
+    desc.low = desc.high = {1, 1};
+    desc.has_bias = true;
+    desc.activation = Activation::kGeluTanh;
+    Check(desc);
+    desc.weight_shape[0] = 24;
+    desc.strides = {2, 2};
+    desc.has_residual = true;
+    Check(desc);
+  }
+}
+
+TEST_P(DeviceConvTest, Patches) {
+  // A vision transformer's embedding: kernel = stride.
+  ConvDesc desc = Plain(1, 3, 32, {32, 32}, {8, 8});
+  desc.strides = {8, 8};
+  desc.has_bias = true;
+  Check(desc);
+}
+
+TEST_P(DeviceConvTest, BiasActivationResidual) {
+  for (const Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kGeluErf,
+        Activation::kGeluTanh, Activation::kSilu, Activation::kTanh,
+        Activation::kSigmoid}) {
+    for (const bool bias : {false, true}) {
+      for (const bool residual : {false, true}) {
+        SCOPED_TRACE(::testing::Message()
+                     << "activation " << static_cast<int>(activation) << bias
+                     << residual);
+        ConvDesc desc = Plain(1, 16, 16, {6, 6}, {3, 3});
+        desc.low = desc.high = {1, 1};
+        desc.activation = activation;
+        desc.has_bias = bias;
+        desc.has_residual = residual;
+        Check(desc);
+      }
+    }
+  }
+}
+
+TEST_P(DeviceConvTest, HalfPrecision) {
+  for (const base::DType dtype : {base::DType::kBF16, base::DType::kF16}) {
+    SCOPED_TRACE(base::NameOf(dtype));
+    ConvDesc desc = Plain(1, 16, 24, {6, 7}, {3, 3});
+    desc.dtype = dtype;
+    desc.low = desc.high = {1, 1};
+    desc.has_bias = true;
+    desc.has_residual = true;
+    desc.activation = Activation::kSilu;
+    Check(desc, dtype == base::DType::kBF16 ? 8e-3 : 1e-3);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceConvTest,
+                         ::testing::ValuesIn(AllDevices()), DeviceName);
+
+}  // namespace
+}  // namespace partita::conformance

@@ -1,0 +1,68 @@
+// What the conformance tests of devices share: the devices, memory on them, and
+// slow reference loops.
+#ifndef PARTITA_TESTS_CONFORMANCE_DEVICE_FIXTURE_H_
+#define PARTITA_TESTS_CONFORMANCE_DEVICE_FIXTURE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/device/device.h"
+
+namespace partita::conformance {
+
+// A device under test. `threads` matters to those that have them.
+struct DeviceUnderTest {
+  std::string name;
+  int threads = 1;
+  bool executes =
+      true;  // false: calls are accepted, but results are not computed
+};
+
+// Every device that this machine can run.
+std::vector<DeviceUnderTest> AllDevices();
+std::string DeviceName(const ::testing::TestParamInfo<DeviceUnderTest>& info);
+std::unique_ptr<device::Device> MakeDevice(const DeviceUnderTest& device);
+
+class DeviceTest : public ::testing::TestWithParam<DeviceUnderTest> {
+ protected:
+  DeviceTest();
+
+  bool Executes() const { return GetParam().executes; }
+  device::Allocation Allocate(int64_t bytes);
+  // Bytes of device memory with this content.
+  device::Allocation Upload(const void* data, int64_t bytes);
+  void Download(const device::Allocation& allocation, void* data);
+
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<device::Stream> stream_;
+};
+
+// Deterministic values in [-1, 1).
+std::vector<float> Values(int64_t count, uint64_t seed);
+
+// Elements of `dtype` (f32, f16, bf16) as bytes, and back.
+std::string Encode(base::DType dtype, const std::vector<float>& values);
+std::vector<float> Decode(base::DType dtype, const std::string& bytes);
+
+// By the definitions of program.fbs, in double precision. `residual` and `bias`
+// may be empty. What lies between the elements of `out` stays as it was.
+void ReferenceGemm(const device::GemmDesc& desc, const std::vector<float>& lhs,
+                   const std::vector<float>& rhs,
+                   const std::vector<float>& bias,
+                   const std::vector<float>& residual, std::vector<float>& out);
+void ReferenceConv(const device::ConvDesc& desc,
+                   const std::vector<float>& input,
+                   const std::vector<float>& weight,
+                   const std::vector<float>& bias,
+                   const std::vector<float>& residual, std::vector<float>& out);
+
+// |found - expected| <= tolerance * (1 + |expected|), everywhere.
+void ExpectNear(const std::vector<float>& expected,
+                const std::vector<float>& found, double tolerance);
+
+}  // namespace partita::conformance
+
+#endif  // PARTITA_TESTS_CONFORMANCE_DEVICE_FIXTURE_H_

@@ -1,0 +1,252 @@
+// Matrix products on every device against plain loops.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/device_fixture.h"
+
+namespace partita::conformance {
+namespace {
+
+using device::Activation;
+using device::GemmDesc;
+
+// Row-major, one matrix after the other.
+GemmDesc Dense(int64_t batch, int64_t m, int64_t n, int64_t k) {
+  GemmDesc desc;
+  desc.batch = batch;
+  desc.m = m;
+  desc.n = n;
+  desc.k = k;
+  desc.lhs_strides = {m * k, k, 1};
+  desc.rhs_strides = {k * n, n, 1};
+  desc.out_strides = {m * n, n, 1};
+  return desc;
+}
+
+size_t Span(const std::array<int64_t, 3>& strides, int64_t a, int64_t b,
+            int64_t c) {
+  return static_cast<size_t>((a - 1) * strides[0] + (b - 1) * strides[1] +
+                             (c - 1) * strides[2] + 1);
+}
+
+class DeviceGemmTest : public DeviceTest {
+ protected:
+  // Runs on the device and compares; once with the right-hand side as a
+  // constant, once without.
+  void Check(const GemmDesc& desc, double tolerance = 2e-5) {
+    for (const bool constant : {false, true}) {
+      SCOPED_TRACE(constant ? "constant rhs" : "variable rhs");
+      CheckOnce(desc, constant, tolerance);
+    }
+  }
+
+ private:
+  // What the device's 16-bit types can hold.
+  std::vector<float> Rounded(const GemmDesc& desc, size_t count,
+                             uint64_t seed) {
+    return Decode(
+        desc.dtype,
+        Encode(desc.dtype, Values(static_cast<int64_t>(count), seed)));
+  }
+  device::Allocation Put(const GemmDesc& desc,
+                         const std::vector<float>& values) {
+    const std::string bytes = Encode(desc.dtype, values);
+    return Upload(bytes.data(), static_cast<int64_t>(bytes.size()));
+  }
+
+  void CheckOnce(const GemmDesc& desc, bool constant, double tolerance) {
+    const std::vector<float> lhs =
+        Rounded(desc, Span(desc.lhs_strides, desc.batch, desc.m, desc.k), 1);
+    const std::vector<float> rhs =
+        Rounded(desc, Span(desc.rhs_strides, desc.batch, desc.k, desc.n), 2);
+    const std::vector<float> bias =
+        desc.has_bias ? Rounded(desc, static_cast<size_t>(desc.n), 3)
+                      : std::vector<float>();
+    const size_t out_size = Span(desc.out_strides, desc.batch, desc.m, desc.n);
+    const std::vector<float> residual =
+        desc.has_residual ? Rounded(desc, out_size, 4) : std::vector<float>();
+    // What lies between the elements of out belongs to others.
+    std::vector<float> expected = Rounded(desc, out_size, 5);
+    const device::Allocation out = Put(desc, expected);
+    ReferenceGemm(desc, lhs, rhs, bias, residual, expected);
+
+    std::vector<device::Allocation> memory;
+    memory.push_back(Put(desc, lhs));
+    memory.push_back(Put(desc, rhs));
+    if (desc.has_bias) memory.push_back(Put(desc, bias));
+    if (desc.has_residual) memory.push_back(Put(desc, residual));
+    std::vector<void*> buffers;
+    for (const device::Allocation& allocation : memory)
+      buffers.push_back(allocation.data());
+    buffers.push_back(out.data());
+    std::vector<const void*> constants(buffers.size(), nullptr);
+    if (constant) constants[1] = buffers[1];
+    absl::StatusOr<std::unique_ptr<device::LibraryOp>> op =
+        device_->PrepareGemm(desc, constants);
+    ASSERT_TRUE(op.ok()) << op.status();
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      ASSERT_TRUE(device_
+                      ->Execute(*stream_, **op, buffers.data(),
+                                static_cast<int>(buffers.size()))
+                      .ok());
+    }
+    std::string found(static_cast<size_t>(out.bytes()), '\0');
+    Download(out, found.data());
+    if (Executes()) ExpectNear(expected, Decode(desc.dtype, found), tolerance);
+  }
+};
+
+TEST_P(DeviceGemmTest, Sizes) {
+  for (const int64_t m : {1, 2, 3, 5, 17, 64}) {
+    for (const int64_t n : {1, 2, 15, 16, 100}) {
+      for (const int64_t k : {1, 3, 64, 130}) {
+        SCOPED_TRACE(::testing::Message() << m << "x" << n << "x" << k);
+        Check(Dense(1, m, n, k));
+      }
+    }
+  }
+}
+
+TEST_P(DeviceGemmTest, Transposes) {
+  for (const bool transpose_lhs : {false, true}) {
+    for (const bool transpose_rhs : {false, true}) {
+      for (const bool transpose_out : {false, true}) {
+        for (const int64_t batch : {1, 3}) {
+          SCOPED_TRACE(::testing::Message()
+                       << transpose_lhs << transpose_rhs << transpose_out
+                       << " batch " << batch);
+          GemmDesc desc = Dense(batch, 12, 20, 33);
+          if (transpose_lhs) desc.lhs_strides = {12 * 33, 1, 12};
+          if (transpose_rhs) desc.rhs_strides = {20 * 33, 1, 33};
+          if (transpose_out) desc.out_strides = {12 * 20, 1, 12};
+          desc.has_bias = true;
+          desc.activation = Activation::kRelu;
+          Check(desc);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(DeviceGemmTest, StridesWithGaps) {
+  GemmDesc desc = Dense(2, 9, 24, 16);
+  desc.lhs_strides = {9 * 50, 50, 1};
+  desc.rhs_strides = {16 * 30, 30, 1};
+  desc.out_strides = {9 * 40, 40, 1};
+  Check(desc);
+  // Heads side by side, as attention has them: [rows, heads, width].
+  desc.lhs_strides = {16, 2 * 16, 1};
+  desc.rhs_strides = {16, 1, 2 * 16};
+  desc.out_strides = {24, 2 * 24, 1};
+  Check(desc);
+  // Neither rows nor columns are contiguous.
+  desc.lhs_strides = {9 * 64, 64, 3};
+  desc.out_strides = {1, 2 * 30, 2};
+  Check(desc);
+}
+
+TEST_P(DeviceGemmTest, OneMatrixForTheWholeBatch) {
+  GemmDesc desc = Dense(4, 6, 10, 8);
+  desc.rhs_strides[0] = 0;
+  desc.has_bias = true;
+  desc.has_residual = true;
+  Check(desc);
+  // A batch that is not just more rows.
+  desc.lhs_strides = {8, 4 * 8, 1};
+  Check(desc);
+  desc = Dense(4, 6, 10, 8);
+  desc.lhs_strides[0] = 0;
+  Check(desc);
+}
+
+TEST_P(DeviceGemmTest, BiasActivationResidual) {
+  for (const Activation activation :
+       {Activation::kNone, Activation::kRelu, Activation::kGeluErf,
+        Activation::kGeluTanh, Activation::kSilu, Activation::kTanh,
+        Activation::kSigmoid}) {
+    for (const bool bias : {false, true}) {
+      for (const bool residual : {false, true}) {
+        for (const int64_t batch : {1, 2}) {
+          for (const int64_t m : {1, 7}) {
+            SCOPED_TRACE(::testing::Message()
+                         << "activation " << static_cast<int>(activation)
+                         << bias << residual << " batch " << batch);
+            GemmDesc desc = Dense(batch, m, 40, 19);
+            desc.activation = activation;
+            desc.has_bias = bias;
+            desc.has_residual = residual;
+            Check(desc);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(DeviceGemmTest, HalfPrecision) {
+  for (const base::DType dtype : {base::DType::kBF16, base::DType::kF16}) {
+    for (const int64_t batch : {1, 2}) {
+      SCOPED_TRACE(base::NameOf(dtype));
+      GemmDesc desc = Dense(batch, 5, 48, 64);
+      desc.dtype = dtype;
+      desc.has_bias = true;
+      desc.has_residual = true;
+      desc.activation = Activation::kGeluErf;
+      // The sum is in f32; what is stored has 8 or 11 bits.
+      Check(desc, dtype == base::DType::kBF16 ? 8e-3 : 1e-3);
+      desc.out_strides = {5 * 60, 60, 1};
+      Check(desc, dtype == base::DType::kBF16 ? 8e-3 : 1e-3);
+    }
+  }
+}
+
+TEST_P(DeviceGemmTest, ResidualMayBeTheOutput) {
+  GemmDesc desc = Dense(1, 8, 32, 16);
+  desc.has_residual = true;
+  const std::vector<float> lhs = Values(8 * 16, 1), rhs = Values(16 * 32, 2),
+                           residual = Values(8 * 32, 3);
+  std::vector<float> expected(8 * 32);
+  ReferenceGemm(desc, lhs, rhs, {}, residual, expected);
+  const device::Allocation a = Upload(lhs.data(), 4 * 8 * 16),
+                           b = Upload(rhs.data(), 4 * 16 * 32);
+  const device::Allocation out = Upload(residual.data(), 4 * 8 * 32);
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> op =
+      device_->PrepareGemm(desc, {nullptr, b.data(), nullptr, nullptr});
+  ASSERT_TRUE(op.ok()) << op.status();
+  void* buffers[] = {a.data(), b.data(), out.data(), out.data()};
+  ASSERT_TRUE(device_->Execute(*stream_, **op, buffers, 4).ok());
+  std::vector<float> found(8 * 32);
+  Download(out, found.data());
+  if (Executes()) ExpectNear(expected, found, 2e-5);
+}
+
+TEST_P(DeviceGemmTest, ConstantsArePackedOnce) {
+  if (!Executes()) return;  // The null device packs nothing.
+  const GemmDesc desc = Dense(1, 64, 256, 128);
+  const std::vector<float> rhs = Values(128 * 256, 1);
+  const device::Allocation b = Upload(rhs.data(), 4 * 128 * 256);
+  const int64_t before = device_->Memory().packed;
+  {
+    absl::StatusOr<std::unique_ptr<device::LibraryOp>> first =
+        device_->PrepareGemm(desc, {nullptr, b.data(), nullptr});
+    ASSERT_TRUE(first.ok());
+    const int64_t one = device_->Memory().packed - before;
+    absl::StatusOr<std::unique_ptr<device::LibraryOp>> second =
+        device_->PrepareGemm(desc, {nullptr, b.data(), nullptr});
+    ASSERT_TRUE(second.ok());
+    EXPECT_EQ(device_->Memory().packed - before, one);
+    EXPECT_EQ((*first)->Packed(1), one > 0);
+    EXPECT_FALSE((*first)->Packed(0));
+  }
+  EXPECT_EQ(device_->Memory().packed, before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceGemmTest,
+                         ::testing::ValuesIn(AllDevices()), DeviceName);
+
+}  // namespace
+}  // namespace partita::conformance
