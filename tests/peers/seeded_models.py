@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import sys
+import unittest.mock
 import warnings
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -45,6 +46,9 @@ def build(name):
 def load(name, folder):
     """The module in eval mode with the weights of the folder."""
     import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
 
     if name == "minilm":
         module = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False)
@@ -93,6 +97,7 @@ class FirstOutput(torch.nn.Module):
     def __init__(self, module, names):
         super().__init__()
         self.m, self.names = module, names
+        self.eval()  # else the exporter, which restores the mode it found, would switch dropout on
 
     def forward(self, *inputs):
         if self.names == ["x"]:
@@ -104,7 +109,9 @@ def export_onnx(module, inputs, path):
     """inputs: name -> array. Shapes are fixed; TorchScript's exporter, opset 17, one file."""
     module = FirstOutput(module, list(inputs))
     partial = path.with_suffix(".partial")
-    with warnings.catch_warnings(), torch.inference_mode():
+    # GPT-2 looks for several texts packed in one row, by an operator that opset 17 lacks: there is one text a row.
+    packed = unittest.mock.patch("transformers.masking_utils.find_packed_sequence_indices", lambda position_ids: None)
+    with warnings.catch_warnings(), torch.inference_mode(), packed:
         warnings.simplefilter("ignore")
         torch.onnx.export(module, tuple(map(torch.from_numpy, inputs.values())), str(partial), opset_version=17,
                           input_names=list(inputs), output_names=["y"], dynamo=False)

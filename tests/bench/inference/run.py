@@ -1,0 +1,119 @@
+"""Inference of whole models: Partita against onnxruntime and PyTorch, in one run, round by round in turn.
+
+Only steady-state inference is timed; no two systems run at once; the figure of a system is the median over rounds of each
+round's median, and a ratio is Partita's figure over the fastest peer's. Outputs must agree with PyTorch's.
+"""
+
+import argparse
+import json
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+
+import numpy as np
+
+import systems
+import workloads
+
+RELATIVE, OF_SCALE = 1e-3, 1e-4  # |a - b| <= RELATIVE |b| + OF_SCALE rms(b)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("workloads", nargs="*", default=[w.name for w in workloads.WORKLOADS], metavar="WORKLOAD")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each system in each round (default %(default)s)")
+    parser.add_argument("--peers", nargs="+", default=["onnxruntime", "pytorch", "pytorch-onednn"],
+                        help="of onnxruntime, pytorch, pytorch-onednn (the default three), pytorch-nhwc, pytorch-compile")
+    parser.add_argument("--peers-only", action="store_true", help="baselines without Partita")
+    parser.add_argument("--tools", type=pathlib.Path, default=workloads.ROOT / "bazel-bin",
+                        help="where compiler/tools/partita and runtime/tools/partita-run are")
+    parser.add_argument("--door", choices=["folder", "onnx"], default="folder", help="what Partita imports")
+    parser.add_argument("--limit", type=float, help="fail where a ratio is above this")
+    parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("inference.json"), metavar="FILE")
+    return parser.parse_args()
+
+
+def error_of(found, expected):
+    """Largest error in units of the tolerance: at most 1 where they agree."""
+    if found.shape != expected.shape:
+        raise RuntimeError(f"expected an output of shape {expected.shape}, found {found.shape}")
+    tolerance = RELATIVE * np.abs(expected) + OF_SCALE * np.sqrt(np.mean(np.square(expected, dtype=np.float64)))
+    error = np.max(np.abs(found.astype(np.float64) - expected) / tolerance)
+    return float(error) if np.isfinite(error) else float("inf")
+
+
+def measure(workload, threads, arguments):
+    """One row: figures, spread and agreement of each system."""
+    running = []
+    row = {"workload": workload.name, "threads": threads, "ms": {}, "fastest_ms": {}, "error": {}}
+    try:
+        for name in arguments.peers:
+            running.append(systems.Peer(name, workload, threads))
+        outputs = {peer.name: peer.output() for peer in running}
+        expected = outputs.get("pytorch", next(iter(outputs.values())))
+        if not arguments.peers_only:
+            running.insert(0, systems.Partita(workload, threads, arguments.tools, arguments.door))
+            outputs["partita"] = running[0].output(like=expected)
+            row["compile_s"] = running[0].compile_s
+        row["error"] = {name: error_of(output, expected) for name, output in outputs.items()}
+        rounds = {system.name: [] for system in running}
+        for number in range(arguments.rounds):
+            for system in running[number % len(running):] + running[:number % len(running)]:
+                rounds[system.name].append(statistics.median(system.round(arguments.seconds, warmup=3)))
+                print(".", end="", file=sys.stderr, flush=True)
+        row["ms"] = {name: statistics.median(times) for name, times in rounds.items()}
+        row["fastest_ms"] = {name: min(times) for name, times in rounds.items()}
+    finally:
+        for system in running:
+            system.close()
+    best = min(time for name, time in row["ms"].items() if name != "partita")
+    if "partita" in row["ms"]:
+        row["ratio"] = row["ms"]["partita"] / best
+    return row
+
+
+def print_table(rows, names):
+    def line(*cells):
+        print("  ".join(f"{cell:>16}" if index else f"{cell:<14}" for index, cell in enumerate(cells)))
+
+    print()
+    line("workload", "threads", *(f"{name} ms" for name in names), *(["partita / best"] if "partita" in names else []))
+    for row in rows:
+        figures = [f"{row['ms'][name]:.2f} (±{100 * (row['ms'][name] / row['fastest_ms'][name] - 1):.0f}%)" for name in names]
+        line(row["workload"], row["threads"], *figures, *([f"{row['ratio']:.2f}"] if "ratio" in row else []))
+    print("\nms: median of rounds (and how far above the fastest round).")
+
+
+def main():
+    arguments = parse_arguments()
+    rows = []
+    for name in arguments.workloads:
+        workload = workloads.find(name)
+        here = pathlib.Path(__file__).resolve().parent
+        # In a process of its own: making a model leaves gigabytes behind that measuring does not need.
+        subprocess.run([sys.executable, str(here / "prepare.py"), name], check=True)
+        for threads in arguments.threads:
+            print(f"{name}, {threads} thread{'s' if threads > 1 else ''} ", end="", file=sys.stderr, flush=True)
+            rows.append(measure(workload, threads, arguments))
+            print("", file=sys.stderr)
+    names = ([] if arguments.peers_only else ["partita"]) + arguments.peers
+    print_table(rows, names)
+    versions = {package: __import__("importlib.metadata").metadata.version(package) for package in ("onnxruntime", "torch")}
+    arguments.json.write_text(json.dumps({"cpu": platform.processor() or platform.machine(), "versions": versions,
+                                          "rounds": arguments.rounds, "door": arguments.door, "rows": rows}, indent=1))
+    wrong = [f"{row['workload']}: {name}'s output is off by {error:.3g} times the tolerance"
+             for row in rows for name, error in row["error"].items() if error > 1]
+    if arguments.limit:
+        wrong += [f"{row['workload']}, {row['threads']} threads: ratio {row['ratio']:.2f}, at most {arguments.limit} expected"
+                  for row in rows if row.get("ratio", 0) > arguments.limit]
+    for message in wrong:
+        print(message, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

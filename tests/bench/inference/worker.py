@@ -1,0 +1,116 @@
+"""A peer in a process of its own, which stays: loads the model once, then times what the harness asks for.
+
+Usage: worker.py SYSTEM WORKLOAD THREADS. Reads lines {"seconds": S, "warmup": W}, answers {"times_ms": [...]}; the first
+line it writes is {"output": PATH} after a first run.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import workloads
+
+PR_SET_PDEATHSIG = 1
+
+
+def onnxruntime_runner(workload, threads):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    session = onnxruntime.InferenceSession(str(workload.onnx), options, providers=["CPUExecutionProvider"])
+    feeds = workload.inputs()
+    return lambda: session.run(None, feeds)[0]
+
+
+def use_onednn_linear(module):
+    """Linear layers by PyTorch's oneDNN operator with packed weights: its MKL runs at half speed on CPUs that Intel did
+    not make. The operator is what torch.compile itself uses for bf16."""
+    import torch
+    from transformers.pytorch_utils import Conv1D
+
+    class PackedLinear(torch.nn.Module):
+        def __init__(self, weight, bias):
+            super().__init__()
+            self.weight, self.bias = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous()), bias
+
+        def forward(self, x):
+            return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+
+    for name, child in module.named_children():
+        if isinstance(child, torch.nn.Linear):
+            setattr(module, name, PackedLinear(child.weight, child.bias))
+        elif isinstance(child, Conv1D):
+            setattr(module, name, PackedLinear(child.weight.t(), child.bias))
+        else:
+            use_onednn_linear(child)
+
+
+def pytorch_runner(workload, threads, compiled=False, onednn=False, channels_last=False):
+    import torch
+
+    import seeded_models
+
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(1)
+    inputs = {name: torch.from_numpy(value) for name, value in workload.inputs().items()}
+    module = seeded_models.FirstOutput(seeded_models.load(workload.model, workload.folder), list(inputs))
+    values = list(inputs.values())
+    if onednn:
+        use_onednn_linear(module)
+    if channels_last:
+        module = module.to(memory_format=torch.channels_last)
+        values = [value.to(memory_format=torch.channels_last) if value.ndim == 4 else value for value in values]
+    if compiled:
+        import torch._inductor.config
+
+        torch._inductor.config.freezing = True
+        module = torch.compile(module)
+
+    def run():
+        with torch.inference_mode():
+            return module(*values).numpy()
+
+    return run
+
+
+RUNNERS = {
+    "onnxruntime": onnxruntime_runner,
+    "pytorch": pytorch_runner,
+    "pytorch-onednn": lambda workload, threads: pytorch_runner(workload, threads, onednn=True),
+    "pytorch-nhwc": lambda workload, threads: pytorch_runner(workload, threads, channels_last=True),
+    "pytorch-compile": lambda workload, threads: pytorch_runner(workload, threads, compiled=True),
+}
+
+
+def main():
+    system, name, threads = sys.argv[1:]
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # it may be stopped when the harness dies
+    answers = os.fdopen(os.dup(1), "w")  # libraries may print: keep that out of the answers
+    os.dup2(2, 1)
+    run = RUNNERS[system](workloads.find(name), int(threads))
+    with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
+        np.save(file, run())
+    print(json.dumps({"output": file.name}), file=answers, flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        for _ in range(request["warmup"]):
+            run()
+        times, stop = [], time.perf_counter() + request["seconds"]
+        while not times or time.perf_counter() < stop:
+            start = time.perf_counter()
+            run()
+            times.append((time.perf_counter() - start) * 1e3)
+        print(json.dumps({"times_ms": times}), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
