@@ -2,6 +2,7 @@
 // each result shape, estimates the work.
 #include "compiler/kernels/codegen.h"
 
+#include "compiler/kernels/emit_attention.h"
 #include "compiler/kernels/emit_elements.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_nest.h"
@@ -31,12 +32,14 @@ constexpr char kBuffersAttr[] = "kernel.buffer_bytes";
 // Composites without a rule of their own, in terms of operations that have one.
 LogicalResult decomposeComposites(func::FuncOp kernel) {
   IRRewriter rewriter(kernel.getContext());
+  nn::AttentionOp attention = findAttention(kernel);
   bool changed = true;
   while (changed) {
     changed = false;
     SmallVector<Operation*> composites;
     kernel.walk([&](Operation* op) {
-      if (isa<nn::DecompositionOpInterface>(op) && !isa<KernelOpInterface>(op))
+      if (isa<nn::DecompositionOpInterface>(op) &&
+          !isa<KernelOpInterface>(op) && op != attention)
         composites.push_back(op);
     });
     for (Operation* op : composites) {
@@ -141,6 +144,23 @@ FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
   return range;
 }
 
+// Emits whatever kind of kernel it is. Returns the range.
+FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
+                              func::FuncOp body) {
+  std::vector<SmallVector<Output>> groups = groupOutputs(kernel, body);
+  nn::AttentionOp attention = findAttention(kernel);
+  if (!attention) return emitGroups(emitter, body, groups);
+  SmallVector<Output> outputs;
+  for (const SmallVector<Output>& group : groups)
+    llvm::append_range(outputs, group);
+  unsigned count = body.getNumArguments();
+  if (failed(emitAttention(emitter, attention, outputs,
+                           body.getArgument(count - 3),
+                           body.getArgument(count - 2))))
+    return failure();
+  return attentionRange(emitter, attention);
+}
+
 }  // namespace
 
 CodegenOptions hostCodegenOptions() {
@@ -160,8 +180,7 @@ FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
   KernelCode code;
   code.symbol = kernel.getName().str();
   Emitter emitter(*copy, body, options.vector_bytes / 4);
-  FailureOr<int64_t> range =
-      emitGroups(emitter, body, groupOutputs(*copy, body));
+  FailureOr<int64_t> range = emitKernel(emitter, *copy, body);
   if (failed(range)) {
     body->erase();
     return failure();
@@ -184,6 +203,7 @@ FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
 KernelRole kernelRole(Operation* op) {
   auto rule = dyn_cast<KernelOpInterface>(op);
   if (rule) return rule.kernelRole();
+  if (isa<nn::AttentionOp>(op)) return KernelRole::attention;
   if (isa<nn::SoftmaxOp, nn::LayerNormOp, nn::RmsNormOp>(op))
     return KernelRole::row;
   return isa<nn::DecompositionOpInterface>(op) ? KernelRole::single

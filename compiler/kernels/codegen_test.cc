@@ -221,6 +221,44 @@ const Case kRows[] = {
   {"random", "func.func @k(%s: tensor<i64>) -> tensor<3x50xf32> { %r = nn.random uniform %s : tensor<i64> -> tensor<3x50xf32> return %r : tensor<3x50xf32> }"},
 };
 INSTANTIATE_TEST_SUITE_P(Rows, Codegen, testing::ValuesIn(kRows), nameOf);
+
+const Case kAttention[] = {
+  {"plain", "func.func @k(%q: tensor<2x3x10x24xf32>, %k: tensor<2x3x21x24xf32>, %v: tensor<2x3x21x40xf32>) -> tensor<2x3x10x40xf32> { %r = nn.attention %q, %k, %v scale = 2.0e-1 : (tensor<2x3x10x24xf32>, tensor<2x3x21x24xf32>, tensor<2x3x21x40xf32>) -> tensor<2x3x10x40xf32> return %r : tensor<2x3x10x40xf32> }"},
+  {"causal", "func.func @k(%q: tensor<1x4x37x32xf32>, %k: tensor<1x4x37x32xf32>, %v: tensor<1x4x37x32xf32>) -> tensor<1x4x37x32xf32> { %r = nn.attention %q, %k, %v scale = 2.0e-1 causal_offset = 0 : (tensor<1x4x37x32xf32>, tensor<1x4x37x32xf32>, tensor<1x4x37x32xf32>) -> tensor<1x4x37x32xf32> return %r : tensor<1x4x37x32xf32> }"},
+  {"causal_sees_nothing", "func.func @k(%q: tensor<1x2x20x16xf32>, %k: tensor<1x2x18x16xf32>, %v: tensor<1x2x18x16xf32>) -> tensor<1x2x20x16xf32> { %r = nn.attention %q, %k, %v scale = 2.0e-1 causal_offset = -12 : (tensor<1x2x20x16xf32>, tensor<1x2x18x16xf32>, tensor<1x2x18x16xf32>) -> tensor<1x2x20x16xf32> return %r : tensor<1x2x20x16xf32> }"},
+  {"many_keys", "func.func @k(%q: tensor<1x2x9x16xf32>, %k: tensor<1x2x1100x16xf32>, %v: tensor<1x2x1100x16xf32>) -> tensor<1x2x9x16xf32> { %r = nn.attention %q, %k, %v scale = 2.0e-1 : (tensor<1x2x9x16xf32>, tensor<1x2x1100x16xf32>, tensor<1x2x1100x16xf32>) -> tensor<1x2x9x16xf32> return %r : tensor<1x2x9x16xf32> }"},
+  {"many_keys_causal", "func.func @k(%q: tensor<1x1x1037x16xf32>, %k: tensor<1x1x1037x16xf32>, %v: tensor<1x1x1037x16xf32>) -> tensor<1x1x1037x16xf32> { %r = nn.attention %q, %k, %v scale = 2.0e-1 causal_offset = 0 : (tensor<1x1x1037x16xf32>, tensor<1x1x1037x16xf32>, tensor<1x1x1037x16xf32>) -> tensor<1x1x1037x16xf32> return %r : tensor<1x1x1037x16xf32> }"},
+  {"grouped_bias_softcap", R"(func.func @k(%q: tensor<2x4x7x16xf32>, %k: tensor<2x2x19x16xf32>, %v: tensor<2x2x19x16xf32>, %b: tensor<2x1x7x19xf32>) -> tensor<2x4x7x16xf32> {
+     %r = nn.attention %q, %k, %v, %b scale = 2.0e-1 softcap = 3.0 : (tensor<2x4x7x16xf32>, tensor<2x2x19x16xf32>, tensor<2x2x19x16xf32>, tensor<2x1x7x19xf32>) -> tensor<2x4x7x16xf32> return %r : tensor<2x4x7x16xf32> })"},
+  {"one_query", "func.func @k(%q: tensor<1x4x1x32xf32>, %k: tensor<1x4x50x32xf32>, %v: tensor<1x4x50x32xf32>) -> tensor<1x4x1x32xf32> { %r = nn.attention %q, %k, %v scale = 2.0e-1 : (tensor<1x4x1x32xf32>, tensor<1x4x50x32xf32>, tensor<1x4x50x32xf32>) -> tensor<1x4x1x32xf32> return %r : tensor<1x4x1x32xf32> }"},
+  {"bf16", "func.func @k(%q: tensor<1x2x20x32xbf16>, %k: tensor<1x2x20x32xbf16>, %v: tensor<1x2x20x32xbf16>) -> tensor<1x2x20x32xbf16> { %r = nn.attention %q, %k, %v scale = 2.0e-1 : (tensor<1x2x20x32xbf16>, tensor<1x2x20x32xbf16>, tensor<1x2x20x32xbf16>) -> tensor<1x2x20x32xbf16> return %r : tensor<1x2x20x32xbf16> }", 2e-2},
+  {"f64", "func.func @k(%q: tensor<1x2x20x12xf64>, %k: tensor<1x2x20x12xf64>, %v: tensor<1x2x20x12xf64>) -> tensor<1x2x20x12xf64> { %r = nn.attention %q, %k, %v scale = 2.0e-1 : (tensor<1x2x20x12xf64>, tensor<1x2x20x12xf64>, tensor<1x2x20x12xf64>) -> tensor<1x2x20x12xf64> return %r : tensor<1x2x20x12xf64> }", 1e-12},
+  {"from_packed_qkv", R"(func.func @k(%x: tensor<2x13x96xf32>, %c: tensor<96xf32>) -> tensor<2x13x32xf32> {
+     %cb = nn.broadcast %c dims = [2] : tensor<96xf32> -> tensor<2x13x96xf32>
+     %y = arith.addf %x, %cb : tensor<2x13x96xf32>
+     %qs = nn.slice %y starts = [0, 0, 0] strides = [1, 1, 1] : tensor<2x13x96xf32> -> tensor<2x13x32xf32>
+     %ks = nn.slice %y starts = [0, 0, 32] strides = [1, 1, 1] : tensor<2x13x96xf32> -> tensor<2x13x32xf32>
+     %vs = nn.slice %y starts = [0, 0, 64] strides = [1, 1, 1] : tensor<2x13x96xf32> -> tensor<2x13x32xf32>
+     %qr = nn.reshape %qs : tensor<2x13x32xf32> -> tensor<2x13x2x16xf32>
+     %kr = nn.reshape %ks : tensor<2x13x32xf32> -> tensor<2x13x2x16xf32>
+     %vr = nn.reshape %vs : tensor<2x13x32xf32> -> tensor<2x13x2x16xf32>
+     %q = nn.transpose %qr perm = [0, 2, 1, 3] : tensor<2x13x2x16xf32> -> tensor<2x2x13x16xf32>
+     %k = nn.transpose %kr perm = [0, 2, 1, 3] : tensor<2x13x2x16xf32> -> tensor<2x2x13x16xf32>
+     %v = nn.transpose %vr perm = [0, 2, 1, 3] : tensor<2x13x2x16xf32> -> tensor<2x2x13x16xf32>
+     %a = nn.attention %q, %k, %v scale = 2.5e-1 causal_offset = 0 : (tensor<2x2x13x16xf32>, tensor<2x2x13x16xf32>, tensor<2x2x13x16xf32>) -> tensor<2x2x13x16xf32>
+     %t = nn.transpose %a perm = [0, 2, 1, 3] : tensor<2x2x13x16xf32> -> tensor<2x13x2x16xf32>
+     %r = nn.reshape %t : tensor<2x13x2x16xf32> -> tensor<2x13x32xf32> return %r : tensor<2x13x32xf32> })"},
+  {"transposed_keys_residual", R"(func.func @k(%q: tensor<1x3x9x16xf32>, %kt: tensor<1x3x16x25xf32>, %v: tensor<1x3x25x16xf32>, %x: tensor<1x9x48xf32>) -> tensor<1x9x48xf32> {
+     %k = nn.transpose %kt perm = [0, 1, 3, 2] : tensor<1x3x16x25xf32> -> tensor<1x3x25x16xf32>
+     %a = nn.attention %q, %k, %v scale = 2.5e-1 : (tensor<1x3x9x16xf32>, tensor<1x3x25x16xf32>, tensor<1x3x25x16xf32>) -> tensor<1x3x9x16xf32>
+     %t = nn.transpose %a perm = [0, 2, 1, 3] : tensor<1x3x9x16xf32> -> tensor<1x9x3x16xf32>
+     %m = nn.reshape %t : tensor<1x9x3x16xf32> -> tensor<1x9x48xf32>
+     %r = arith.addf %m, %x : tensor<1x9x48xf32> return %r : tensor<1x9x48xf32> })"},
+  {"in_the_middle_of_other_work", R"(func.func @k(%q: tensor<1x2x5x8xf32>, %k: tensor<1x2x6x8xf32>, %v: tensor<1x2x6x8xf32>) -> (tensor<1x2x5xf32>, tensor<1x2x5x8xf32>) {
+     %a = nn.attention %q, %k, %v scale = 2.5e-1 : (tensor<1x2x5x8xf32>, tensor<1x2x6x8xf32>, tensor<1x2x6x8xf32>) -> tensor<1x2x5x8xf32>
+     %r = nn.reduce sum %a dims = [3] : tensor<1x2x5x8xf32> -> tensor<1x2x5xf32> return %r, %a : tensor<1x2x5xf32>, tensor<1x2x5x8xf32> })"},
+};
+INSTANTIATE_TEST_SUITE_P(Attention, Codegen, testing::ValuesIn(kAttention), nameOf);
 // clang-format on
 
 }  // namespace

@@ -104,9 +104,9 @@ class Emitter {
                                    mlir::ValueRange init, LoopBody body);
   // symbol = begin .. end-1 by `lanes`, of a symbol whose extent is known;
   // `begin` is a multiple of `lanes`, and so is `end` unless it is the extent.
-  // Carries nothing.
-  mlir::LogicalResult laneLoop(mlir::Value begin, mlir::Value end,
-                               int64_t extent, int64_t lanes, LoopBody body);
+  mlir::FailureOr<Values> laneLoop(mlir::Value begin, mlir::Value end,
+                                   int64_t extent, int64_t lanes,
+                                   mlir::ValueRange init, LoopBody body);
   // Runs `body` once, for a symbol of its own in a new scope.
   mlir::FailureOr<Values> withSymbol(const Symbol& symbol,
                                      mlir::ValueRange carried, LoopBody body);

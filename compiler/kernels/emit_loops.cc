@@ -139,37 +139,49 @@ FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
   return withSymbol(symbol, carried, body);
 }
 
-LogicalResult Emitter::laneLoop(Value begin, Value end, int64_t extent,
-                                int64_t lanes, LoopBody body) {
+FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
+                                    int64_t lanes, ValueRange init,
+                                    LoopBody body) {
   Symbol symbol;
   symbol.extent = extent;
   symbol.lanes = lanes;
   int64_t rest = extent % lanes;
   Value whole = end;
-  if (rest != 0)
-    whole = arith::MinUIOp::create(builder_, end, indexConstant(extent - rest));
+  if (rest != 0) whole = smaller(end, extent - rest);
   auto move = [&](OpBuilder::InsertPoint to) { moveScopes(to); };
   auto inside = [&](Value value, ValueRange carried) {
     symbol.value = value;
     return withSymbol(symbol, carried, body);
   };
-  if (extent >= lanes &&
-      failed(emitFor(builder_, begin, whole, indexConstant(lanes), {}, move,
-                     inside)))
-    return failure();
-  if (rest == 0) return success();
+  Values carried(init);
+  if (extent >= lanes) {
+    FailureOr<Values> next = emitFor(
+        builder_, begin, whole, indexConstant(lanes), carried, move, inside);
+    if (failed(next)) return failure();
+    carried = *next;
+  }
+  if (rest == 0) return carried;
   Value reached = arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq, end,
                                         indexConstant(extent));
-  auto branch = scf::IfOp::create(builder_, reached, /*withElseRegion=*/false);
+  auto branch = scf::IfOp::create(builder_, ValueRange(carried).getTypes(),
+                                  reached, /*addThenBlock=*/true,
+                                  /*addElseBlock=*/!carried.empty());
   move({branch->getBlock(), Block::iterator(branch)});
-  builder_.setInsertionPoint(branch.thenBlock()->getTerminator());
+  builder_.setInsertionPointToStart(branch.thenBlock());
   symbol.mask = vector::ConstantMaskOp::create(
       builder_, VectorType::get({lanes}, builder_.getI1Type()),
       ArrayRef<int64_t>{rest});
-  FailureOr<Values> tail = inside(indexConstant(extent - rest), {});
+  FailureOr<Values> tail = inside(indexConstant(extent - rest), carried);
+  if (failed(tail)) return failure();
+  builder_.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(builder_, *tail);
+  if (!carried.empty()) {
+    builder_.setInsertionPointToEnd(branch.elseBlock());
+    scf::YieldOp::create(builder_, carried);
+  }
   builder_.setInsertionPointAfter(branch);
   move(builder_.saveInsertionPoint());
-  return tail;
+  return Values(branch.getResults());
 }
 
 //===----------------------------------------------------------------------===//

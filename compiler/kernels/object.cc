@@ -33,6 +33,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -53,6 +54,8 @@ LogicalResult expandOperations(ModuleOp module) {
   populateMathLowerings(patterns);
   vector::populateVectorMaskOpLoweringPatterns(patterns);
   vector::populateVectorStepLoweringPatterns(patterns);
+  populateVectorMaskMaterializationPatterns(patterns,
+                                            /*force32BitVectorIndices=*/true);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   GreedyRewriteConfig config;
   return applyPatternsGreedily(module, std::move(patterns), config);

@@ -1,0 +1,176 @@
+// Speed of generated kernels on one thread, in GB/s or GFLOP/s.
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+
+#include "compiler/kernels/codegen_fixture.h"
+
+namespace partita::kernels {
+namespace {
+
+struct Bench {
+  std::string name;
+  std::string text;
+  double work;       // bytes or operations
+  const char* unit;  // GB/s or GFLOP/s
+};
+
+std::string replaceAll(
+    std::string text,
+    const std::vector<std::pair<std::string, std::string>>& pairs) {
+  for (const auto& [from, to] : pairs)
+    for (size_t at = text.find(from); at != std::string::npos;
+         at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  return text;
+}
+
+Bench gelu(int64_t n) {
+  const char* text = R"(func.func @k(%x: T) -> T {
+     %h = arith.constant dense<0.5> : T
+     %o = arith.constant dense<1.0> : T
+     %s = arith.constant dense<0.70710678> : T
+     %m = arith.mulf %x, %s : T
+     %e = math.erf %m : T
+     %p = arith.addf %e, %o : T
+     %q = arith.mulf %p, %x : T
+     %r = arith.mulf %q, %h : T return %r : T })";
+  return {"gelu " + std::to_string(n),
+          replaceAll(text, {{"T", "tensor<" + std::to_string(n) + "xf32>"}}),
+          8.0 * n, "GB/s"};
+}
+
+Bench geluTanh(int64_t n) {
+  const char* text = R"(func.func @k(%x: T) -> T {
+     %h = arith.constant dense<0.5> : T
+     %o = arith.constant dense<1.0> : T
+     %s = arith.constant dense<0.79788456> : T
+     %c = arith.constant dense<0.044715> : T
+     %x2 = arith.mulf %x, %x : T
+     %x3 = arith.mulf %x2, %x : T
+     %cx = arith.mulf %x3, %c : T
+     %in = arith.addf %cx, %x : T
+     %m = arith.mulf %in, %s : T
+     %e = math.tanh %m : T
+     %p = arith.addf %e, %o : T
+     %q = arith.mulf %p, %x : T
+     %r = arith.mulf %q, %h : T return %r : T })";
+  return {"gelu (tanh) " + std::to_string(n),
+          replaceAll(text, {{"T", "tensor<" + std::to_string(n) + "xf32>"}}),
+          8.0 * n, "GB/s"};
+}
+
+Bench layerNorm(int64_t m, int64_t n) {
+  const char* text = R"(func.func @k(%a: T, %g: V, %b: V) -> T {
+     %r = nn.layer_norm %a scale(%g : V) bias(%b : V) axis = 1 epsilon = 1.0e-5 : T return %r : T })";
+  return {"layer_norm " + std::to_string(m) + "x" + std::to_string(n),
+          replaceAll(text, {{"T", "tensor<" + std::to_string(m) + "x" +
+                                      std::to_string(n) + "xf32>"},
+                            {"V", "tensor<" + std::to_string(n) + "xf32>"}}),
+          8.0 * m * n, "GB/s"};
+}
+
+Bench residualLayerNorm(int64_t m, int64_t n) {
+  const char* text =
+      R"(func.func @k(%x: T, %y: T, %c: V, %g: V, %b: V) -> (T, T) {
+     %cb = nn.broadcast %c dims = [1] : V -> T
+     %t = arith.addf %y, %cb : T
+     %s = arith.addf %x, %t : T
+     %r = nn.layer_norm %s scale(%g : V) bias(%b : V) axis = 1 epsilon = 1.0e-5 : T return %s, %r : T, T })";
+  return {"bias + residual + layer_norm " + std::to_string(m) + "x" +
+              std::to_string(n),
+          replaceAll(text, {{"T", "tensor<" + std::to_string(m) + "x" +
+                                      std::to_string(n) + "xf32>"},
+                            {"V", "tensor<" + std::to_string(n) + "xf32>"}}),
+          16.0 * m * n, "GB/s"};
+}
+
+Bench softmax(int64_t m, int64_t n) {
+  const char* text =
+      "func.func @k(%a: T) -> T { %r = nn.softmax %a axis = 1 : T return %r : "
+      "T }";
+  return {"softmax " + std::to_string(m) + "x" + std::to_string(n),
+          replaceAll(text, {{"T", "tensor<" + std::to_string(m) + "x" +
+                                      std::to_string(n) + "xf32>"}}),
+          8.0 * m * n, "GB/s"};
+}
+
+Bench attention(int64_t b, int64_t n, int64_t l, int64_t h, bool causal) {
+  std::string type = "tensor<" + std::to_string(b) + "x" + std::to_string(n) +
+                     "x" + std::to_string(l) + "x" + std::to_string(h) +
+                     "xf32>";
+  const char* text = R"(func.func @k(%q: T, %k: T, %v: T) -> T {
+     %r = nn.attention %q, %k, %v scale = 1.25e-1 CAUSAL : (T, T, T) -> T return %r : T })";
+  std::string name = "attention B" + std::to_string(b) + " N" +
+                     std::to_string(n) + " L" + std::to_string(l) + " h" +
+                     std::to_string(h);
+  return {name + (causal ? " causal" : ""),
+          replaceAll(text, {{"CAUSAL", causal ? "causal_offset = 0" : ""},
+                            {"T", type}}),
+          4.0 * b * n * l * l * h * (causal ? 0.5 : 1), "GFLOP/s"};
+}
+
+Bench matrixVector(int64_t k, int64_t n, bool transposed) {
+  const char* text =
+      R"(func.func @k(%x: tensor<1xKxf32>, %w: tensor<Wxf32>) -> tensor<1xNxf32> {
+     %r = nn.dot_general %x, %w contract = [1] x [C] : tensor<1xKxf32>, tensor<Wxf32> -> tensor<1xNxf32> return %r : tensor<1xNxf32> })";
+  std::string ks = std::to_string(k), ns = std::to_string(n);
+  return {"1x" + ks + "x" + ns + (transposed ? " [N, K]" : " [K, N]"),
+          replaceAll(text, {{"W", transposed ? ns + "x" + ks : ks + "x" + ns},
+                            {"K", ks},
+                            {"N", ns},
+                            {"[C]", transposed ? "[1]" : "[0]"}}),
+          4.0 * k * n, "GB/s"};
+}
+
+double bestSeconds(const std::function<void()>& body) {
+  double best = 1e9;
+  auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 200; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    body();
+    auto end = std::chrono::steady_clock::now();
+    best = std::min(best, std::chrono::duration<double>(end - start).count());
+    if (i > 5 && std::chrono::duration<double>(end - begin).count() > 0.5)
+      break;
+  }
+  return best;
+}
+
+void report(const Bench& bench) {
+  std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(bench.text);
+  if (!kernel) return;
+  std::mt19937 generator(1);
+  std::vector<AlignedBytes> buffers =
+      kernel->makeBuffers(kernel->randomArguments(generator));
+  double seconds =
+      bestSeconds([&] { kernel->run(buffers, 0, kernel->code().range); });
+  std::printf(
+      "%-45s %9.1f us %8.1f %-8s compiled in %4.0f ms, range %ld, grain %ld\n",
+      bench.name.c_str(), seconds * 1e6, bench.work / seconds * 1e-9,
+      bench.unit, kernel->compileSeconds() * 1e3, kernel->code().range,
+      kernel->code().grain);
+}
+
+}  // namespace
+}  // namespace partita::kernels
+
+int main(int argc, char** argv) {
+  using namespace partita::kernels;
+  const std::vector<Bench> benches = {gelu(4 << 20),
+                                      geluTanh(4 << 20),
+                                      gelu(128 * 3072),
+                                      layerNorm(128, 768),
+                                      residualLayerNorm(128, 768),
+                                      softmax(1536, 128),
+                                      matrixVector(4096, 4096, false),
+                                      matrixVector(4096, 4096, true),
+                                      attention(8, 12, 128, 32, false),
+                                      attention(1, 12, 197, 64, false),
+                                      attention(1, 12, 128, 64, true),
+                                      attention(1, 12, 1024, 64, true)};
+  for (const Bench& bench : benches)
+    if (argc < 2 || bench.name.find(argv[1]) != std::string::npos)
+      report(bench);
+}
