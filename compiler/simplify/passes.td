@@ -1,0 +1,133 @@
+// Passes between import and dividing: a model as its exporter wrote it becomes a model as the compiler knows it.
+#ifndef PARTITA_COMPILER_SIMPLIFY_PASSES_TD
+#define PARTITA_COMPILER_SIMPLIFY_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp"> {
+  let summary = "Recognises attention, norms and softmax written out in primitives";
+  let description = [{
+    Exporters write composites as a dozen small operations. This pass finds
+    them and puts the composite of the nn dialect in their place:
+    - `nn.softmax` from (max, subtract,) exp, sum, divide, and its logarithm;
+    - `nn.layer_norm` and `nn.rms_norm` from means, squares and roots, with the
+      scale and bias that follow, over the last dimensions or, between
+      transposes, over others (the channels of an image);
+    - `nn.attention` from softmax(scale * q k^T + bias) v: the scale on the
+      scores, on q, on k or on both; biases, masks by select, constant causal
+      masks (which become `causal_offset`), soft caps; heads repeated for
+      grouped queries; batched in one, two or more dimensions, and transposed
+      (images' [heads, h, pixels]).
+
+    A mask by select becomes a bias that is 0 where the key is visible and the
+    lowest finite number elsewhere, so that a query without a visible key sees
+    all keys equally, as it does under select with a finite fill.
+
+    Powers with simple exponents become products and roots, a division by a
+    power of two becomes a product.
+
+    ```mlir
+    %0 = nn.dot_general %q, %k batch = [0, 1] x [0, 1] contract = [3] x [3] : ...
+    %1 = arith.mulf %0, %scale : tensor<1x2x4x4xf32>
+    %2 = nn.softmax %1 axis = 3 : tensor<1x2x4x4xf32>
+    %3 = nn.dot_general %2, %v batch = [0, 1] x [0, 1] contract = [3] x [2] : ...
+    // becomes
+    %3 = nn.attention %q, %k, %v scale = 3.5355339059327379e-01 : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"attentions", "attentions", "Attentions raised">,
+                    Statistic<"layer_norms", "layer-norms", "Layer norms raised">,
+                    Statistic<"rms_norms", "rms-norms", "RMS norms raised">,
+                    Statistic<"softmaxes", "softmaxes", "Softmaxes raised">];
+}
+
+def ShrinkBroadcastsPass : Pass<"partita-shrink-broadcasts", "::mlir::func::FuncOp"> {
+  let summary = "Computes elementwise operations before their operands are repeated, not after";
+  let description = [{
+    Where every operand of an elementwise operation repeats along a dimension,
+    so does the result: the operation moves in front of the repetition.
+
+    ```mlir
+    %0 = nn.broadcast %mask dims = [0, 3] : tensor<2x8xf32> -> tensor<2x4x8x8xf32>
+    %1 = arith.mulf %0, %lowest : tensor<2x4x8x8xf32>
+    // becomes
+    %0 = arith.mulf %mask, %lowest : tensor<2x8xf32>
+    %1 = nn.broadcast %0 dims = [0, 3] : tensor<2x8xf32> -> tensor<2x4x8x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::partita::nn::NNDialect"];
+  let statistics = [Statistic<"shrunk", "shrunk", "Operations moved in front of a repetition">];
+}
+
+def FoldBatchNormPass : Pass<"partita-fold-batch-norm", "::mlir::func::FuncOp"> {
+  let summary = "Folds inference batch norms into convolutions";
+  let description = [{
+    `nn.batch_norm` without `training` is a scale and a shift per feature, with
+    s = scale / sqrt(variance + epsilon). After a convolution, with or without
+    a bias between, the scale goes into the convolution's weight; elsewhere it
+    is a product. The work on parameters this writes is moved to load time by
+    `--partita-hoist-parameter-work`.
+
+    ```mlir
+    %0 = nn.conv %x, %w ...
+    %1 = nn.batch_norm %0, %g, %b, %m, %v feature = 1 epsilon = 1.0e-5 ...
+    // becomes
+    %0 = nn.conv %x, (%w * s) ...
+    %1 = %0 + (%b - %m * s)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"folded", "folded", "Batch norms folded into a convolution">,
+                    Statistic<"scaled", "scaled", "Batch norms written as scale and shift">];
+}
+
+def HoistParameterWorkPass : Pass<"partita-hoist-parameter-work", "::mlir::ModuleOp"> {
+  let summary = "Moves what depends on parameters alone to @init, run once at load time";
+  let description = [{
+    An operation whose operands come from stored tensors alone (arguments of
+    `@main` with `nn.source`, and constants) gives the same result at every
+    run. Such operations move out of layer functions, where every call passes
+    stored tensors, and then into the public function `@init`, whose results
+    are new arguments of `@main` with `nn.kind = "derived"`, in the same order.
+    Arguments that `@main` no longer needs are dropped there; `@init` has the
+    ones it needs, with their attributes. Broadcasts, reshapes and widenings
+    stay behind: they would only store more.
+
+    The weights must not change between runs: not for training.
+
+    ```mlir
+    func.func @main(%x: tensor<2xf32>, %w: tensor<2xf32> {nn.kind = "parameter", nn.source = ...}) {
+      %0 = math.exp %w : tensor<2xf32>
+      %1 = arith.mulf %x, %0 : tensor<2xf32>
+    // becomes
+    func.func @init(%w: tensor<2xf32> {nn.kind = "parameter", nn.source = ...}) {
+      %0 = math.exp %w : tensor<2xf32>
+      return %0
+    func.func @main(%x: tensor<2xf32>, %0: tensor<2xf32> {nn.kind = "derived", nn.name = "derived.0"}) {
+      %1 = arith.mulf %x, %0 : tensor<2xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"derived", "derived", "Tensors computed at load time">,
+                    Statistic<"dropped", "dropped", "Arguments that @main no longer needs">];
+}
+
+def RemoveDeadArgumentsPass : Pass<"partita-remove-dead-arguments", "::mlir::ModuleOp"> {
+  let summary = "Drops arguments and results of layer functions that nobody needs";
+  let description = [{
+    Of private functions that are only called: arguments without a use, results
+    without a use at any call, and results that hand an argument back, which
+    the callers know already. `@main` and `@init` keep theirs.
+
+    ```mlir
+    func.func private @layer(%x, %unused) { return %x, %y }
+    // becomes
+    func.func private @layer(%x) { return %y }
+    ```
+  }];
+  let statistics = [Statistic<"arguments", "arguments", "Arguments dropped">,
+                    Statistic<"results", "results", "Results dropped">];
+}
+
+#endif  // PARTITA_COMPILER_SIMPLIFY_PASSES_TD

@@ -1,0 +1,32 @@
+// The passes between import and dividing, each with the reason for its place.
+#include "compiler/simplify/pipeline.h"
+
+#include "compiler/simplify/passes.h"
+#include "mlir/Transforms/Passes.h"
+
+namespace partita::simplify {
+
+void buildSimplifyPipeline(mlir::OpPassManager& pm,
+                           const SimplifyOptions& options) {
+  // Equal values as one value: the patterns that follow compare by value.
+  pm.addPass(mlir::createCanonicalizerPass());
+  pm.addPass(mlir::createCSEPass());
+  // Biases and masks small, before attention takes them as operands.
+  pm.addNestedPass<mlir::func::FuncOp>(createShrinkBroadcastsPass());
+  pm.addNestedPass<mlir::func::FuncOp>(createRaiseCompositesPass());
+  // After norms are known as such, before layers are compared: what is folded
+  // is one operation less in each.
+  pm.addNestedPass<mlir::func::FuncOp>(createFoldBatchNormPass());
+  pm.addPass(mlir::createCanonicalizerPass());
+  pm.addPass(mlir::createCSEPass());
+  if (!options.training) {
+    // When layers are functions, and parameters reach them as arguments.
+    pm.addPass(createHoistParameterWorkPass());
+  }
+  // What earlier passes left unused in signatures.
+  pm.addPass(createRemoveDeadArgumentsPass());
+  pm.addPass(mlir::createCanonicalizerPass());
+  pm.addPass(mlir::createCSEPass());
+}
+
+}  // namespace partita::simplify

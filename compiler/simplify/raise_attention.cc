@@ -1,0 +1,274 @@
+// Builds nn.attention from a match: operands in the operation's order, one
+// bias, the scale as an attribute.
+#include "compiler/simplify/attention_match.h"
+#include "compiler/simplify/constant_mask.h"
+#include "compiler/simplify/raise_patterns.h"
+#include "compiler/simplify/view.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace partita::simplify {
+namespace {
+
+using mlir::ArrayRef;
+using mlir::LogicalResult;
+using mlir::PatternRewriter;
+using mlir::RankedTensorType;
+using mlir::SmallVector;
+using mlir::Value;
+namespace arith = mlir::arith;
+
+int64_t productOf(ArrayRef<int64_t> sizes) { return llvm::product_of(sizes); }
+
+// Batch and heads of the operation to build.
+std::pair<int64_t, int64_t> headsOf(const AttentionMatch& match) {
+  if (match.heads) return *match.heads;
+  const SmallVector<int64_t> sizes = match.q.batchSizes();
+  if (sizes.size() > 1)
+    return {productOf(ArrayRef(sizes).drop_back()), sizes.back()};
+  // Batch and heads were often one just now.
+  if (auto reshape = match.q.value.getDefiningOp<nn::ReshapeOp>();
+      reshape && sizes.size() == 1) {
+    const ArrayRef<int64_t> from = reshape.getInput().getType().getShape(),
+                            to = reshape.getType().getShape();
+    if (from.size() == 4 && match.q.dims.batch.front() == 0 &&
+        from.take_back(2) == to.take_back(2)) {
+      return {from[0], from[1]};
+    }
+  }
+  return {productOf(sizes), 1};
+}
+
+// `value` without a factor that all its elements have, which goes into `scale`.
+Value withoutFactor(PatternRewriter& rewriter, Value value, double& scale) {
+  mlir::Operation* op = value.getDefiningOp();
+  if (mlir::isa_and_nonnull<arith::MulFOp, arith::DivFOp>(op)) {
+    const bool divides = mlir::isa<arith::DivFOp>(op);
+    for (unsigned operand : {0u, 1u}) {
+      if (divides && operand == 1) break;
+      const std::optional<double> factor = splatOf(op->getOperand(1 - operand));
+      if (!factor || *factor == 0) continue;
+      scale *= divides ? 1 / *factor : *factor;
+      return withoutFactor(rewriter, op->getOperand(operand), scale);
+    }
+    return value;
+  }
+  if (!mlir::isa_and_nonnull<nn::TransposeOp, nn::ReshapeOp>(op)) return value;
+  const Value inner = op->getOperand(0),
+              bare = withoutFactor(rewriter, inner, scale);
+  if (inner == bare) return value;
+  if (auto transpose = mlir::dyn_cast<nn::TransposeOp>(op)) {
+    return buildTranspose(rewriter, op->getLoc(), bare, transpose.getPerm());
+  }
+  return buildReshape(rewriter, op->getLoc(), bare,
+                      tensorType(value).getShape());
+}
+
+// Keys or values before each head was repeated for a group of queries, [B, G,
+// S, h]; `value` itself if none was.
+Value withoutRepeats(PatternRewriter& rewriter, Value value) {
+  auto reshape = value.getDefiningOp<nn::ReshapeOp>();
+  const ArrayRef<int64_t> shape = tensorType(value).getShape();
+  if (!reshape || reshape.getInput().getType().getRank() != 5) return value;
+  const ArrayRef<int64_t> groups = reshape.getInput().getType().getShape();
+  const View view = peel(viewOf(reshape.getInput()));
+  const bool splits_heads =
+      groups[0] == shape[0] && groups[3] == shape[2] && groups[4] == shape[3];
+  SmallVector<int64_t> whole;
+  for (int64_t dim : {0, 1, 3, 4}) {
+    if (groups[dim] != 1) whole.push_back(dim);
+  }
+  if (!splits_heads || view.largeDims() != whole) return value;
+  return buildReshape(rewriter, value.getLoc(), view.value,
+                      {groups[0], groups[1], groups[3], groups[4]});
+}
+
+class AttentionBuilder {
+ public:
+  AttentionBuilder(PatternRewriter& rewriter, nn::DotGeneralOp root,
+                   AttentionMatch& match)
+      : rewriter_(rewriter), root_(root), loc_(root.getLoc()), match_(match) {
+    std::tie(batch_, heads_) = headsOf(match);
+  }
+
+  LogicalResult build() {
+    const mlir::Type element = tensorType(match_.q.value).getElementType();
+    for (const Matrix* matrix : {&match_.k, &match_.v}) {
+      if (tensorType(matrix->value).getElementType() != element)
+        return mlir::failure();
+    }
+    const Value q = withoutFactor(rewriter_, inOrder(match_.q), match_.scale);
+    Value k = withoutFactor(rewriter_, inOrder(match_.k), match_.scale);
+    Value v = inOrder(match_.v);
+    const Value few_k = withoutRepeats(rewriter_, k),
+                few_v = withoutRepeats(rewriter_, v);
+    if (tensorType(few_k).getDimSize(1) == tensorType(few_v).getDimSize(1))
+      k = few_k, v = few_v;
+    const Value bias = buildBias(element);
+    const RankedTensorType type = RankedTensorType::get(
+        {batch_, heads_, match_.q.rows(), match_.v.columns()}, element);
+    const Value attention = nn::AttentionOp::create(
+        rewriter_, loc_, type, q, k, v, bias,
+        rewriter_.getF64FloatAttr(match_.scale),
+        causal_offset_ ? rewriter_.getI64IntegerAttr(*causal_offset_) : nullptr,
+        rewriter_.getF64FloatAttr(match_.softcap));
+    rewriter_.replaceOp(root_, asRootResult(attention));
+    return mlir::success();
+  }
+
+ private:
+  // [B, N, rows, columns]
+  Value inOrder(const Matrix& matrix) {
+    SmallVector<int64_t> perm = matrix.dims.batch;
+    perm.append({matrix.dims.row, matrix.dims.column});
+    const Value ordered = buildTranspose(rewriter_, loc_, matrix.value, perm);
+    return buildReshape(rewriter_, loc_, ordered,
+                        {batch_, heads_, matrix.rows(), matrix.columns()});
+  }
+
+  // The same for a bias, with size 1 where it repeats.
+  Value inOrderSmall(const Matrix& matrix) {
+    const View view = peel(viewOf(matrix.value));
+    const MatrixDims& dims = matrix.dims;
+    const bool names_heads =
+        matrix.batchSizes() == SmallVector<int64_t>{batch_, heads_};
+    SmallVector<int64_t> places, large, sizes(4, 1);
+    for (auto [size, dim] :
+         llvm::zip_equal(tensorType(view.value).getShape(), view.dims)) {
+      if (size == 1) continue;
+      const int64_t place = dim == dims.row             ? 2
+                            : dim == dims.column        ? 3
+                            : dim == dims.batch.front() ? 0
+                                                        : 1;
+      if (place < 2 && !names_heads) return inOrder(matrix);
+      places.push_back(place);
+      large.push_back(size);
+      sizes[place] = size;
+    }
+    Value value = view.value;
+    if (!llvm::is_sorted(places)) {
+      SmallVector<int64_t> perm =
+          llvm::to_vector(llvm::seq<int64_t>(places.size()));
+      llvm::sort(perm,
+                 [&](int64_t a, int64_t b) { return places[a] < places[b]; });
+      value = buildTranspose(rewriter_, loc_,
+                             buildReshape(rewriter_, loc_, value, large), perm);
+    }
+    return buildReshape(rewriter_, loc_, value, sizes);
+  }
+
+  Value converted(Value value, mlir::Type element) {
+    const RankedTensorType from = tensorType(value),
+                           to = RankedTensorType::get(from.getShape(), element);
+    if (from == to) return value;
+    if (from.getElementTypeBitWidth() < to.getElementTypeBitWidth()) {
+      return arith::ExtFOp::create(rewriter_, loc_, to, value);
+    }
+    return arith::TruncFOp::create(rewriter_, loc_, to, value);
+  }
+
+  // The summand that a bias stands for, with size 1 where it repeats.
+  Value summand(const ScoreBias& bias, mlir::Type element) {
+    const Value small = inOrderSmall(bias.matrix);
+    const RankedTensorType type =
+        RankedTensorType::get(tensorType(small).getShape(), element);
+    if (bias.kind == ScoreBias::Kind::add) {
+      const Value value = converted(small, element);
+      if (bias.factor == 1) return value;
+      return arith::MulFOp::create(
+          rewriter_, loc_, value,
+          buildSplat(rewriter_, loc_, type, bias.factor));
+    }
+    // Finite: scores vanish beside it, so a query that sees no key weighs all
+    // keys equally, as with the fill.
+    const auto& semantics =
+        mlir::cast<mlir::FloatType>(element).getFloatSemantics();
+    const mlir::Attribute lowest = rewriter_.getFloatAttr(
+        element, mlir::APFloat::getLargest(semantics, /*Negative=*/true));
+    const Value low = arith::ConstantOp::create(
+        rewriter_, loc_, mlir::DenseElementsAttr::get(type, lowest));
+    const Value zero = buildSplat(rewriter_, loc_, type, 0);
+    const bool sees = bias.kind == ScoreBias::Kind::visible;
+    return arith::SelectOp::create(rewriter_, loc_, small, sees ? zero : low,
+                                   sees ? low : zero);
+  }
+
+  Value buildBias(mlir::Type element) {
+    SmallVector<Value> summands;
+    for (const ScoreBias& bias : match_.biases) {
+      const std::optional<ConstantMask> mask = matchConstantMask(bias);
+      if (mask && !mask->causal_offset) continue;
+      if (mask && (!causal_offset_ || causal_offset_ == mask->causal_offset)) {
+        causal_offset_ = mask->causal_offset;
+        continue;
+      }
+      summands.push_back(summand(bias, element));
+    }
+    Value sum;
+    for (Value next : summands) sum = sum ? addRepeated(sum, next) : next;
+    return sum;
+  }
+
+  Value addRepeated(Value a, Value b) {
+    SmallVector<int64_t> sizes;
+    for (auto [x, y] :
+         llvm::zip_equal(tensorType(a).getShape(), tensorType(b).getShape())) {
+      sizes.push_back(std::max(x, y));
+    }
+    a = buildBroadcast(rewriter_, loc_, a, sizes, {0, 1, 2, 3});
+    b = buildBroadcast(rewriter_, loc_, b, sizes, {0, 1, 2, 3});
+    return arith::AddFOp::create(rewriter_, loc_, a, b);
+  }
+
+  // From [B, N, L, hv] to what the product gave.
+  Value asRootResult(Value attention) {
+    SmallVector<int64_t> sizes = match_.v.batchSizes();
+    const int64_t batch = sizes.size();
+    sizes.append({match_.q.rows(), match_.v.columns()});
+    Value result = buildReshape(rewriter_, loc_, attention, sizes);
+    if (match_.result_transposed) {
+      SmallVector<int64_t> perm = llvm::to_vector(llvm::seq<int64_t>(batch));
+      perm.append({batch + 1, batch});
+      result = buildTranspose(rewriter_, loc_, result, perm);
+    }
+    return result;
+  }
+
+  PatternRewriter& rewriter_;
+  nn::DotGeneralOp root_;
+  mlir::Location loc_;
+  AttentionMatch& match_;
+  int64_t batch_, heads_;
+  std::optional<int64_t> causal_offset_;
+};
+
+class AttentionFromProduct : public mlir::OpRewritePattern<nn::DotGeneralOp> {
+ public:
+  AttentionFromProduct(mlir::MLIRContext* context,
+                       mlir::Pass::Statistic& raised)
+      : OpRewritePattern(context), raised_(raised) {}
+
+  LogicalResult matchAndRewrite(nn::DotGeneralOp op,
+                                PatternRewriter& rewriter) const override {
+    if (!mlir::isa<mlir::FloatType>(op.getType().getElementType()))
+      return mlir::failure();
+    std::optional<AttentionMatch> match = matchAttention(op);
+    if (!match || failed(AttentionBuilder(rewriter, op, *match).build()))
+      return mlir::failure();
+    ++raised_;
+    return mlir::success();
+  }
+
+ private:
+  mlir::Pass::Statistic& raised_;
+};
+
+}  // namespace
+
+void populateRaiseAttention(mlir::RewritePatternSet& patterns,
+                            mlir::Pass::Statistic& attentions) {
+  patterns.add<AttentionFromProduct>(patterns.getContext(), attentions);
+}
+
+}  // namespace partita::simplify

@@ -1,0 +1,108 @@
+// RUN: partita-opt %s --split-input-file --partita-hoist-parameter-work | FileCheck %s
+
+// The work moves to @init, the parameter it alone needs leaves @main, the repetition stays behind.
+// CHECK-LABEL: func @init
+// CHECK-SAME: (%[[B:.*]]: tensor<4xf32> {nn.kind = "parameter", nn.name = "b", nn.source = #nn.init<"ones", {{.*}}, 0>}) -> (tensor<4xf32> {nn.name = "derived.0"})
+// CHECK-NEXT: %[[E:.*]] = math.exp %[[B]] : tensor<4xf32>
+// CHECK-NEXT: return %[[E]]
+// CHECK-LABEL: func @main
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4xf32> {{{.*}}}, %[[A:.*]]: tensor<4xf32> {{{.*}}nn.name = "a"{{.*}}}, %[[D:.*]]: tensor<4xf32> {nn.kind = "derived", nn.name = "derived.0"})
+// CHECK-DAG: nn.broadcast %[[A]]
+// CHECK-DAG: nn.broadcast %[[D]]
+// CHECK-NOT: math.exp
+func.func @main(%x: tensor<2x4xf32> {nn.kind = "input", nn.name = "x"},
+                %a: tensor<4xf32> {nn.kind = "parameter", nn.name = "a", nn.source = #nn.init<"ones", 1.0 : f64, 0>},
+                %b: tensor<4xf32> {nn.kind = "parameter", nn.name = "b", nn.source = #nn.init<"ones", 1.0 : f64, 0>}) -> tensor<2x4xf32> {
+  %a_b = nn.broadcast %a dims = [1] : tensor<4xf32> -> tensor<2x4xf32>
+  %y = arith.addf %x, %a_b : tensor<2x4xf32>
+  %e = math.exp %b : tensor<4xf32>
+  %e_b = nn.broadcast %e dims = [1] : tensor<4xf32> -> tensor<2x4xf32>
+  %z = arith.mulf %y, %e_b : tensor<2x4xf32>
+  return %z : tensor<2x4xf32>
+}
+
+// -----
+
+// Out of layers, for each call; what two calls compute alike is computed once.
+// CHECK-LABEL: func @init
+// CHECK-SAME: (%[[A:.*]]: tensor<4xf32> {{{.*}}"a"{{.*}}}, %[[B:.*]]: tensor<4xf32> {{{.*}}"b"{{.*}}})
+// CHECK-NEXT: %[[EA:.*]] = math.exp %[[A]]
+// CHECK-NEXT: %[[EB:.*]] = math.exp %[[B]]
+// CHECK-NEXT: return %[[EA]], %[[EB]]
+// CHECK-LABEL: func @main
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32> {{{.*}}}, %[[D0:.*]]: tensor<4xf32> {{{.*}}"derived.0"}, %[[D1:.*]]: tensor<4xf32> {{{.*}}"derived.1"})
+// CHECK: call @layer(%{{.*}}, %{{.*}}, %[[D0]])
+// CHECK: call @layer(%{{.*}}, %{{.*}}, %[[D1]])
+// CHECK: call @layer(%{{.*}}, %{{.*}}, %[[D0]])
+// CHECK-LABEL: func private @layer
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>, %{{.*}}: tensor<4xf32>, %[[E:.*]]: tensor<4xf32>)
+// CHECK-NEXT: arith.mulf %[[X]], %[[E]]
+func.func @main(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"},
+                %a: tensor<4xf32> {nn.kind = "parameter", nn.name = "a", nn.source = #nn.init<"ones", 1.0 : f64, 0>},
+                %b: tensor<4xf32> {nn.kind = "parameter", nn.name = "b", nn.source = #nn.init<"ones", 1.0 : f64, 0>}) -> tensor<4xf32> {
+  %0 = call @layer(%x, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @layer(%0, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = call @layer(%1, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+func.func private @layer(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
+  %e = math.exp %w : tensor<4xf32>
+  %y = arith.mulf %x, %e : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// One call passes an input: the layer must compute for itself.
+// CHECK-NOT: @init
+// CHECK-LABEL: func private @layer
+// CHECK: math.exp
+func.func @main(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"},
+                %a: tensor<4xf32> {nn.kind = "parameter", nn.name = "a", nn.source = #nn.init<"ones", 1.0 : f64, 0>}) -> tensor<4xf32> {
+  %0 = call @layer(%x, %a) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = call @layer(%0, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+func.func private @layer(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
+  %e = math.exp %w : tensor<4xf32>
+  %y = arith.mulf %x, %e : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+// Only larger for being kept: a repetition, a widening, numbers that count up.
+// CHECK-NOT: @init
+// CHECK-LABEL: func @main
+// CHECK: nn.iota
+// CHECK: arith.extf
+func.func @main(%x: tensor<8x4xf32> {nn.kind = "input", nn.name = "x"},
+                %a: tensor<4xbf16> {nn.kind = "parameter", nn.name = "a", nn.source = #nn.init<"ones", 1.0 : f64, 0>}) -> tensor<8x4xf32> {
+  %i = nn.iota dim = 0 : tensor<8x4xi64>
+  %f = arith.sitofp %i : tensor<8x4xi64> to tensor<8x4xf32>
+  %w = arith.extf %a : tensor<4xbf16> to tensor<4xf32>
+  %w_b = nn.broadcast %w dims = [1] : tensor<4xf32> -> tensor<8x4xf32>
+  %y = arith.mulf %x, %w_b : tensor<8x4xf32>
+  %z = arith.addf %y, %f : tensor<8x4xf32>
+  return %z : tensor<8x4xf32>
+}
+
+// -----
+
+// A second round adds to @init.
+// CHECK-LABEL: func @init
+// CHECK: %[[E:.*]] = math.exp %{{.*}}
+// CHECK: %[[T:.*]] = math.tanh %[[E]]
+// CHECK: return %[[E]], %[[T]]
+// CHECK-LABEL: func @main
+// CHECK-SAME: "derived.0"}, %[[D1:.*]]: tensor<4xf32> {nn.kind = "derived", nn.name = "derived.1"})
+func.func @init(%a: tensor<4xf32> {nn.kind = "parameter", nn.name = "a", nn.source = #nn.init<"ones", 1.0 : f64, 0>}) -> (tensor<4xf32> {nn.name = "derived.0"}) {
+  %e = math.exp %a : tensor<4xf32>
+  return %e : tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32> {nn.kind = "input", nn.name = "x"},
+                %d: tensor<4xf32> {nn.kind = "derived", nn.name = "derived.0"}) -> tensor<4xf32> {
+  %t = math.tanh %d : tensor<4xf32>
+  %y = arith.mulf %x, %t : tensor<4xf32>
+  return %y : tensor<4xf32>
+}

@@ -1,0 +1,35 @@
+// RUN: partita-opt %s --partita-shrink-broadcasts | FileCheck %s
+
+// CHECK-LABEL: func @mask
+// CHECK-SAME: (%[[M:.*]]: tensor<2x8xf32>)
+// CHECK: %[[C:.*]] = arith.constant dense<-1.000000e+04> : tensor<2x1x1x8xf32>
+// CHECK: %[[K:.*]] = nn.reshape %[[M]] : tensor<2x8xf32> -> tensor<2x1x1x8xf32>
+// CHECK: %[[P:.*]] = arith.mulf %[[K]], %[[C]] : tensor<2x1x1x8xf32>
+// CHECK: %[[Y:.*]] = nn.broadcast %[[P]] dims = [0, 1, 2, 3] : tensor<2x1x1x8xf32> -> tensor<2x4x8x8xf32>
+// CHECK: return %[[Y]]
+func.func @mask(%mask: tensor<2x8xf32>) -> tensor<2x4x8x8xf32> {
+  %low = arith.constant dense<-1.0e4> : tensor<2x4x8x8xf32>
+  %mask_b = nn.broadcast %mask dims = [0, 3] : tensor<2x8xf32> -> tensor<2x4x8x8xf32>
+  %y = arith.mulf %mask_b, %low : tensor<2x4x8x8xf32>
+  return %y : tensor<2x4x8x8xf32>
+}
+
+// Rows and columns: together they repeat nothing but the batch.
+// CHECK-LABEL: func @outer
+// CHECK: arith.cmpi sle, %{{.*}}, %{{.*}} : tensor<1x4x4xi64>
+// CHECK: nn.broadcast %{{.*}} dims = [0, 1, 2] : tensor<1x4x4xi1> -> tensor<3x4x4xi1>
+func.func @outer(%rows: tensor<4xi64>, %columns: tensor<4xi64>) -> tensor<3x4x4xi1> {
+  %r = nn.broadcast %rows dims = [1] : tensor<4xi64> -> tensor<3x4x4xi64>
+  %c = nn.broadcast %columns dims = [2] : tensor<4xi64> -> tensor<3x4x4xi64>
+  %y = arith.cmpi sle, %c, %r : tensor<3x4x4xi64>
+  return %y : tensor<3x4x4xi1>
+}
+
+// CHECK-LABEL: func @nothing_shared
+// CHECK: arith.addf %{{.*}}, %{{.*}} : tensor<4x4xf32>
+// CHECK-NEXT: return
+func.func @nothing_shared(%rows: tensor<4xf32>, %x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %r = nn.broadcast %rows dims = [0] : tensor<4xf32> -> tensor<4x4xf32>
+  %y = arith.addf %r, %x : tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
