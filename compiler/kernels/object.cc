@@ -54,8 +54,9 @@ LogicalResult expandOperations(ModuleOp module) {
   populateMathLowerings(patterns);
   vector::populateVectorMaskOpLoweringPatterns(patterns);
   vector::populateVectorStepLoweringPatterns(patterns);
-  populateVectorMaskMaterializationPatterns(patterns,
-                                            /*force32BitVectorIndices=*/true);
+  vector::populateVectorMaskMaterializationPatterns(
+      patterns,
+      /*force32BitVectorIndices=*/true);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   GreedyRewriteConfig config;
   return applyPatternsGreedily(module, std::move(patterns), config);
