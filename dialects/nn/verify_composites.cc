@@ -206,7 +206,7 @@ static LogicalResult checkNameOrUnsigned(mlir::Operation* op,
   }
   return op->emitOpError() << "expected an attribute of the nn dialect that is "
                               "defined here, found '"
-                           << attribute.getName() << "'";
+                           << attribute.getName().getValue() << "'";
 }
 
 LogicalResult NNDialect::verifyRegionArgAttribute(

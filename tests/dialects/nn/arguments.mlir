@@ -1,0 +1,13 @@
+// RUN: partita-opt %s | partita-opt | FileCheck %s
+
+// CHECK-LABEL: @main
+// CHECK-SAME: tensor<2xi8> {nn.kind = "input", nn.name = "x", nn.unsigned}
+// CHECK-SAME: {nn.kind = "parameter", nn.name = "w", nn.source = #nn.file<"gpt2/model.safetensors", 4096, 3072, bf16>}
+// CHECK-SAME: {nn.kind = "buffer", nn.source = #nn.init<"normal", 2.000000e-02 : f64, 7>}
+// CHECK-SAME: -> (tensor<2xi8> {nn.name = "y", nn.unsigned})
+func.func @main(%x: tensor<2xi8> {nn.kind = "input", nn.name = "x", nn.unsigned},
+                %w: tensor<1536xf32> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.file<"gpt2/model.safetensors", 4096, 3072, bf16>},
+                %b: tensor<4xf32> {nn.kind = "buffer", nn.source = #nn.init<"normal", 2.0e-02 : f64, 7>})
+    -> (tensor<2xi8> {nn.name = "y", nn.unsigned}) {
+  return %x : tensor<2xi8>
+}

@@ -1,0 +1,10 @@
+// RUN: partita-opt %s | partita-opt | FileCheck %s
+
+// CHECK-LABEL: @attention
+// CHECK: nn.attention %arg0, %arg1, %arg2 scale = 1.250000e-01 causal_offset = 0 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> tensor<1x2x4x64xf32>
+// CHECK: nn.attention %arg0, %arg1, %arg2, %arg3 scale = 1.250000e-01 softcap = 5.000000e+01 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x1x4x4xf32>) -> tensor<1x2x4x64xf32>
+func.func @attention(%q: tensor<1x2x4x64xf32>, %k: tensor<1x2x4x64xf32>, %v: tensor<1x2x4x64xf32>, %b: tensor<1x1x4x4xf32>) {
+  %y = nn.attention %q, %k, %v scale = 1.25e-1 causal_offset = 0 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> tensor<1x2x4x64xf32>
+  %z = nn.attention %q, %k, %v, %b scale = 1.250000e-01 softcap = 5.000000e+01 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x1x4x4xf32>) -> tensor<1x2x4x64xf32>
+  return
+}
