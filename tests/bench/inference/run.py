@@ -5,9 +5,10 @@ round's median, and a ratio is Partita's figure over the fastest peer's. Outputs
 """
 
 import argparse
+import importlib.metadata
 import json
+import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
@@ -33,7 +34,8 @@ def parse_arguments():
                         help="where compiler/tools/partita and runtime/tools/partita-run are")
     parser.add_argument("--door", choices=["folder", "onnx"], default="folder", help="what Partita imports")
     parser.add_argument("--limit", type=float, help="fail where a ratio is above this")
-    parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("inference.json"), metavar="FILE")
+    parser.add_argument("--json", type=pathlib.Path, default=workloads.CACHE.parent / "inference.json",
+                        metavar="FILE", help="all figures (default %(default)s)")
     return parser.parse_args()
 
 
@@ -76,6 +78,14 @@ def measure(workload, threads, arguments):
     return row
 
 
+def warn_if_busy():
+    """Others' load spoils the figures, two threads' above all."""
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"run.py: the machine is busy (load {load:.1f}): figures will be high and uneven", file=sys.stderr)
+    return load
+
+
 def print_table(rows, names):
     def line(*cells):
         print("  ".join(f"{cell:>16}" if index else f"{cell:<14}" for index, cell in enumerate(cells)))
@@ -90,7 +100,7 @@ def print_table(rows, names):
 
 def main():
     arguments = parse_arguments()
-    rows = []
+    load, rows = warn_if_busy(), []
     for name in arguments.workloads:
         workload = workloads.find(name)
         here = pathlib.Path(__file__).resolve().parent
@@ -102,9 +112,10 @@ def main():
             print("", file=sys.stderr)
     names = ([] if arguments.peers_only else ["partita"]) + arguments.peers
     print_table(rows, names)
-    versions = {package: __import__("importlib.metadata").metadata.version(package) for package in ("onnxruntime", "torch")}
-    arguments.json.write_text(json.dumps({"cpu": platform.processor() or platform.machine(), "versions": versions,
-                                          "rounds": arguments.rounds, "door": arguments.door, "rows": rows}, indent=1))
+    versions = {package: importlib.metadata.version(package) for package in ("onnxruntime", "torch")}
+    cpu = next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
+    arguments.json.write_text(json.dumps({"cpu": cpu, "load": load, "versions": versions, "rounds": arguments.rounds,
+                                          "door": arguments.door, "rows": rows}, indent=1))
     wrong = [f"{row['workload']}: {name}'s output is off by {error:.3g} times the tolerance"
              for row in rows for name, error in row["error"].items() if error > 1]
     if arguments.limit:
