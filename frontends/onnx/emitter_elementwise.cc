@@ -142,6 +142,10 @@ Val Emitter::cast(Val a, ElementType to) {
   if (to.type.isInteger(1)) return compare(Compare::ne, a, splatLike(0, a));
   if (auto from_float = mlir::dyn_cast<mlir::FloatType>(a.element())) {
     if (to_float) return {castFloats(a.value, from_float, to_float)};
+    // Below a byte what does not fit wraps around; elsewhere ONNX leaves it
+    // open.
+    if (to.type.getIntOrFloatBitWidth() < 8)
+      return cast(cast(a, builder_.getI32Type()), to);
     if (to.is_unsigned) return {create<arith::FPToUIOp>(type, a.value), true};
     return {create<arith::FPToSIOp>(type, a.value)};
   }

@@ -70,10 +70,12 @@ LogicalResult GraphImporter::declareOpsets(llvm::ArrayRef<OperatorSet> opsets,
     scope.opsets[domain.str()] = opset.version;
     if (domain.empty() &&
         (opset.version < kOldestOpset || opset.version > kNewestOpset)) {
-      return mlir::emitError(main_.getLoc())
-             << "opset " << opset.version << " is not supported: expected "
-             << kOldestOpset << " to " << kNewestOpset
-             << "; export again with another opset_version";
+      std::string name = "opset " + std::to_string(opset.version);
+      return unsupported(main_.getLoc(), name,
+                         name + " is not supported: expected " +
+                             llvm::Twine(kOldestOpset) + " to " +
+                             llvm::Twine(kNewestOpset) +
+                             "; export again with another opset_version");
     }
   }
   return success();

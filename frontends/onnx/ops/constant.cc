@@ -133,21 +133,18 @@ LogicalResult importEyeLike(NodeContext& n) {
 
 LogicalResult importOneHot(NodeContext& n) {
   Val indices = n.in(0), values = n.in(2);
-  auto depth = n.constInts(1);
-  if (n.in(1).isFloat()) {
-    auto real = n.constFloat(1);
-    if (failed(real)) return failure();
-    depth = Shape{static_cast<int64_t>(*real)};
-  }
+  // Any numeric type may hold the depth.
+  auto depth = n.constFloat(1);
   auto axis = n.axis(n.attrInt("axis", -1), indices.rank() + 1);
   if (failed(depth) || failed(axis)) return failure();
-  if (depth->size() != 1 || values.rank() != 1 || values.dim(0) != 2) {
-    return n.error("expected a scalar depth and two values");
+  if (*depth < 0 || *depth > 1e12 || values.rank() != 1 || values.dim(0) != 2) {
+    return n.error("expected a depth that is not negative, and two values");
   }
   Shape shape(indices.shape()), with_one(indices.shape());
-  shape.insert(shape.begin() + *axis, (*depth)[0]);
+  int64_t size = static_cast<int64_t>(*depth);
+  shape.insert(shape.begin() + *axis, size);
   with_one.insert(with_one.begin() + *axis, 1);
-  Val index = n.e.wrapIndices(n.e.cast(indices, n.e.i64()), (*depth)[0]);
+  Val index = n.e.wrapIndices(n.e.cast(indices, n.e.i64()), size);
   Val hit = n.e.compare(Compare::eq, n.e.reshape(index, with_one),
                         n.e.iota(shape, *axis, n.e.i64()));
   Val off = n.e.reshape(n.e.sliceDim(values, 0, 0, 1), {}),

@@ -1,0 +1,338 @@
+// Imports small hand-made models: what is accepted, and every refusal.
+#include "frontends/onnx/importer.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "dialects/nn/dialect.h"
+#include "dialects/nn/interpreter.h"
+#include "frontends/onnx/test_model.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::onnx {
+namespace {
+
+class ImporterTest : public testing::Test {
+ protected:
+  ImporterTest() {
+    mlir::DialectRegistry registry;
+    registry.insert<nn::NNDialect>();
+    nn::registerReferenceModels(registry);
+    context_.appendDialectRegistry(registry);
+    context_.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) {
+      llvm::raw_string_ostream stream(errors_);
+      stream << d.getLocation() << ": " << d << "\n";
+    });
+    folder_ = testing::TempDir() + "/" +
+              testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+  }
+
+  std::string write(const std::string& name, const std::string& bytes) {
+    std::string path = folder_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+
+  mlir::OwningOpRef<mlir::ModuleOp> import(const Message& model,
+                                           const ImportOptions& options = {}) {
+    errors_.clear();
+    report_ = {};
+    path_ = write("m.onnx", model.encoded());
+    return importOnnx(path_, options, &context_, &report_);
+  }
+
+  // The import must fail with a message that holds each of these.
+  void expectRefused(const Message& model,
+                     const std::vector<std::string>& parts,
+                     const ImportOptions& options = {}) {
+    EXPECT_FALSE(import(model, options));
+    for (const std::string& part : parts)
+      EXPECT_NE(errors_.find(part), std::string::npos)
+          << "expected '" << part << "' in:\n"
+          << errors_;
+  }
+
+  mlir::func::FuncOp mainOf(mlir::OwningOpRef<mlir::ModuleOp>& module) {
+    return module->lookupSymbol<mlir::func::FuncOp>("main");
+  }
+
+  std::string argAttr(mlir::func::FuncOp main, unsigned i, const char* name) {
+    auto attr = main.getArgAttrOfType<mlir::StringAttr>(i, name);
+    return attr ? attr.str() : "";
+  }
+
+  mlir::MLIRContext context_;
+  std::string errors_, folder_, path_;
+  ImportReport report_;
+};
+
+const Message kX = valueInfo("x", kF32, {"2", "3"});
+const Message kY = valueInfo("y", kF32, {});
+
+TEST_F(ImporterTest, KeepsWeightsInTheFile) {
+  auto module = import(model(
+      graph({node("Add", {"x", "m.w"}, {"y"})}, {kX}, {kY},
+            {floats("unused", {2}, {0, 0}), floats("m.w", {3}, {1, 2, 3})})));
+  ASSERT_TRUE(module) << errors_;
+  auto main = mainOf(module);
+  ASSERT_EQ(main.getNumArguments(), 2u);
+  EXPECT_EQ(argAttr(main, 0, nn::kKindAttr), "input");
+  EXPECT_EQ(argAttr(main, 0, nn::kNameAttr), "x");
+  EXPECT_EQ(argAttr(main, 1, nn::kKindAttr), "parameter");
+  EXPECT_EQ(argAttr(main, 1, nn::kNameAttr), "m.w");
+  auto source = main.getArgAttrOfType<nn::FileAttr>(1, nn::kSourceAttr);
+  ASSERT_TRUE(source);
+  EXPECT_EQ(source.getPath().str(), path_);
+  EXPECT_EQ(source.getBytes(), 12u);
+  std::ifstream file(path_, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(source.getOffset()));
+  float values[3];
+  file.read(reinterpret_cast<char*>(values), sizeof(values));
+  EXPECT_EQ(values[2], 3);
+}
+
+TEST_F(ImporterTest, TellsKindsOfWeightsApart) {
+  Message g = graph({node("Mul", {"x", "m.w"}, {"a"}),
+                     node("Mul", {"a", "m.bn.running_mean"}, {"b"}),
+                     node("Mul", {"b", "onnx::Mul_3"}, {"c"}),
+                     node("Mul", {"c", "frozen.w"}, {"y"})},
+                    {kX}, {kY},
+                    {floats("m.w", {3}, {1, 2, 3}),
+                     floats("m.bn.running_mean", {3}, {1, 2, 3}),
+                     floats("onnx::Mul_3", {3}, {1, 2, 3}),
+                     floats("frozen.w", {3}, {1, 2, 3})});
+  ImportOptions options;
+  options.constant_globs = {"frozen.*"};
+  auto module = import(model(g), options);
+  ASSERT_TRUE(module) << errors_;
+  auto main = mainOf(module);
+  EXPECT_EQ(argAttr(main, 1, nn::kKindAttr), "parameter");
+  EXPECT_EQ(argAttr(main, 2, nn::kKindAttr), "buffer");
+  EXPECT_EQ(argAttr(main, 3, nn::kKindAttr), "constant");
+  EXPECT_EQ(argAttr(main, 4, nn::kKindAttr), "constant");
+  EXPECT_NE(errors_.find("1 weights have no names"), std::string::npos);
+}
+
+TEST_F(ImporterTest, IdentityOfAnInitializerIsAnotherParameter) {
+  auto module = import(model(graph(
+      {node("Identity", {"a.w"}, {"b.w"}), node("Mul", {"x", "a.w"}, {"t"}),
+       node("Mul", {"t", "b.w"}, {"y"})},
+      {kX}, {kY}, {floats("a.w", {3}, {1, 1, 1})})));
+  ASSERT_TRUE(module) << errors_;
+  auto main = mainOf(module);
+  ASSERT_EQ(main.getNumArguments(), 3u);
+  std::vector<std::string> names = {argAttr(main, 1, nn::kNameAttr),
+                                    argAttr(main, 2, nn::kNameAttr)};
+  EXPECT_EQ(names, (std::vector<std::string>{"a.w", "b.w"}));
+  EXPECT_EQ(main.getArgAttr(1, nn::kSourceAttr),
+            main.getArgAttr(2, nn::kSourceAttr));
+}
+
+TEST_F(ImporterTest, FoldsShapeCode) {
+  // y = Reshape(x, Concat(Shape(x)[0:1], [-1])) with batch given by name.
+  Message input = valueInfo("x", kF32, {"batch", "2", "3"});
+  Message g = graph(
+      {node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"b"}),
+       node("Concat", {"b", "rest"}, {"t"}, {attribute("axis", int64_t{0})}),
+       node("Reshape", {"x", "t"}, {"y"})},
+      {input}, {kY}, {int64s("zero", {1}, {0}), int64s("rest", {1}, {-1})});
+  ImportOptions options;
+  options.dims["batch"] = 4;
+  auto module = import(model(g), options);
+  ASSERT_TRUE(module) << errors_;
+  auto main = mainOf(module);
+  auto type = mlir::cast<mlir::RankedTensorType>(main.getResultTypes()[0]);
+  EXPECT_EQ(type.getShape(), llvm::ArrayRef<int64_t>({4, 6}));
+  EXPECT_EQ(main.front().getOperations().size(), 2u);  // reshape, return
+}
+
+TEST_F(ImporterTest, InlinesFunctions) {
+  Message body;
+  body.bytes(1, "Twice").bytes(4, "a").bytes(5, "r").bytes(10, "custom");
+  body.message(7, node("Add", {"a", "a"}, {"r"}));
+  body.message(9, Message().bytes(1, "").varint(2, 17));
+  auto module = import(
+      model(graph({node("Twice", {"x"}, {"y"}, {}, "custom")}, {kX}, {kY}), 17,
+            {body}));
+  ASSERT_TRUE(module) << errors_;
+  nn::Tensor x(
+      mlir::RankedTensorType::get({2, 3}, mlir::Float32Type::get(&context_)));
+  x.setFloat(5, 3);
+  auto results = nn::interpret(mainOf(module), {x});
+  ASSERT_TRUE(mlir::succeeded(results));
+  EXPECT_EQ((*results)[0].getFloat(5), 6);
+}
+
+TEST_F(ImporterTest, InlinesTheBranchOfAConstantCondition) {
+  Message then_branch =
+      graph({node("Neg", {"x"}, {"n"})}, {}, {valueInfo("n", kF32, {})});
+  // The other branch is never looked at.
+  Message else_branch =
+      graph({node("Unknown", {"x"}, {"u"})}, {}, {valueInfo("u", kF32, {})});
+  Message cast = attribute("to", int64_t{9});
+  auto module =
+      import(model(graph({node("Cast", {"one"}, {"c"}, {cast}),
+                          node("If", {"c"}, {"y"},
+                               {attribute("then_branch", then_branch),
+                                attribute("else_branch", else_branch)})},
+                         {kX}, {kY}, {int64s("one", {}, {1})})));
+  ASSERT_TRUE(module) << errors_;
+}
+
+TEST_F(ImporterTest, ReadsExternalData) {
+  write("w.bin", std::string(8, '\0') + std::string(12, '\1'));
+  auto module = import(model(graph({node("Add", {"x", "w"}, {"y"})}, {kX}, {kY},
+                                   {external("w", {3}, "w.bin", "8")})));
+  ASSERT_TRUE(module) << errors_;
+  auto source =
+      mainOf(module).getArgAttrOfType<nn::FileAttr>(1, nn::kSourceAttr);
+  EXPECT_EQ(source.getPath().str(), folder_ + "/w.bin");
+  EXPECT_EQ(source.getOffset(), 8u);
+}
+
+TEST_F(ImporterTest, ListsAllUnsupportedOperatorsAtOnce) {
+  Message scoped = node("Loop", {"a"}, {"b"}, {}, "", "loop_1");
+  scoped.message(
+      9, Message().bytes(1, "namespace").bytes(2, "model/encoder/layer.3"));
+  expectRefused(
+      model(graph({node("Foo", {"x"}, {"a"}, {}, "my.domain", "foo_1"), scoped,
+                   node("Foo", {"b"}, {"y"}, {}, "my.domain", "foo_2")},
+                  {kX}, {kY})),
+      {"m.onnx\":0:0", "operators that are not supported (opset 17):",
+       "\n  Loop, 1 node: 'loop_1' in model/encoder/layer.3",
+       "\n  my.domain::Foo, 2 nodes: 'foo_1', 'foo_2'"});
+  EXPECT_EQ(report_.unsupported,
+            (std::vector<std::string>{"Loop", "my.domain::Foo"}));
+}
+
+TEST_F(ImporterTest, RefusesUnsupportedAttributesByName) {
+  expectRefused(
+      model(graph({node("MaxPool", {"x"}, {"y", "i"},
+                        {attribute("kernel_shape", std::vector<int64_t>{2})},
+                        "", "pool")},
+                  {valueInfo("x", kF32, {"1", "2", "4"})}, {kY})),
+      {"loc(\"pool\"): MaxPool: Indices is not supported"});
+  EXPECT_EQ(report_.unsupported, std::vector<std::string>{"MaxPool(Indices)"});
+}
+
+TEST_F(ImporterTest, RefusesCycles) {
+  expectRefused(model(graph({node("Add", {"x", "b"}, {"a"}, {}, "", "first"),
+                             node("Neg", {"a"}, {"b"}, {}, "", "second"),
+                             node("Neg", {"b"}, {"y"})},
+                            {kX}, {kY})),
+                {"loc(\"first\")",
+                 "input 'b' comes from the later node "
+                 "'second': the graph has a cycle"});
+}
+
+TEST_F(ImporterTest, RefusesMissingValues) {
+  expectRefused(model(graph({node("Neg", {"q"}, {"y"})}, {kX}, {kY})),
+                {"input 'q' is not the output of any node"});
+  expectRefused(model(graph({node("Neg", {"x"}, {"z"})}, {kX}, {kY})),
+                {"no node computes output 'y'"});
+}
+
+TEST_F(ImporterTest, RefusesUnknownSizesWithAdvice) {
+  Message g = graph({node("Neg", {"x"}, {"y"})},
+                    {valueInfo("x", kF32, {"batch", "seq"})}, {kY});
+  expectRefused(model(g), {"sizes are not known: batch, seq; give them, --dim "
+                           "batch=8,seq=8"});
+  ImportOptions options;
+  options.dims["bach"] = 2;
+  expectRefused(model(g), {"no dimension named 'bach'; they have: batch, seq"},
+                options);
+  options.dims.clear();
+  options.input_shapes["x"] = {2, 3, 4};
+  expectRefused(model(g), {"contradicts"}, options);
+}
+
+TEST_F(ImporterTest, RefusesShapesThatDependOnInputs) {
+  Message shape = valueInfo("s", kI64, {"1"});
+  expectRefused(model(graph({node("Reshape", {"x", "s"}, {"y"}, {}, "", "r")},
+                            {kX, shape}, {kY})),
+                {"loc(\"r\"): Reshape: input 1 ('s') must be known"});
+  EXPECT_EQ(report_.needs_constant_inputs, std::vector<std::string>{"s"});
+}
+
+TEST_F(ImporterTest, RefusesWrongShapesAndTypes) {
+  expectRefused(
+      model(graph({node("Add", {"x", "w"}, {"y"}, {}, "", "sum")}, {kX}, {kY},
+                  {floats("w", {2}, {1, 2})})),
+      {"loc(\"sum\"): expected shapes that broadcast to one, found [2, 3] and "
+       "[2]"});
+  expectRefused(
+      model(graph({node("Add", {"x", "i"}, {"y"})}, {kX}, {kY},
+                  {int64s("i", {1}, {2})})),
+      {"expected operands of one element type, found FLOAT and INT64"});
+  expectRefused(model(graph({node("Neg", {"x"}, {"y"})}, {kX},
+                            {valueInfo("y", kI64, {})})),
+                {"output 'y' is declared as INT64, but its value is FLOAT"});
+  expectRefused(model(graph({node("Identity", {"x"}, {"y"})},
+                            {valueInfo("x", kString, {"2"})}, {kY})),
+                {"input 'x' is of type STRING: not supported"});
+}
+
+TEST_F(ImporterTest, RefusesTensorsOfTheWrongSize) {
+  expectRefused(model(graph({node("Add", {"x", "w"}, {"y"})}, {kX}, {kY},
+                            {floats("w", {3}, {1, 2})})),
+                {"initializer 'w'",
+                 "expected 12 bytes for its shape and type FLOAT, found 8"});
+}
+
+TEST_F(ImporterTest, ConfinesExternalData) {
+  auto with = [&](const Message& weight) {
+    return model(graph({node("Add", {"x", "w"}, {"y"})}, {kX}, {kY}, {weight}));
+  };
+  expectRefused(with(external("w", {3}, "../w.bin")),
+                {"must be a relative path without '..'"});
+  expectRefused(with(external("w", {3}, "/etc/passwd")),
+                {"must be a relative path without '..'"});
+  expectRefused(with(external("w", {3}, "")),
+                {"must be a relative path without '..'"});
+  expectRefused(with(external("w", {3}, "absent.bin")),
+                {"cannot open its external data"});
+  std::filesystem::remove(folder_ + "/link.bin");
+  std::filesystem::create_symlink("/etc/passwd", folder_ + "/link.bin");
+  expectRefused(with(external("w", {3}, "link.bin")),
+                {"leads outside of the model's folder"});
+  write("short.bin", "12345678");
+  expectRefused(with(external("w", {3}, "short.bin")),
+                {"ends beyond", "offset 0, length 12, file size 8"});
+}
+
+TEST_F(ImporterTest, RefusesOpsetsAndFilesItDoesNotKnow) {
+  Message g = graph({node("Neg", {"x"}, {"y"})}, {kX}, {kY});
+  expectRefused(model(g, 99), {"opset 99 is not supported: expected"});
+  expectRefused(Message().message(7, g), {"expected an opset_import"});
+  EXPECT_FALSE(importOnnx(folder_ + "/none.onnx", {}, &context_));
+  EXPECT_NE(errors_.find("cannot open"), std::string::npos);
+}
+
+TEST_F(ImporterTest, RefusesFunctionsThatCallThemselves) {
+  Message body;
+  body.bytes(1, "Again").bytes(4, "a").bytes(5, "r").bytes(10, "custom");
+  body.message(7, node("Again", {"a"}, {"r"}, {}, "custom"));
+  body.message(9, Message().bytes(1, "").varint(2, 17));
+  expectRefused(
+      model(graph({node("Again", {"x"}, {"y"}, {}, "custom")}, {kX}, {kY}), 17,
+            {body}),
+      {"does a function call itself?"});
+}
+
+TEST_F(ImporterTest, EveryTruncationIsRefused) {
+  std::string bytes = model(graph({node("Add", {"x", "w"}, {"y"})}, {kX}, {kY},
+                                  {floats("w", {3}, {1, 2, 3})}))
+                          .encoded();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    errors_.clear();
+    std::string path = write("cut.onnx", bytes.substr(0, size));
+    EXPECT_FALSE(importOnnx(path, {}, &context_)) << size;
+    EXPECT_FALSE(errors_.empty()) << size;
+  }
+}
+
+}  // namespace
+}  // namespace partita::onnx

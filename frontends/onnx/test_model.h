@@ -1,0 +1,58 @@
+// Writes small ONNX files for tests: the wire format by hand, message by
+// message.
+#ifndef PARTITA_FRONTENDS_ONNX_TEST_MODEL_H_
+#define PARTITA_FRONTENDS_ONNX_TEST_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace partita::onnx {
+
+// One encoded message that grows field by field.
+class Message {
+ public:
+  Message& varint(uint32_t field, uint64_t value);
+  Message& bytes(uint32_t field, const std::string& value);
+  Message& message(uint32_t field, const Message& value) {
+    return bytes(field, value.encoded_);
+  }
+  Message& real(uint32_t field, float value);
+
+  const std::string& encoded() const { return encoded_; }
+
+ private:
+  void raw(uint64_t value);
+
+  std::string encoded_;
+};
+
+// DataType numbers that tests use.
+inline constexpr int kF32 = 1, kI64 = 7, kString = 8;
+
+Message attribute(const std::string& name, int64_t value);
+Message attribute(const std::string& name, const std::vector<int64_t>& values);
+Message attribute(const std::string& name, const Message& graph);
+Message node(const std::string& op, const std::vector<std::string>& inputs,
+             const std::vector<std::string>& outputs,
+             const std::vector<Message>& attributes = {},
+             const std::string& domain = "", const std::string& name = "");
+// A dimension is a number, or a name.
+Message valueInfo(const std::string& name, int type,
+                  const std::vector<std::string>& dims);
+Message floats(const std::string& name, const std::vector<int64_t>& dims,
+               const std::vector<float>& values);
+Message int64s(const std::string& name, const std::vector<int64_t>& dims,
+               const std::vector<int64_t>& values);
+Message external(const std::string& name, const std::vector<int64_t>& dims,
+                 const std::string& location, const std::string& offset = "0");
+Message graph(const std::vector<Message>& nodes,
+              const std::vector<Message>& inputs,
+              const std::vector<Message>& outputs,
+              const std::vector<Message>& initializers = {});
+Message model(const Message& graph, int64_t opset = 17,
+              const std::vector<Message>& functions = {});
+
+}  // namespace partita::onnx
+
+#endif  // PARTITA_FRONTENDS_ONNX_TEST_MODEL_H_

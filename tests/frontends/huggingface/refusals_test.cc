@@ -1,0 +1,330 @@
+// Folders and names that cannot be imported, each with its message.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "dialects/nn/dialect.h"
+#include "frontends/huggingface/huggingface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "tests/frontends/huggingface/run.h"
+
+namespace partita::huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kGpt2[] = "tests/data/onnx-tiny/gpt2";
+
+// A folder of our own, empty at first.
+class Refusals : public testing::Test {
+ protected:
+  Refusals()
+      : folder_(fs::path(getenv("TEST_TMPDIR")) /
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~Refusals() override { fs::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+  static nlohmann::json gpt2Config() {
+    std::ifstream file(std::string(kGpt2) + "/config.json");
+    return nlohmann::json::parse(file);
+  }
+  void copyWeights(const std::string& name) {
+    fs::copy_file(std::string(kGpt2) + "/weights.safetensors", folder_ / name);
+  }
+
+  // All diagnostics, with the folder's path written as FOLDER.
+  std::string import(HfOptions options = {}) {
+    Runner runner;
+    succeeded_ = static_cast<bool>(
+        importHuggingFace(folder_.string(), options, runner.context()));
+    std::string text = runner.diagnostics();
+    for (size_t at; (at = text.find(folder_.string())) != std::string::npos;)
+      text.replace(at, folder_.string().size(), "FOLDER");
+    return text;
+  }
+
+  fs::path folder_;
+  bool succeeded_ = false;
+};
+
+TEST_F(Refusals, NoConfig) {
+  EXPECT_EQ(import(),
+            "error: expected a folder with config.json, found a folder without "
+            "one\n");
+  fs::remove_all(folder_);
+  EXPECT_EQ(import(),
+            "error: expected a folder with config.json, found nothing\n");
+}
+
+TEST_F(Refusals, BadJson) {
+  write("config.json", "{\n  \"model_type\": \"gpt2\",\n  \"n_layer\" 2\n}");
+  Runner runner;
+  std::string where;
+  runner.context()->getDiagEngine().registerHandler(
+      [&](mlir::Diagnostic& diagnostic) {
+        llvm::raw_string_ostream(where) << diagnostic.getLocation();
+        return mlir::failure();
+      });
+  EXPECT_FALSE(importHuggingFace(folder_.string(), {}, runner.context()));
+  EXPECT_EQ(runner.diagnostics().substr(0, 28), "error: expected JSON, found ")
+      << runner.diagnostics();
+  EXPECT_NE(where.find("config.json\":3:13"), std::string::npos) << where;
+}
+
+TEST_F(Refusals, UnknownModel) {
+  write("config.json", R"({"model_type": "mamba"})");
+  EXPECT_EQ(import(),
+            "error: 'model_type': expected one of gpt2, bert, vit, t5, llama, "
+            "found 'mamba'\n");
+  write("config.json", R"({"hidden_size": 3})");
+  EXPECT_EQ(import(),
+            "error: 'model_type': expected one of gpt2, bert, vit, t5, llama, "
+            "found no 'model_type'\n");
+  write("config.json", R"({"architecture": "resnet50"})");
+  EXPECT_EQ(import().substr(0, 59),
+            "error: 'architecture': expected one of coatnet-0, coatnet-1");
+}
+
+TEST_F(Refusals, AllComplaintsAboutAConfigAtOnce) {
+  nlohmann::json config = gpt2Config();
+  config["n_head"] = 5;
+  config["n_layer"] = "two";
+  config["vocab_size"] = -3;
+  config["activation_function"] = "snake";
+  write("config.json", config.dump());
+  copyWeights("model.safetensors");
+  EXPECT_EQ(import({{{"batch", 2}, {"sequence", 3}}}),
+            "error: cannot use this config: 'vocab_size': expected a whole "
+            "number from 1 to 2147483647, found -3; "
+            "'n_layer': expected a whole number from 1 to 10000, found "
+            "\"two\"; 'activation_function': expected one of "
+            "gelu, gelu_new, gelu_pytorch_tanh, gelu_tanh, gelu_fast, relu, "
+            "quick_gelu, silu, swish, tanh, found 'snake'; "
+            "'n_embd': expected a multiple of 'n_head' (5), found 32; "
+            "dimension 'sequence': expected one of batch, seq\n");
+}
+
+TEST_F(Refusals, SequenceBeyondThePositions) {
+  write("config.json", gpt2Config().dump());
+  copyWeights("model.safetensors");
+  EXPECT_EQ(import({{{"seq", 33}}}),
+            "error: cannot use this config: dimension 'seq': expected at most "
+            "'n_positions' (32), found 33\n");
+}
+
+TEST_F(Refusals, WeightsThatDoNotFit) {
+  nlohmann::json config = gpt2Config();
+  config["n_layer"] = 1;
+  config["n_positions"] = 48;
+  config["tie_word_embeddings"] = false;
+  write("config.json", config.dump());
+  copyWeights("model.safetensors");
+  const std::string text = import();
+  EXPECT_EQ(text.substr(0, text.find("transformer.h.1.attn.c_proj")),
+            "error: the weights do not fit the config: 0 missing, 1 of another "
+            "shape or type, 12 unexpected\n"
+            "  of another shape or type:\n"
+            "    transformer.wpe.weight: expected [48,32], found [32,32]\n"
+            "  unexpected:\n"
+            "    transformer.h.1.attn.c_attn.bias: F32[96] in "
+            "FOLDER/model.safetensors\n"
+            "    transformer.h.1.attn.c_attn.weight: F32[32,96] in "
+            "FOLDER/model.safetensors\n"
+            "    ");
+  config = gpt2Config();
+  config["n_layer"] = 3;
+  write("config.json", config.dump());
+  EXPECT_EQ(import().substr(0, 152),
+            "error: the weights do not fit the config: 12 missing, 0 of "
+            "another shape or type, 0 unexpected\n"
+            "  missing:\n    transformer.h.2.ln_1.weight: expected [32]");
+}
+
+TEST_F(Refusals, TruncatedWeights) {
+  write("config.json", gpt2Config().dump());
+  copyWeights("model.safetensors");
+  fs::resize_file(folder_ / "model.safetensors", 3000);
+  EXPECT_NE(import().find("FOLDER/model.safetensors: expected a header of"),
+            std::string::npos);
+}
+
+TEST_F(Refusals, ShardsThatLeaveTheFolder) {
+  write("config.json", gpt2Config().dump());
+  for (const char* shard : {"../model.safetensors", "/etc/passwd", ""}) {
+    write("model.safetensors.index.json",
+          nlohmann::json{{"weight_map", {{"x", shard}}}}.dump());
+    EXPECT_EQ(import(), std::string("error: expected shards named by a "
+                                    "relative path without '..', found '") +
+                            shard + "'\n");
+  }
+  write("model.safetensors.index.json",
+        R"({"weight_map": {"x": "none.safetensors"}})");
+  EXPECT_EQ(import(),
+            "error: expected the shard 'none.safetensors' to be a file in "
+            "FOLDER, found none\n");
+  fs::create_directory(folder_ / "none.safetensors");
+  EXPECT_EQ(import(),
+            "error: expected the shard 'none.safetensors' to be a file in "
+            "FOLDER, found something else\n");
+  write("model.safetensors.index.json", R"({"weight_map": 3})");
+  EXPECT_EQ(import(),
+            "error: expected an object 'weight_map' of tensors and files, "
+            "found none\n");
+}
+
+TEST_F(Refusals, TensorsThatAreNotWhereTheIndexSays) {
+  write("config.json", gpt2Config().dump());
+  copyWeights("a.safetensors");
+  write("model.safetensors.index.json",
+        R"({"weight_map": {"lm_head.bias": "a.safetensors"}})");
+  EXPECT_EQ(import(),
+            "error: expected tensor 'lm_head.bias' in FOLDER/a.safetensors, "
+            "found it nowhere\n");
+  copyWeights("b.safetensors");
+  write(
+      "model.safetensors.index.json",
+      R"({"weight_map": {"lm_head.weight": "a.safetensors", "transformer.wte.weight": "b.safetensors"}})");
+  EXPECT_NE(import().find(
+                "is also in FOLDER/a.safetensors; expected each in one shard"),
+            std::string::npos);
+}
+
+TEST_F(Refusals, SentencePoolingThatWeDoNotKnow) {
+  fs::copy_file("tests/data/onnx-tiny/bert_mlm/config.json",
+                folder_ / "config.json");
+  fs::create_directory(folder_ / "1_Pooling");
+  write("modules.json", R"([{"type": "sentence_transformers.models.Dense"}])");
+  write("1_Pooling/config.json", R"({"pooling_mode_mean_tokens": true})");
+  EXPECT_NE(import().find("error: expected modules of type Transformer, "
+                          "Pooling and Normalize, found "
+                          "'sentence_transformers.models.Dense'\n"),
+            std::string::npos);
+  write(
+      "1_Pooling/config.json",
+      R"({"pooling_mode_max_tokens": true, "pooling_mode_mean_tokens": true})");
+  EXPECT_NE(
+      import().find("'pooling_mode_max_tokens': expected false, found true"),
+      std::string::npos);
+}
+
+TEST_F(Refusals, UnknownFamily) {
+  Runner runner;
+  EXPECT_FALSE(importFamily("gpt-5", {}, runner.context()));
+  EXPECT_EQ(
+      runner.diagnostics().substr(0, 66),
+      "error: expected the name of a model, one of gpt2, gpt2-medium, gpt");
+  EXPECT_NE(runner.diagnostics().find("; found 'gpt-5'\n"), std::string::npos);
+}
+
+// What is accepted, though it looks unusual.
+
+TEST_F(Refusals, ButNotAFolderWithoutWeights) {
+  write("config.json", gpt2Config().dump());
+  EXPECT_EQ(import(),
+            "remark: no model.safetensors, weights.safetensors or "
+            "model.safetensors.index.json here: weights are made "
+            "from seed 0\n");
+  EXPECT_TRUE(succeeded_);
+}
+
+TEST_F(Refusals, ButNotShards) {
+  write("config.json", gpt2Config().dump());
+  copyWeights("model-00001-of-00001.safetensors");
+  nlohmann::json map;
+  const auto file = base::SafetensorsFile::Open(
+      (folder_ / "model-00001-of-00001.safetensors").string());
+  for (const auto& [name, entry] : file->header().tensors)
+    map[name] = "model-00001-of-00001.safetensors";
+  write("model.safetensors.index.json",
+        nlohmann::json{{"weight_map", map}}.dump());
+  EXPECT_EQ(import(), "");
+  EXPECT_TRUE(succeeded_);
+}
+
+// Names with and without the prefix of the base model, and with those of
+// wrappers, mean the same.
+TEST_F(Refusals, ButNotOtherPrefixes) {
+  write("config.json", gpt2Config().dump());
+  std::ifstream file(std::string(kGpt2) + "/weights.safetensors",
+                     std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i)
+    length = length << 8 | static_cast<unsigned char>(bytes[i]);
+  const nlohmann::json header = nlohmann::json::parse(bytes.substr(8, length));
+  for (const std::string prefix : {"short", "module.", "module._orig_mod."}) {
+    nlohmann::json renamed;
+    for (const auto& [name, entry] : header.items())
+      renamed[prefix == "short" && name.rfind("transformer.", 0) == 0
+                  ? name.substr(12)
+              : prefix == "short" ? name
+                                  : prefix + name] = entry;
+    const std::string text = renamed.dump();
+    std::string out;
+    for (int i = 0; i < 8; ++i)
+      out.push_back(static_cast<char>(text.size() >> (8 * i) & 0xff));
+    write("model.safetensors", out + text + bytes.substr(8 + length));
+    EXPECT_EQ(import(), "") << prefix;
+    EXPECT_TRUE(succeeded_) << prefix;
+  }
+}
+
+// A hundred gigabytes of weights: only their header is read.
+TEST_F(Refusals, ButNotAHundredGigabytes) {
+  write(
+      "config.json",
+      R"({"model_type": "llama", "vocab_size": 2000000000, "hidden_size": 24, "intermediate_size": 8,
+                           "num_hidden_layers": 1, "num_attention_heads": 2, "tie_word_embeddings": true})");
+  nlohmann::json header;
+  uint64_t end = 0;
+  const auto tensor = [&](const std::string& name,
+                          std::vector<uint64_t> shape) {
+    uint64_t bytes = 2;
+    for (const uint64_t size : shape) bytes *= size;
+    header[name] = {{"dtype", "BF16"},
+                    {"shape", shape},
+                    {"data_offsets", {end, end + bytes}}};
+    end += bytes;
+  };
+  tensor("model.embed_tokens.weight", {2000000000, 24});
+  for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})
+    tensor(std::string("model.layers.0.self_attn.") + name + ".weight",
+           {24, 24});
+  tensor("model.layers.0.mlp.gate_proj.weight", {8, 24});
+  tensor("model.layers.0.mlp.up_proj.weight", {8, 24});
+  tensor("model.layers.0.mlp.down_proj.weight", {24, 8});
+  for (const char* name : {"layers.0.input_layernorm",
+                           "layers.0.post_attention_layernorm", "norm"})
+    tensor(std::string("model.") + name + ".weight", {24});
+  const std::string text = header.dump();
+  std::string out;
+  for (int i = 0; i < 8; ++i)
+    out.push_back(static_cast<char>(text.size() >> (8 * i) & 0xff));
+  write("model.safetensors", out + text);
+  const std::string path = (folder_ / "model.safetensors").string();
+  if (truncate(path.c_str(), static_cast<off_t>(8 + text.size() + end)) != 0)
+    GTEST_SKIP() << "this file system holds no sparse file of 96 GB";
+  Runner runner;
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      importHuggingFace(folder_.string(), {}, runner.context());
+  ASSERT_TRUE(module) << runner.diagnostics();
+  auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+  auto source = main.getArgAttrOfType<nn::FileAttr>(1, nn::kSourceAttr);
+  EXPECT_EQ(source.getBytes(), 96000000000u);
+  EXPECT_TRUE(source.getStored().isBF16());
+  EXPECT_TRUE(mlir::cast<mlir::RankedTensorType>(main.getArgumentTypes()[1])
+                  .getElementType()
+                  .isF32());
+}
+
+}  // namespace
+}  // namespace partita::huggingface
