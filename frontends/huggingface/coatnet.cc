@@ -25,8 +25,7 @@ struct ConvConfig {
 struct AttentionConfig {
   double expand_ratio, epsilon, layer_scale;
   int64_t head, position_hidden;  // 0: a table of biases instead of an MLP.
-  bool head_first, expand_first, shortcut_bias, attention_bias, max_pool,
-      batch_norm;
+  bool expand_first, shortcut_bias, attention_bias, max_pool, batch_norm;
   std::string activation;
 };
 
@@ -96,7 +95,8 @@ AttentionConfig readAttention(Config config, Config& whole) {
   attention.epsilon = config.number("norm_eps", 1e-6);
   attention.layer_scale = config.number("init_values", 0.0);
   attention.head = config.size("dim_head", 32);
-  attention.head_first = config.flag("head_first", true);
+  if (!config.flag("head_first", true))
+    config.complain("'transformer.head_first': expected true, found false");
   attention.expand_first = config.flag("expand_first", false);
   attention.shortcut_bias = config.flag("shortcut_bias", true);
   attention.attention_bias = config.flag("attn_bias", true);
@@ -333,12 +333,9 @@ Value attend(Builder& b, Value x, int64_t side, int64_t out,
   const int64_t width = c.expand_first ? out : shape[2], heads = width / c.head;
   const Value qkv = pointwise(b, x, "attn.qkv", 3 * width, c.attention_bias);
   const Value bias = positionBias(b, side, heads, c);
-  // Per head q, k and v; or all heads of q, then of k, then of v.
+  // Head by head, each with its q, k and v.
+  const Value by_head = b.reshape(qkv, {shape[0], shape[1], heads, 3 * c.head});
   const auto part = [&](int64_t i) {
-    if (!c.head_first)
-      return b.splitHeads(b.slice(qkv, 2, i * width, width), heads);
-    const Value by_head =
-        b.reshape(qkv, {shape[0], shape[1], heads, 3 * c.head});
     return b.transpose(b.slice(by_head, 3, i * c.head, c.head), {0, 2, 1, 3});
   };
   const Value q = part(0), k = part(1), v = part(2);

@@ -33,15 +33,11 @@ json base(const Sizes& sizes) {
                     {"kernel_size", 3},
                     {"norm_eps", 1e-5},
                     {"pool", "avg 2x2"}};
-  config["transformer"] = {{"expand_ratio", 4.0},
-                           {"norm_eps", 1e-6},
-                           {"pool", "avg 2x2"},
-                           {"head_first", true},
-                           {"act", "gelu"},
-                           {"norm", "layernorm2d"},
-                           {"attn_bias", true},
-                           {"rel_pos", "bias table"},
-                           {"dim_head", sizes.head_size}};
+  config["transformer"] = {
+      {"expand_ratio", 4.0},     {"norm_eps", 1e-6},
+      {"pool", "avg 2x2"},       {"act", "gelu"},
+      {"norm", "layernorm2d"},   {"attn_bias", true},
+      {"rel_pos", "bias table"}, {"dim_head", sizes.head_size}};
   return config;
 }
 

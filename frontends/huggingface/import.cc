@@ -158,14 +158,10 @@ OwningModule importHuggingFace(const std::string& folder,
   if (failed(values)) return nullptr;
 
   mlir::FailureOr<Weights> weights = Weights::seeded(options.seed);
-  if (options.with_weights && Weights::exist(folder)) {
+  const bool none = !Weights::exist(folder);
+  if (options.with_weights && !none) {
     weights = Weights::open(folder, context);
     if (failed(weights)) return nullptr;
-  } else if (options.with_weights) {
-    mlir::emitRemark(loc) << "no model.safetensors, weights.safetensors or "
-                             "model.safetensors.index.json here: weights "
-                             "are made from seed "
-                          << options.seed;
   }
   mlir::FailureOr<std::optional<SentencePooling>> pooling =
       readPooling(folder, context);
@@ -173,7 +169,13 @@ OwningModule importHuggingFace(const std::string& folder,
   if (*pooling && failed(checkModules(folder, **pooling, context)))
     return nullptr;
   Config config(*values, loc);
-  return build({context, config, *weights, options, *pooling});
+  OwningModule module = build({context, config, *weights, options, *pooling});
+  if (module && options.with_weights && none)
+    mlir::emitRemark(loc) << "no model.safetensors, weights.safetensors or "
+                             "model.safetensors.index.json here: weights "
+                             "are made from seed "
+                          << options.seed;
+  return module;
 }
 
 OwningModule importFamily(const std::string& name, const HfOptions& options,

@@ -20,7 +20,8 @@ struct T5Config {
         buckets(config.size("relative_attention_num_buckets", 32)),
         distance(config.size("relative_attention_max_distance", 128)),
         epsilon(config.number("layer_norm_epsilon", 1e-6)),
-        tied(config.flag("tie_word_embeddings", true)) {
+        tied(config.flag("tie_word_embeddings", true)),
+        scaled(config.flag("scale_decoder_outputs", tied)) {
     const std::string projection = config.text("feed_forward_proj", "relu");
     config.expectOneOf("feed_forward_proj", projection,
                        {"relu", "gated-gelu", "gated-silu"});
@@ -43,7 +44,7 @@ struct T5Config {
   int64_t vocabulary, width, head, inner, layers, decoder_layers, heads,
       buckets, distance;
   double epsilon;
-  bool tied, gated;
+  bool tied, scaled, gated;
   std::string activation;
 };
 
@@ -172,7 +173,11 @@ Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
 }  // namespace
 
 OwningModule buildT5(ModelSource& source) {
-  const T5Config c(source.config);
+  T5Config c(source.config);
+  // transformers 5 writes every T5 as tied, and those that are not as unscaled;
+  // then their own head counts.
+  if (c.tied && !c.scaled && source.weights.has("lm_head.weight"))
+    c.tied = false;
   source.weights.ignore({"encoder.embed_tokens.weight",
                          "decoder.embed_tokens.weight",
                          "decoder.block.0.layer.1.EncDecAttention.relative_"
@@ -196,15 +201,12 @@ OwningModule buildT5(ModelSource& source) {
   if (mask) mask = m.maskBias(mask);
   const Value encoded = encode(m, m.rows(tokens, ids), mask, c);
   Value x = decode(m, m.rows(tokens, decoder_ids), encoded, mask, c);
-  if (!c.tied)
-    return m.finish(
-        {{m.project(x,
-                    m.weight("lm_head.weight", {c.vocabulary, c.width},
-                             Init::normal(1.0)),
-                    Value()),
-          "y"}});
-  x = m.scale(x, 1.0 / std::sqrt(static_cast<double>(c.width)));
-  return m.finish({{m.project(x, tokens, Value()), "y"}});
+  if (c.scaled) x = m.scale(x, 1.0 / std::sqrt(static_cast<double>(c.width)));
+  const Value head = c.tied
+                         ? tokens
+                         : m.weight("lm_head.weight", {c.vocabulary, c.width},
+                                    Init::normal(1.0));
+  return m.finish({{m.project(x, head, Value()), "y"}});
 }
 
 }  // namespace partita::huggingface

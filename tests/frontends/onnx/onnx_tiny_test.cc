@@ -104,7 +104,7 @@ TEST_P(OnnxTinyTest, TrainingExportEqualsPyTorch) {
   ASSERT_TRUE(gradients.ok()) << gradients.status();
   ASSERT_FALSE(gradients->empty());
   for (const auto& [name, gradient] : *gradients)
-    EXPECT_TRUE(parameters.count("m." + name)) << name;
+    EXPECT_TRUE(parameters.count(name)) << name;
   EXPECT_EQ(parameters.size(), gradients->size());
 }
 
