@@ -6,6 +6,8 @@
 #include "compiler/kernels/emit_elements.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_nest.h"
+#include "compiler/kernels/emit_scatter.h"
+#include "compiler/kernels/emit_top_k.h"
 #include "compiler/kernels/estimate_work.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/TargetParser/Host.h"
@@ -148,17 +150,27 @@ FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
 FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
                               func::FuncOp body) {
   std::vector<SmallVector<Output>> groups = groupOutputs(kernel, body);
-  nn::AttentionOp attention = findAttention(kernel);
-  if (!attention) return emitGroups(emitter, body, groups);
   SmallVector<Output> outputs;
   for (const SmallVector<Output>& group : groups)
     llvm::append_range(outputs, group);
+  if (outputs.empty()) return 0;
   unsigned count = body.getNumArguments();
-  if (failed(emitAttention(emitter, attention, outputs,
-                           body.getArgument(count - 3),
-                           body.getArgument(count - 2))))
-    return failure();
-  return attentionRange(emitter, attention);
+  Value begin = body.getArgument(count - 3), end = body.getArgument(count - 2);
+  if (nn::AttentionOp op = findAttention(kernel)) {
+    if (failed(emitAttention(emitter, op, outputs, begin, end)))
+      return failure();
+    return attentionRange(emitter, op);
+  }
+  if (nn::ScatterOp op = findScatter(kernel)) {
+    if (failed(emitScatter(emitter, op, outputs.front(), begin, end)))
+      return failure();
+    return 1;
+  }
+  if (nn::TopKOp op = findTopK(kernel)) {
+    if (failed(emitTopK(emitter, op, outputs, begin, end))) return failure();
+    return topKRange(op);
+  }
+  return emitGroups(emitter, body, groups);
 }
 
 }  // namespace
@@ -206,8 +218,9 @@ KernelRole kernelRole(Operation* op) {
   if (isa<nn::AttentionOp>(op)) return KernelRole::attention;
   if (isa<nn::SoftmaxOp, nn::LayerNormOp, nn::RmsNormOp>(op))
     return KernelRole::row;
-  return isa<nn::DecompositionOpInterface>(op) ? KernelRole::single
-                                               : KernelRole::unsupported;
+  return isa<nn::DecompositionOpInterface, nn::ScatterOp, nn::TopKOp>(op)
+             ? KernelRole::single
+             : KernelRole::unsupported;
 }
 
 void registerKernelModels(DialectRegistry& registry) {

@@ -259,6 +259,18 @@ const Case kAttention[] = {
      %r = nn.reduce sum %a dims = [3] : tensor<1x2x5x8xf32> -> tensor<1x2x5xf32> return %r, %a : tensor<1x2x5xf32>, tensor<1x2x5x8xf32> })"},
 };
 INSTANTIATE_TEST_SUITE_P(Attention, Codegen, testing::ValuesIn(kAttention), nameOf);
+
+const Case kWhole[] = {
+  {"scatter_add_rows", "func.func @k(%x: tensor<9x20xf32>, %i: tensor<5x1xi64>, %u: tensor<5x20xf32>) -> tensor<9x20xf32> { %r = nn.scatter %x[%i], %u axes = [0] kind = add : tensor<9x20xf32>, tensor<5x1xi64>, tensor<5x20xf32> -> tensor<9x20xf32> return %r : tensor<9x20xf32> }"},
+  {"scatter_set_elements", "func.func @k(%x: tensor<9x8xf32>, %i: tensor<30x2xi32>, %u: tensor<30xf32>) -> tensor<9x8xf32> { %r = nn.scatter %x[%i], %u axes = [1, 0] kind = set : tensor<9x8xf32>, tensor<30x2xi32>, tensor<30xf32> -> tensor<9x8xf32> return %r : tensor<9x8xf32> }"},
+  {"scatter_max_columns_i32", "func.func @k(%x: tensor<3x9x5xi32>, %i: tensor<3x4x1xi64>, %u: tensor<3x4x9xi32>) -> tensor<3x9x5xi32> { %r = nn.scatter %x[%i], %u axes = [2] batch_dims = 1 kind = max : tensor<3x9x5xi32>, tensor<3x4x1xi64>, tensor<3x4x9xi32> -> tensor<3x9x5xi32> return %r : tensor<3x9x5xi32> }"},
+  {"top_k", "func.func @k(%x: tensor<2x3x50xf32>) -> (tensor<2x3x7xf32>, tensor<2x3x7xi64>) { %v, %i = nn.top_k %x largest = true : tensor<2x3x50xf32> -> tensor<2x3x7xf32>, tensor<2x3x7xi64> return %v, %i : tensor<2x3x7xf32>, tensor<2x3x7xi64> }"},
+  {"top_k_indices_with_ties", "func.func @k(%x: tensor<3x50xi32>) -> tensor<3x9xi32> { %v, %i = nn.top_k %x largest = false : tensor<3x50xi32> -> tensor<3x9xi32>, tensor<3x9xi32> return %i : tensor<3x9xi32> }"},
+  {"sort", "func.func @k(%x: tensor<3x101xf32>) -> (tensor<3x101xf32>, tensor<3x101xi64>) { %v, %i = nn.top_k %x largest = true : tensor<3x101xf32> -> tensor<3x101xf32>, tensor<3x101xi64> return %v, %i : tensor<3x101xf32>, tensor<3x101xi64> }"},
+  {"sort_with_ties", "func.func @k(%x: tensor<3x99xi64>) -> tensor<3x99xi64> { %v, %i = nn.top_k %x largest = false : tensor<3x99xi64> -> tensor<3x99xi64>, tensor<3x99xi64> return %i : tensor<3x99xi64> }"},
+  {"argmax", "func.func @k(%x: tensor<5x33xf32>) -> tensor<5x1xi64> { %v, %i = nn.top_k %x largest = true : tensor<5x33xf32> -> tensor<5x1xf32>, tensor<5x1xi64> return %i : tensor<5x1xi64> }"},
+};
+INSTANTIATE_TEST_SUITE_P(Whole, Codegen, testing::ValuesIn(kWhole), nameOf);
 // clang-format on
 
 }  // namespace

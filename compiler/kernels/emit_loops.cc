@@ -184,6 +184,20 @@ FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
   return Values(branch.getResults());
 }
 
+LogicalResult Emitter::branch(Value condition,
+                              llvm::function_ref<LogicalResult()> body) {
+  auto branch =
+      scf::IfOp::create(builder_, condition, /*withElseRegion=*/false);
+  moveScopes({branch->getBlock(), Block::iterator(branch)});
+  builder_.setInsertionPoint(branch.thenBlock()->getTerminator());
+  pushScope();
+  LogicalResult result = body();
+  popScope();
+  builder_.setInsertionPointAfter(branch);
+  moveScopes(builder_.saveInsertionPoint());
+  return result;
+}
+
 //===----------------------------------------------------------------------===//
 // Trials
 //===----------------------------------------------------------------------===//

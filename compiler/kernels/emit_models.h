@@ -6,15 +6,12 @@
 
 namespace partita::kernels {
 
-void attachElementwiseModels(mlir::MLIRContext& context);  // arith, math
-void attachMovementModels(
-    mlir::MLIRContext& context);  // broadcast, reshape, transpose, slice, pad,
-                                  // concat, gather, iota
-void attachReductionModels(
-    mlir::MLIRContext& context);  // reduce, reduce_window, dot_general, conv
-void attachWholeModels(
-    mlir::MLIRContext&
-        context);  // operations emitted whole, and those that decompose
+// arith, math
+void attachElementwiseModels(mlir::MLIRContext& context);
+// broadcast, reshape, transpose, slice, pad, concat, gather, iota
+void attachMovementModels(mlir::MLIRContext& context);
+// reduce, reduce_window, dot_general, conv
+void attachReductionModels(mlir::MLIRContext& context);
 
 }  // namespace partita::kernels
 

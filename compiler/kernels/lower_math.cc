@@ -3,6 +3,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 
@@ -10,12 +11,31 @@ namespace partita::kernels {
 
 using namespace mlir;
 
+namespace {
+
+// 1 / sqrt(x): upstream's expansion of rsqrt does not handle vectors.
+struct RsqrtByDivision : OpRewritePattern<math::RsqrtOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::RsqrtOp op,
+                                PatternRewriter& rewriter) const override {
+    const Location loc = op.getLoc();
+    Value one = arith::ConstantOp::create(rewriter, loc,
+                                          rewriter.getOneAttr(op.getType()));
+    Value root = math::SqrtOp::create(rewriter, loc, op.getOperand());
+    rewriter.replaceOpWithNewOp<arith::DivFOp>(op, one, root);
+    return success();
+  }
+};
+
+}  // namespace
+
 void populateMathLowerings(RewritePatternSet& patterns) {
   populateMathPolynomialApproximationPatterns(
       patterns, [](StringRef) { return true; }, /*benefit=*/3);
   math::populateExpansionPatterns(
       patterns, {"tan", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2",
-                 "powf", "rsqrt", "ceilf", "roundf", "roundeven", "clampf"});
+                 "powf", "ceilf", "roundf", "roundeven", "clampf"});
+  patterns.add<RsqrtByDivision>(patterns.getContext());
   RewritePatternSet calls(patterns.getContext());
   populateMathToLibmConversionPatterns(calls);
   // These are instructions.
