@@ -51,9 +51,9 @@ device::ConvDesc Simplified(device::ConvDesc desc) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CpuOp>> MakeConv(DnnlContext& context,
-                                                const device::ConvDesc& original,
-                                                const Constant& weight) {
+absl::StatusOr<std::unique_ptr<CpuOp>> MakeConv(
+    DnnlContext& context, const device::ConvDesc& original,
+    const Constant& weight) {
   const device::ConvDesc desc = Simplified(original);
   PARTITA_ASSIGN_OR_RETURN(
       const dnnl_memory_desc_t input_desc,

@@ -66,6 +66,7 @@ class CpuDevice : public device::Device {
   }
 
   bool SharesHostMemory() const override { return true; }
+  bool KeepsContent() const override { return true; }
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
     absl::StatusOr<void*> memory = AllocatePages(bytes);

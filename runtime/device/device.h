@@ -88,6 +88,9 @@ class Device {
 
   // Whether host pointers are device pointers and the other way round.
   virtual bool SharesHostMemory() const = 0;
+  // Whether memory keeps what is written to it; if not, content need not be
+  // made for it.
+  virtual bool KeepsContent() const = 0;
   // At least 64-byte aligned, content undefined; ResourceExhausted with the
   // size asked for. Zero bytes is allowed.
   virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;

@@ -27,6 +27,7 @@ class NullDevice : public Device {
                            const std::string& features) const override;
   // Its pointers name no memory, so models of any size can be loaded.
   bool SharesHostMemory() const override { return false; }
+  bool KeepsContent() const override { return false; }
   absl::StatusOr<void*> Allocate(int64_t bytes) override;
   void Free(void* memory, int64_t bytes) override;
   void Release(void* memory, int64_t bytes) override {}

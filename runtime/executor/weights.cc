@@ -1,6 +1,7 @@
 // Loading of parameters: from files, from the artifact itself, or from a seed.
 #include "runtime/executor/weights.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -21,17 +22,26 @@ bool IsAligned(const char* data, int64_t alignment) {
          0;
 }
 
-// Fills `bytes` bytes of device memory, through host memory where the device
-// has its own.
+// Makes `count` elements of device memory by write(first, count, host memory),
+// piece by piece where the device has memory of its own.
+using Writer = std::function<absl::Status(int64_t, int64_t, char*)>;
 absl::Status Produce(device::Device& device, device::Stream& stream,
-                     char* target, int64_t bytes,
-                     const std::function<absl::Status(char*)>& write) {
-  if (device.SharesHostMemory()) return write(target);
-  const std::unique_ptr<char[]> host(new char[static_cast<size_t>(bytes)]);
-  PARTITA_RETURN_IF_ERROR(write(host.get()));
-  PARTITA_RETURN_IF_ERROR(
-      device.CopyToDevice(stream, target, host.get(), bytes));
-  return device.Synchronize(stream);
+                     char* target, int64_t count, int64_t element_bytes,
+                     const Writer& write) {
+  if (!device.KeepsContent()) return absl::OkStatus();
+  if (device.SharesHostMemory()) return write(0, count, target);
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  std::vector<char> host(
+      static_cast<size_t>(std::min(count, kPiece) * element_bytes));
+  for (int64_t first = 0; first < count; first += kPiece) {
+    const int64_t size = std::min(kPiece, count - first);
+    PARTITA_RETURN_IF_ERROR(write(first, size, host.data()));
+    PARTITA_RETURN_IF_ERROR(
+        device.CopyToDevice(stream, target + first * element_bytes, host.data(),
+                            size * element_bytes));
+    PARTITA_RETURN_IF_ERROR(device.Synchronize(stream));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -146,11 +156,14 @@ absl::Status Weights::LoadStored(const base::MappedFile& file, uint64_t offset,
         device_.CopyToDevice(stream_, global.data, data, global.bytes));
     PARTITA_RETURN_IF_ERROR(device_.Synchronize(stream_));
   } else {
+    const int64_t stored_bytes = base::SizeOf(ToBase(stored));
     PARTITA_RETURN_IF_ERROR(
-        Produce(device_, stream_, global.data, global.bytes, [&](char* target) {
-          base::Convert(ToBase(stored), data, dtype, target, count);
-          return absl::OkStatus();
-        }));
+        Produce(device_, stream_, global.data, count, base::SizeOf(dtype),
+                [&](int64_t first, int64_t size, char* target) {
+                  base::Convert(ToBase(stored), data + first * stored_bytes,
+                                dtype, target, size);
+                  return absl::OkStatus();
+                }));
   }
   file.Release(offset,
                static_cast<size_t>(count * base::SizeOf(ToBase(stored))));
@@ -165,11 +178,11 @@ absl::Status Weights::LoadSeeded(const program::SeedSource& source,
   global.data = global.owned.data();
   const base::DType dtype = ToBase(type.dtype());
   const base::Fill fill = {source.kind()->str(), source.scale(), source.seed()};
-  return Produce(
-      device_, stream_, global.data, global.bytes, [&](char* target) {
-        return base::FillElements(fill, dtype, 0,
-                                  global.bytes / base::SizeOf(dtype), target);
-      });
+  return Produce(device_, stream_, global.data,
+                 global.bytes / base::SizeOf(dtype), base::SizeOf(dtype),
+                 [&](int64_t first, int64_t count, char* target) {
+                   return base::FillElements(fill, dtype, first, count, target);
+                 });
 }
 
 void Weights::Release(size_t index) {

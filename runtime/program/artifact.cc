@@ -24,7 +24,7 @@ constexpr int kSectionCount = 3;
 constexpr const char* kSectionNames[kSectionCount] = {"program", "code",
                                                       "data"};
 constexpr uint64_t kSectionAlignment = 4096;
-constexpr flatbuffers::uoffset_t kMaxTables = 16 << 20;
+constexpr flatbuffers::uoffset_t kMaxTables = 4 << 20;
 
 struct Section {
   uint64_t offset;

@@ -18,7 +18,6 @@ namespace partita::program {
 namespace {
 
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
-constexpr int kMaxArguments = 1 << 20;
 
 absl::Status Bad(const std::string& message) {
   return absl::InvalidArgumentError(message);
@@ -145,8 +144,8 @@ class Validator {
     if (depth >= kMaxCallDepth)
       return Bad(absl::StrCat("calls are more than ", kMaxCallDepth, " deep"));
     checked.state = Checked::kRunning;
-    if (function.arguments() < 0 || function.arguments() > kMaxArguments ||
-        function.results() < 0 || function.results() > function.arguments()) {
+    if (function.arguments() < 0 || function.results() < 0 ||
+        function.results() > function.arguments()) {
       return Bad(absl::StrCat("function '", name, "': ", function.results(),
                               " results of ", function.arguments(),
                               " arguments"));
@@ -156,6 +155,7 @@ class Validator {
       return Bad(absl::StrCat("function '", name, "': a frame of ",
                               function.frame_bytes(), " bytes"));
     }
+    PARTITA_RETURN_IF_ERROR(CountOperands(function.arguments()));
     std::vector<int64_t> needed(static_cast<size_t>(function.arguments()), 0);
     for (int64_t i = 0; i < SizeOrZero(function.body()); ++i) {
       const Instruction& instruction =
@@ -180,11 +180,19 @@ class Validator {
     return absl::OkStatus();
   }
 
+  absl::Status CountOperands(int64_t count) {
+    operands_ += count;
+    if (operands_ <= kMaxOperands) return absl::OkStatus();
+    return Bad(absl::StrCat("functions and instructions have more than ",
+                            kMaxOperands, " operands"));
+  }
+
   // (V5), (V6)
   absl::Status CheckBuffers(const Function& function,
                             const Instruction& instruction,
                             std::vector<int64_t>& needed) {
     const int64_t count = SizeOrZero(instruction.operands());
+    PARTITA_RETURN_IF_ERROR(CountOperands(count));
     if (instruction.outputs() < 0 || instruction.outputs() > count) {
       return Bad(absl::StrCat(instruction.outputs(), " outputs of ", count,
                               " operands"));
@@ -234,7 +242,7 @@ class Validator {
   absl::Status CheckOperation(const Function& function,
                               const Instruction& instruction, Checked& checked,
                               std::vector<int64_t>& needed, int depth) {
-    ++checked.steps;
+    checked.steps += 1 + SizeOrZero(instruction.operands());
     switch (instruction.operation_type()) {
       case Operation::Launch:
         return CheckLaunch(*instruction.operation_as_Launch());
@@ -404,6 +412,7 @@ class Validator {
   const int64_t data_bytes_;
   const bool has_code_;
   std::vector<Checked> functions_;
+  int64_t operands_ = 0;
 };
 
 }  // namespace

@@ -12,22 +12,30 @@ namespace partita::program {
 // A program that passes can be executed without further checks. `program` has
 // passed the flatbuffers verifier; `data_bytes` is the size of the data
 // section, `has_code` whether there is a code section. Checked:
-//  (V1) required fields are there, enums are known, shapes are not negative and
-//  their bytes fit 63 bits; (V2) every parameter's source lies in its section
-//  or is a known distribution, and has the parameter's size; (V3) indices of
-//  kernels, functions, parameters and globals are in range; (V4) the call graph
-//  has no cycle, is at most kMaxCallDepth deep and runs at most kMaxSteps
-//  instructions; (V5) every operand lies inside its argument, frame or data
-//  section, and callees' frames inside their caller's; (V6) only frames and
-//  result arguments are written; (V7) operand counts and sizes suit each
-//  operation: strides and windows of gemm and conv stay inside the operands;
-//  (V8) the arguments of `main` and `init` match the inputs, globals and
-//  outputs they are called with.
+// - (V1) required fields are there, enums are known, shapes are not negative
+//   and their bytes fit 63 bits;
+// - (V2) every parameter's source lies in its section or is a known
+//   distribution, and has the parameter's size;
+// - (V3) indices of kernels, functions, parameters and globals are in range;
+// - (V4) the call graph has no cycle, is at most kMaxCallDepth deep and runs at
+//   most kMaxSteps instructions;
+// - (V5) every operand lies inside its argument, frame or data section, and
+//   callees' frames inside their caller's;
+// - (V6) only frames and result arguments are written;
+// - (V7) operand counts and sizes suit each operation: strides and windows of
+//   gemm and conv stay inside the operands;
+// - (V8) the arguments of main and init match the inputs, globals and outputs
+//   they are called with.
 absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
                              bool has_code);
 
 inline constexpr int kMaxCallDepth = 64;
-inline constexpr int64_t kMaxSteps = int64_t{1} << 24;
+// Instructions of one pass over main, plus their operands.
+inline constexpr int64_t kMaxSteps = int64_t{1} << 22;
+// Operands and arguments of all functions together: bounds the time of checking
+// a malicious file.
+inline constexpr int64_t kMaxOperands = int64_t{1} << 24;
+inline constexpr int64_t kMaxRank = 32;
 
 }  // namespace partita::program
 

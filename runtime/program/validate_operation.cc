@@ -12,6 +12,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/program/types.h"
+#include "runtime/program/validate.h"
 
 namespace partita::program {
 namespace {
@@ -167,6 +168,10 @@ absl::StatusOr<int64_t> ValidateType(const TensorType& type) {
   if (!KnownDType(type.dtype()))
     return Bad(
         absl::StrCat("unknown element type ", static_cast<int>(type.dtype())));
+  if (SizeOrZero(type.shape()) > kMaxRank) {
+    return Bad(absl::StrCat("a shape of ", SizeOrZero(type.shape()),
+                            " dimensions; at most ", kMaxRank));
+  }
   const std::optional<int64_t> bytes =
       base::ByteCount(ToBase(type.dtype()), ShapeOf(type));
   if (!bytes)
@@ -209,6 +214,11 @@ absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
 absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
   PARTITA_RETURN_IF_ERROR(CheckLibraryDType("conv", conv.dtype()));
   PARTITA_RETURN_IF_ERROR(CheckActivation("conv", conv.activation()));
+  for (const auto* list :
+       {conv.input_shape(), conv.weight_shape(), conv.out_shape(),
+        conv.strides(), conv.dilations(), conv.low(), conv.high()}) {
+    if (SizeOrZero(list) > kMaxRank) return Bad("conv: too many dimensions");
+  }
   const ConvShapes shapes = {
       ToVector(conv.input_shape()), ToVector(conv.weight_shape()),
       ToVector(conv.out_shape()),   ToVector(conv.strides()),

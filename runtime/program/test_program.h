@@ -1,0 +1,76 @@
+// Programs built by hand, for tests of whatever reads artifacts.
+#ifndef PARTITA_RUNTIME_PROGRAM_TEST_PROGRAM_H_
+#define PARTITA_RUNTIME_PROGRAM_TEST_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/program/artifact.h"
+
+namespace partita::program {
+
+std::unique_ptr<TensorTypeT> MakeType(DType dtype, std::vector<int64_t> shape);
+std::unique_ptr<PortT> MakePort(const std::string& name, DType dtype,
+                                std::vector<int64_t> shape);
+std::unique_ptr<ParameterT> MakeSeeded(const std::string& name, DType dtype,
+                                       std::vector<int64_t> shape,
+                                       const std::string& kind, uint64_t seed);
+std::unique_ptr<ParameterT> MakeFromFile(const std::string& name, DType dtype,
+                                         std::vector<int64_t> shape,
+                                         const std::string& path,
+                                         uint64_t offset, DType stored);
+std::unique_ptr<ParameterT> MakeEmbedded(const std::string& name, DType dtype,
+                                         std::vector<int64_t> shape,
+                                         uint64_t offset, DType stored);
+
+inline Buffer Argument(int64_t index, int64_t bytes) {
+  return Buffer(Space::argument, index, bytes);
+}
+inline Buffer Frame(int64_t offset, int64_t bytes) {
+  return Buffer(Space::frame, offset, bytes);
+}
+inline Buffer Constant(int64_t offset, int64_t bytes) {
+  return Buffer(Space::constant, offset, bytes);
+}
+
+// The last `outputs` operands are written.
+std::unique_ptr<InstructionT> MakeInstruction(OperationUnion operation,
+                                              std::vector<Buffer> operands,
+                                              int outputs,
+                                              const std::string& name);
+std::unique_ptr<InstructionT> MakeCopy(Buffer from, Buffer to);
+std::unique_ptr<InstructionT> MakeCall(int function, int64_t frame_offset,
+                                       std::vector<Buffer> operands,
+                                       int outputs);
+std::unique_ptr<InstructionT> MakeLaunch(const LaunchT& launch,
+                                         std::vector<Buffer> operands,
+                                         int outputs);
+// A row-major f32 product [m, k] x [k, n], with a bias and relu.
+std::unique_ptr<InstructionT> MakeLinear(int64_t m, int64_t n, int64_t k,
+                                         std::vector<Buffer> operands);
+// A 3x3 f32 convolution of [1, channels, size, size] to as many channels.
+std::unique_ptr<InstructionT> MakeConv3x3(int64_t channels, int64_t size,
+                                          std::vector<Buffer> operands);
+std::unique_ptr<FunctionT> MakeFunction(const std::string& name, int arguments,
+                                        int results, int64_t frame_bytes);
+
+// Everything but kernels in one small program. For x f32[4,8]:
+//   init: d = relu(w0 w1 + b)                       (derived, f32[8,8])
+//   main: y = layer(layer(x, w0, b), d, b)          layer(x, w, b) = relu(x w +
+//   b) main: z = conv3x3(image, c), image f32[1,4,8,8]
+//   main: k = the constant 0, 1, ... 7 of the data section
+// w0, w1 and c are drawn from seeds 1, 2 and 3 (uniform), b is embedded in the
+// data section: 0.5, 1.5 ... 7.5.
+struct SampleProgram {
+  ProgramT program;
+  DataSection data;
+
+  SampleProgram();
+  ArtifactParts Parts(std::string code = "") const;
+};
+
+}  // namespace partita::program
+
+#endif  // PARTITA_RUNTIME_PROGRAM_TEST_PROGRAM_H_

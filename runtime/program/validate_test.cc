@@ -1,0 +1,278 @@
+// Every rule of ValidateProgram is broken once.
+#include "runtime/program/validate.h"
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "runtime/program/test_program.h"
+
+namespace partita::program {
+namespace {
+
+// The message after `change` to the sample program.
+std::string After(const std::function<void(ProgramT&)>& change) {
+  SampleProgram sample;
+  change(sample.program);
+  const std::string bytes = SerializeProgram(sample.program);
+  const absl::Status status = ValidateProgram(
+      *GetProgram(bytes.data()), sample.data.size(), /*has_code=*/false);
+  return std::string(status.message());
+}
+
+FunctionT& Main(ProgramT& program) { return *program.functions[2]; }
+FunctionT& Layer(ProgramT& program) { return *program.functions[0]; }
+GemmT& TheGemm(ProgramT& program) {
+  return *Layer(program).body[0]->operation.AsGemm();
+}
+ConvT& TheConv(ProgramT& program) {
+  return *Main(program).body[2]->operation.AsConv();
+}
+
+TEST(ValidateTest, TheSampleIsValid) {
+  EXPECT_EQ(After([](ProgramT&) {}), "");
+}
+
+TEST(ValidateTest, Types) {  // V1
+  EXPECT_EQ(After([](ProgramT& p) {
+              p.inputs[0]->type->dtype = static_cast<DType>(77);
+            }),
+            "input 'x': unknown element type 77");
+  EXPECT_EQ(After([](ProgramT& p) { p.outputs[0]->type->shape = {-1}; }),
+            "output 'y': shape [-1] is negative or too big");
+  EXPECT_EQ(After([](ProgramT& p) {
+              p.derived[0]->shape = {1 << 30, 1 << 30, 1 << 30};
+            }),
+            "derived value 0: shape [1073741824,1073741824,1073741824] is "
+            "negative or too big");
+  EXPECT_EQ(After([](ProgramT& p) { p.inputs[0]->type->shape.assign(40, 1); }),
+            "input 'x': a shape of 40 dimensions; at most 32");
+  EXPECT_EQ(After([](ProgramT& p) { p.inputs[1]->name = "x"; }),
+            "two inputs are named 'x'");
+}
+
+TEST(ValidateTest, Sources) {  // V2
+  EXPECT_EQ(
+      After([](ProgramT& p) {
+        p.parameters[3]->source.AsEmbeddedSource()->offset = 128;
+      }),
+      "parameter 'b': bytes 128 to 128+32 lie outside the 128 bytes there are");
+  EXPECT_EQ(After([](ProgramT& p) {
+              p.parameters[3]->source.AsEmbeddedSource()->offset =
+                  std::numeric_limits<uint64_t>::max();
+            }),
+            "parameter 'b': bytes 18446744073709551615 to "
+            "18446744073709551615+32 lie outside the 128 bytes there are");
+  EXPECT_EQ(After([](ProgramT& p) {
+              p.parameters[3]->source.AsEmbeddedSource()->bytes = 31;
+            }),
+            "parameter 'b': expected 8 elements of f32, found 31 bytes");
+  EXPECT_EQ(After([](ProgramT& p) {
+              p.parameters[3]->source.AsEmbeddedSource()->stored = DType::f64;
+            }),
+            "parameter 'b': expected 8 elements of f64, found 32 bytes");
+  EXPECT_EQ(After([](ProgramT& p) {
+              p.parameters[0]->source.AsSeedSource()->kind = "magic";
+            }),
+            "parameter 'w0': unknown distribution 'magic'");
+  EXPECT_EQ(After([](ProgramT& p) {
+              p.parameters[0]->source.AsSeedSource()->scale =
+                  std::numeric_limits<double>::infinity();
+            }),
+            "parameter 'w0': its scale is not finite");
+  EXPECT_EQ(
+      After([](ProgramT& p) { p.parameters[0]->type->dtype = DType::i32; }),
+      "parameter 'w0': distribution 'uniform' needs a floating-point type");
+  EXPECT_EQ(After([](ProgramT& p) {
+              p.parameters[0] =
+                  MakeFromFile("w0", DType::f32, {8, 8}, "", 0, DType::f32);
+            }),
+            "parameter 'w0': its file has no name");
+}
+
+TEST(ValidateTest, Indices) {  // V3
+  EXPECT_EQ(After([](ProgramT& p) { p.main = -1; }), "main: function -1 of 3");
+  EXPECT_EQ(After([](ProgramT& p) { p.init = 3; }), "init: function 3 of 3");
+  EXPECT_EQ(After([](ProgramT& p) { p.init = -1; }),
+            "init: there are 1 derived values, but no function computes them");
+  EXPECT_EQ(After([](ProgramT& p) { p.main_globals[3] = 5; }),
+            "main: global 5 of 5");
+  EXPECT_EQ(After([](ProgramT& p) { p.init_parameters[0] = 4; }),
+            "init: parameter 4 of 4");
+  EXPECT_EQ(After([](ProgramT& p) {
+              Main(p).body[0]->operation.AsCall()->function = 3;
+            }),
+            "function 3 of 3");
+  EXPECT_EQ(After([](ProgramT& p) { p.kernels.push_back("k"); }),
+            "kernels are named, but there is no code section");
+  EXPECT_EQ(
+      After([](ProgramT& p) { Main(p).body.push_back(MakeLaunch({}, {}, 0)); }),
+      "function 'main', instruction 4: kernel 0 of 0");
+}
+
+TEST(ValidateTest, Calls) {  // V4
+  EXPECT_EQ(After([](ProgramT& p) {
+              Main(p).body[0]->operation.AsCall()->function = 2;
+            }),
+            "function 'main' calls itself");
+  // Two calls each double the work: 2^30 steps from 30 functions.
+  EXPECT_EQ(After([](ProgramT& p) {
+              p.functions.push_back(MakeFunction("f0", 0, 0, 0));
+              p.functions.back()->body.push_back(
+                  MakeCopy(Constant(0, 0), Constant(0, 0)));
+              p.functions.back()->body[0]->outputs = 0;
+              p.functions.back()->body.clear();
+              for (int i = 1; i <= 30; ++i) {
+                auto f = MakeFunction("f", 0, 0, 0);
+                for (int j = 0; j < 2; ++j)
+                  f->body.push_back(MakeCall(2 + i, 0, {}, 0));
+                p.functions.push_back(std::move(f));
+              }
+            }),
+            "function 'f', call of 'f': more than 4194304 steps");
+  EXPECT_EQ(After([](ProgramT& p) {
+              p.functions.push_back(MakeFunction("leaf", 0, 0, 0));
+              for (int i = 1; i <= 70; ++i) {
+                auto f = MakeFunction("f", 0, 0, 0);
+                f->body.push_back(MakeCall(2 + i, 0, {}, 0));
+                p.functions.push_back(std::move(f));
+              }
+            }),
+            "function 'f', call of 'f': calls are more than 64 deep");
+}
+
+TEST(ValidateTest, Places) {  // V5
+  const auto set = [](Buffer buffer) {
+    return [buffer](ProgramT& p) { Main(p).body[0]->operands[0] = buffer; };
+  };
+  const std::string where = "function 'main', instruction 0: operand 0 ";
+  EXPECT_EQ(After(set(Argument(9, 128))), where + "lies outside its argument");
+  EXPECT_EQ(After(set(Argument(-1, 128))),
+            where + "has a negative place or size");
+  EXPECT_EQ(After(set(Frame(129, 128))), where + "lies outside its frame");
+  EXPECT_EQ(After(set(Frame(0, 1000))), where + "lies outside its frame");
+  EXPECT_EQ(After(set(Frame(std::numeric_limits<int64_t>::max(), 128))),
+            where + "lies outside its frame");
+  EXPECT_EQ(After(set(Constant(64, 128))), where + "lies outside its constant");
+  EXPECT_EQ(After(set(Buffer(static_cast<Space>(9), 0, 0))),
+            where + "is in an unknown space");
+  const std::string call = "function 'main', call of 'layer': ";
+  EXPECT_EQ(After([](ProgramT& p) {
+              Main(p).body[0]->operation.AsCall()->frame_offset = 192;
+            }),
+            call + "the callee's frame lies outside the caller's");
+  EXPECT_EQ(After([](ProgramT& p) {
+              Main(p).body[0]->operation.AsCall()->frame_offset = 96;
+            }),
+            call + "the callee's frame lies outside the caller's");
+  EXPECT_EQ(After([](ProgramT& p) { Main(p).frame_bytes = 100; }),
+            "function 'main': a frame of 100 bytes");
+  EXPECT_EQ(After([](ProgramT& p) {
+              Main(p).body[0]->operands[1] = Argument(2, 100);
+            }),
+            call + "operand 1 needs 256 bytes, found 100");
+  EXPECT_EQ(
+      After([](ProgramT& p) {
+        Main(p).body[0]->operands.erase(Main(p).body[0]->operands.begin());
+      }),
+      call +
+          "expected 4 operands, 1 of them written, found 3, 1 of them written");
+}
+
+TEST(ValidateTest, Writes) {  // V6
+  EXPECT_EQ(After([](ProgramT& p) {
+              Layer(p).body[1]->operands[1] = Argument(0, 128);
+            }),
+            "function 'layer', instruction 1: operand 1 writes argument 0, "
+            "which is not a result");
+  EXPECT_EQ(
+      After([](ProgramT& p) {
+        Layer(p).body[1]->operands[1] = Constant(0, 128);
+      }),
+      "function 'layer', instruction 1: operand 1 writes to the data section");
+  EXPECT_EQ(After([](ProgramT& p) { Layer(p).body[1]->outputs = 3; }),
+            "function 'layer', instruction 1: 3 outputs of 2 operands");
+}
+
+TEST(ValidateTest, Gemm) {  // V7
+  const std::string where = "function 'layer', instruction 0: gemm";
+  EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).dtype = DType::i8; }),
+            where + ": element type must be f32, f16 or bf16, found i8");
+  EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).m = 0; }),
+            where + ": size 0 is out of range");
+  EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).m = 5; }),
+            where + ": operand 0 needs 160 bytes, found 128");
+  EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).rhs_strides = {64, 8, 2}; }),
+            where + ": operand 1 needs 284 bytes, found 256");
+  EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).lhs_strides = {1, 1}; }),
+            where + " lhs: expected 3 strides, found 2");
+  EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).lhs_strides = {1, -8, 1}; }),
+            where + " lhs: stride -8 is out of range");
+  EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).out_strides = {0, 0, 1}; }),
+            where + ": elements of out overlap");
+  EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).out_strides = {0, 7, 1}; }),
+            where + ": elements of out overlap");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).batch = 2;
+              TheGemm(p).lhs_strides[0] = TheGemm(p).rhs_strides[0] = 0;
+            }),
+            where + ": a batch of which neither lhs nor rhs depends");
+  EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).has_residual = true; }),
+            where +
+                ": expected 5 operands, 1 of them written, found 4, 1 of them "
+                "written");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheGemm(p).activation = static_cast<Activation>(50);
+            }),
+            where + ": unknown activation 50");
+}
+
+TEST(ValidateTest, Conv) {  // V7
+  const std::string where = "function 'main', instruction 2: conv";
+  EXPECT_EQ(After([](ProgramT& p) { TheConv(p).groups = 3; }),
+            where +
+                ": input [1,4,8,8], weight [4,4,3,3], out [1,4,8,8] and 3 "
+                "groups do not fit");
+  EXPECT_EQ(After([](ProgramT& p) { TheConv(p).low = {0, 1}; }),
+            where +
+                ": size 8 of the result's spatial dimension 0 does not follow "
+                "from its window");
+  EXPECT_EQ(After([](ProgramT& p) { TheConv(p).strides = {1, 0}; }),
+            where + ": a stride, dilation or padding is out of range");
+  EXPECT_EQ(
+      After([](ProgramT& p) { TheConv(p).strides = {1}; }),
+      where +
+          ": expected one stride, dilation and padding per spatial dimension");
+  EXPECT_EQ(After([](ProgramT& p) { TheConv(p).weight_shape = {4, 4}; }),
+            where + ": input, weight and out must have the same rank, 3 to 5");
+  EXPECT_EQ(After([](ProgramT& p) { TheConv(p).has_bias = true; }),
+            where +
+                ": expected 4 operands, 1 of them written, found 3, 1 of them "
+                "written");
+}
+
+TEST(ValidateTest, Copy) {  // V7
+  EXPECT_EQ(After([](ProgramT& p) {
+              Layer(p).body[1]->operands[1] = Argument(3, 64);
+            }),
+            "function 'layer', instruction 1: copy: operands of equal size "
+            "expected, found 128 and 64 bytes");
+}
+
+TEST(ValidateTest, Entries) {  // V8
+  EXPECT_EQ(After([](ProgramT& p) { p.inputs[0]->type->shape = {4, 7}; }),
+            "main: argument 0 has 112 bytes, but 128 are used");
+  EXPECT_EQ(After([](ProgramT& p) { p.outputs.pop_back(); }),
+            "main: expected 8 arguments, 2 of them results, found 9, 3 of them "
+            "results");
+  EXPECT_EQ(After([](ProgramT& p) { p.derived[0]->shape = {8, 7}; }),
+            "main: argument 5 has 224 bytes, but 256 are used");
+  EXPECT_EQ(After([](ProgramT& p) { p.init_parameters.pop_back(); }),
+            "init: expected 3 arguments, 1 of them results, found 4, 1 of them "
+            "results");
+}
+
+}  // namespace
+}  // namespace partita::program
