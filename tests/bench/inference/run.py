@@ -51,16 +51,20 @@ def error_of(found, expected):
 def measure(workload, threads, arguments):
     """One row: figures, spread and agreement of each system."""
     running = []
-    row = {"workload": workload.name, "threads": threads, "ms": {}, "fastest_ms": {}, "error": {}}
+    row = {"workload": workload.name, "threads": threads, "ms": {}, "fastest_ms": {}, "error": {}, "failures": []}
     try:
         for name in arguments.peers:
             running.append(systems.Peer(name, workload, threads))
         outputs = {peer.name: peer.output() for peer in running}
         expected = outputs.get("pytorch", next(iter(outputs.values())))
         if not arguments.peers_only:
-            running.insert(0, systems.Partita(workload, threads, arguments.tools, arguments.door))
-            outputs["partita"] = running[0].output(like=expected)
-            row["compile_s"] = running[0].compile_s
+            try:
+                partita = systems.Partita(workload, threads, arguments.tools, arguments.door)
+                outputs["partita"] = partita.output(like=expected)
+                row["compile_s"] = partita.compile_s
+                running.insert(0, partita)
+            except RuntimeError as error:  # the other rows are worth having
+                row["failures"].append(str(error))
         row["error"] = {name: error_of(output, expected) for name, output in outputs.items()}
         rounds = {system.name: [] for system in running}
         for number in range(arguments.rounds):
@@ -72,9 +76,9 @@ def measure(workload, threads, arguments):
     finally:
         for system in running:
             system.close()
-    best = min(time for name, time in row["ms"].items() if name != "partita")
-    if "partita" in row["ms"]:
-        row["ratio"] = row["ms"]["partita"] / best
+    for ratio, figures in (("ratio", row["ms"]), ("fastest_ratio", row["fastest_ms"])):
+        if "partita" in figures:
+            row[ratio] = figures["partita"] / min(time for name, time in figures.items() if name != "partita")
     return row
 
 
@@ -91,11 +95,14 @@ def print_table(rows, names):
         print("  ".join(f"{cell:>16}" if index else f"{cell:<14}" for index, cell in enumerate(cells)))
 
     print()
-    line("workload", "threads", *(f"{name} ms" for name in names), *(["partita / best"] if "partita" in names else []))
+    ratios = ["partita / best", "(fastest rounds)"] if "partita" in names else []
+    line("workload", "threads", *(f"{name} ms" for name in names), *ratios)
     for row in rows:
-        figures = [f"{row['ms'][name]:.2f} (±{100 * (row['ms'][name] / row['fastest_ms'][name] - 1):.0f}%)" for name in names]
-        line(row["workload"], row["threads"], *figures, *([f"{row['ratio']:.2f}"] if "ratio" in row else []))
-    print("\nms: median of rounds (and how far above the fastest round).")
+        figures = [f"{row['ms'][name]:.2f} (+{100 * (row['ms'][name] / row['fastest_ms'][name] - 1):.0f}%)"
+                   if name in row["ms"] else "failed" for name in names]
+        ratios = [f"{row['ratio']:.2f}", f"({row['fastest_ratio']:.2f})"] if "ratio" in row else []
+        line(row["workload"], row["threads"], *figures, *ratios)
+    print("\nms: median of rounds (and how far it is above the fastest round). On a busy machine, trust the last column.")
 
 
 def main():
@@ -118,8 +125,10 @@ def main():
                                           "door": arguments.door, "rows": rows}, indent=1))
     wrong = [f"{row['workload']}: {name}'s output is off by {error:.3g} times the tolerance"
              for row in rows for name, error in row["error"].items() if error > 1]
+    wrong += [f"{row['workload']}: {failure}" for row in rows for failure in row["failures"]]
     if arguments.limit:
-        wrong += [f"{row['workload']}, {row['threads']} threads: ratio {row['ratio']:.2f}, at most {arguments.limit} expected"
+        wrong += [f"{row['workload']}, {row['threads']} threads: expected a ratio of at most {arguments.limit}, "
+                  f"found {row['ratio']:.2f}"
                   for row in rows if row.get("ratio", 0) > arguments.limit]
     for message in wrong:
         print(message, file=sys.stderr)

@@ -74,10 +74,11 @@ class Partita:
             np.save(directory / f"{name}.npy", value)
             self.arguments += ["--input", f"{name}={directory / name}.npy"]
         partita = tools / "compiler" / "tools" / "partita"
-        source = workload.onnx if door == "onnx" else workload.folder
-        dims = ",".join(f"{name}={size}" for name, size in workload.dims.items())
+        source = [workload.onnx]  # exported at these shapes
+        if door == "folder":
+            source = [workload.folder, "--dim", ",".join(f"{name}={size}" for name, size in workload.dims.items())]
         start = time.perf_counter()
-        self._call([partita, "import", source, "--dim", dims, "-o", directory / "model.mlir"])
+        self._call([partita, "import", *source, "-o", directory / "model.mlir"])
         self._call([partita, "compile", directory / "model.mlir", "-o", self.artifact])
         self.compile_s = time.perf_counter() - start
         self.median_ms = None
