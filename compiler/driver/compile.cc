@@ -42,11 +42,11 @@ class Compilation {
     kernels::ObjectOptions object_options;
     object_options.cpu = options_.cpu;
     FailureOr<std::string> code = failure();
-    phase("code", [&] {
-      return code = kernels::generateCode(module_, object_options),
-             success(mlir::succeeded(code));
+    LogicalResult generated = phase("code", [&] {
+      code = kernels::generateCode(module_, object_options);
+      return success(mlir::succeeded(code));
     });
-    if (mlir::failed(code) || mlir::failed(runPhases(planResources())))
+    if (mlir::failed(generated) || mlir::failed(runPhases(planResources())))
       return failure();
     if (mlir::failed(phase("write", [&] { return write(std::move(*code)); })))
       return failure();
