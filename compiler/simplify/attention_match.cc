@@ -128,7 +128,7 @@ class ScoreWalk {
     for (unsigned operand : {0u, 1u}) {
       const AttentionMatch before = match_;
       match_.biases.push_back({ScoreBias::Kind::add,
-                               {op->getOperand(1 - operand), scores.dims},
+                               viewOf(op->getOperand(1 - operand)), scores,
                                factor});
       if (walk({op->getOperand(operand), scores.dims}, factor)) return true;
       match_ = before;
@@ -170,7 +170,7 @@ class ScoreWalk {
       if (!fill || *fill * factor > kHidingScore) continue;
       const auto kind =
           keeps_true ? ScoreBias::Kind::visible : ScoreBias::Kind::hidden;
-      match_.biases.push_back({kind, {select.getCondition(), scores.dims}, 1});
+      match_.biases.push_back({kind, viewOf(select.getCondition()), scores, 1});
       return walk({keeps_true ? select.getTrueValue() : select.getFalseValue(),
                    scores.dims},
                   factor);

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "compiler/simplify/view.h"
 #include "dialects/nn/dialect.h"
 
 namespace partita::simplify {
@@ -25,8 +26,7 @@ struct Matrix {
   mlir::SmallVector<int64_t> batchSizes() const;
 };
 
-// What is done to the scores between the two products; rows are queries,
-// columns are keys.
+// What is done to the scores between the two products.
 struct ScoreBias {
   enum class Kind {
     add,      // value * factor is added
@@ -35,7 +35,8 @@ struct ScoreBias {
     hidden,   // the same, true where it is replaced
   };
   Kind kind;
-  Matrix matrix;
+  View value;     // seen from the scores
+  Matrix scores;  // rows are queries, columns are keys
   double factor;
 };
 

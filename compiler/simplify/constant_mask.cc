@@ -60,14 +60,15 @@ std::optional<nn::Tensor> evaluateConstant(Value value) {
 }
 
 std::optional<ConstantMask> matchConstantMask(const ScoreBias& bias) {
-  const View view = peel(viewOf(bias.matrix.value));
-  const MatrixDims& dims = bias.matrix.dims;
+  const View view = peel(bias.value);
+  const MatrixDims& dims = bias.scores.dims;
   // Steps from one query and key to the next in the tensor, which may repeat
   // along either.
   int64_t query_step = 0, key_step = 0, step = 1;
   const llvm::ArrayRef<int64_t> shape = tensorType(view.value).getShape();
+  const bool is_splat = static_cast<bool>(splatConstant(view.value));
   for (auto [size, dim] : llvm::reverse(llvm::zip_equal(shape, view.dims))) {
-    if (size == 1) continue;
+    if (size == 1 || is_splat) continue;
     if (dim != dims.row && dim != dims.column) return std::nullopt;
     (dim == dims.row ? query_step : key_step) = step;
     step *= size;
@@ -75,7 +76,7 @@ std::optional<ConstantMask> matchConstantMask(const ScoreBias& bias) {
   const std::optional<nn::Tensor> tensor = evaluateConstant(view.value);
   if (!tensor) return std::nullopt;
 
-  const int64_t queries = bias.matrix.rows(), keys = bias.matrix.columns();
+  const int64_t queries = bias.scores.rows(), keys = bias.scores.columns();
   std::optional<int64_t> offset;
   bool hides_any = false;
   for (int64_t i = 0; i < queries; ++i) {

@@ -43,21 +43,41 @@ def RaiseCompositesPass : Pass<"partita-raise-composites", "::mlir::func::FuncOp
 }
 
 def ShrinkBroadcastsPass : Pass<"partita-shrink-broadcasts", "::mlir::func::FuncOp"> {
-  let summary = "Computes elementwise operations before their operands are repeated, not after";
+  let summary = "Computes before repeating, not after";
   let description = [{
     Where every operand of an elementwise operation repeats along a dimension,
-    so does the result: the operation moves in front of the repetition.
+    so does the result: the operation moves in front of the repetition. A
+    gather moves in front of the repetition of its indices. Constants that
+    repeat are stored once.
 
     ```mlir
     %0 = nn.broadcast %mask dims = [0, 3] : tensor<2x8xf32> -> tensor<2x4x8x8xf32>
     %1 = arith.mulf %0, %lowest : tensor<2x4x8x8xf32>
     // becomes
-    %0 = arith.mulf %mask, %lowest : tensor<2x8xf32>
-    %1 = nn.broadcast %0 dims = [0, 3] : tensor<2x8xf32> -> tensor<2x4x8x8xf32>
+    %0 = nn.reshape %mask : tensor<2x8xf32> -> tensor<2x1x1x8xf32>
+    %1 = arith.mulf %0, %lowest : tensor<2x1x1x8xf32>
+    %2 = nn.broadcast %1 dims = [0, 1, 2, 3] : tensor<2x1x1x8xf32> -> tensor<2x4x8x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"shrunk", "shrunk", "Operations moved in front of a repetition">];
+}
+
+def AbsorbTransposesPass : Pass<"partita-absorb-transposes", "::mlir::func::FuncOp"> {
+  let summary = "Lets matrix products take their operands as they lie";
+  let description = [{
+    `nn.dot_general` names the dimensions it contracts: a transpose before it
+    only renames them, as long as the free dimensions keep their order.
+
+    ```mlir
+    %0 = nn.transpose %w perm = [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+    %1 = nn.dot_general %x, %0 contract = [1] x [0] : tensor<2x4xf32>, tensor<4x8xf32> -> tensor<2x8xf32>
+    // becomes
+    %1 = nn.dot_general %x, %w contract = [1] x [1] : tensor<2x4xf32>, tensor<8x4xf32> -> tensor<2x8xf32>
     ```
   }];
   let dependentDialects = ["::partita::nn::NNDialect"];
-  let statistics = [Statistic<"shrunk", "shrunk", "Operations moved in front of a repetition">];
+  let statistics = [Statistic<"absorbed", "absorbed", "Transposes absorbed">];
 }
 
 def FoldBatchNormPass : Pass<"partita-fold-batch-norm", "::mlir::func::FuncOp"> {

@@ -14,6 +14,8 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm,
   // Biases and masks small, before attention takes them as operands.
   pm.addNestedPass<mlir::func::FuncOp>(createShrinkBroadcastsPass());
   pm.addNestedPass<mlir::func::FuncOp>(createRaiseCompositesPass());
+  // After attention is known, which says itself how its operands lie.
+  pm.addNestedPass<mlir::func::FuncOp>(createAbsorbTransposesPass());
   // After norms are known as such, before layers are compared: what is folded
   // is one operation less in each.
   pm.addNestedPass<mlir::func::FuncOp>(createFoldBatchNormPass());

@@ -128,11 +128,11 @@ class AttentionBuilder {
   }
 
   // The same for a bias, with size 1 where it repeats.
-  Value inOrderSmall(const Matrix& matrix) {
-    const View view = peel(viewOf(matrix.value));
-    const MatrixDims& dims = matrix.dims;
+  Value inOrderSmall(const ScoreBias& bias) {
+    const View view = peel(bias.value);
+    const MatrixDims& dims = bias.scores.dims;
     const bool names_heads =
-        matrix.batchSizes() == SmallVector<int64_t>{batch_, heads_};
+        bias.scores.batchSizes() == SmallVector<int64_t>{batch_, heads_};
     SmallVector<int64_t> places, large, sizes(4, 1);
     for (auto [size, dim] :
          llvm::zip_equal(tensorType(view.value).getShape(), view.dims)) {
@@ -141,7 +141,11 @@ class AttentionBuilder {
                             : dim == dims.column        ? 3
                             : dim == dims.batch.front() ? 0
                                                         : 1;
-      if (place < 2 && !names_heads) return inOrder(matrix);
+      if (place < 2 && !names_heads) {
+        const Value whole = buildBroadcast(
+            rewriter_, loc_, view, tensorType(bias.scores.value).getShape());
+        return inOrder({whole, dims});
+      }
       places.push_back(place);
       large.push_back(size);
       sizes[place] = size;
@@ -170,7 +174,7 @@ class AttentionBuilder {
 
   // The summand that a bias stands for, with size 1 where it repeats.
   Value summand(const ScoreBias& bias, mlir::Type element) {
-    const Value small = inOrderSmall(bias.matrix);
+    const Value small = inOrderSmall(bias);
     const RankedTensorType type =
         RankedTensorType::get(tensorType(small).getShape(), element);
     if (bias.kind == ScoreBias::Kind::add) {
@@ -194,19 +198,39 @@ class AttentionBuilder {
                                    sees ? low : zero);
   }
 
+  // Appends the bias, in parts where one of several summands is a constant
+  // mask.
+  static void splitConstantMask(const ScoreBias& bias,
+                                SmallVector<ScoreBias>& parts) {
+    const View sum = peel(bias.value);
+    if (bias.kind == ScoreBias::Kind::add &&
+        sum.value.getDefiningOp<arith::AddFOp>()) {
+      for (unsigned operand : {0u, 1u}) {
+        ScoreBias part = bias, rest = bias;
+        part.value = operandOf(sum, operand);
+        rest.value = operandOf(sum, 1 - operand);
+        if (!matchConstantMask(part)) continue;
+        parts.push_back(part);
+        return splitConstantMask(rest, parts);
+      }
+    }
+    parts.push_back(bias);
+  }
+
   Value buildBias(mlir::Type element) {
-    SmallVector<Value> summands;
-    for (const ScoreBias& bias : match_.biases) {
+    SmallVector<ScoreBias> parts;
+    for (const ScoreBias& bias : match_.biases) splitConstantMask(bias, parts);
+    Value sum;
+    for (const ScoreBias& bias : parts) {
       const std::optional<ConstantMask> mask = matchConstantMask(bias);
       if (mask && !mask->causal_offset) continue;
       if (mask && (!causal_offset_ || causal_offset_ == mask->causal_offset)) {
         causal_offset_ = mask->causal_offset;
         continue;
       }
-      summands.push_back(summand(bias, element));
+      const Value next = summand(bias, element);
+      sum = sum ? addRepeated(sum, next) : next;
     }
-    Value sum;
-    for (Value next : summands) sum = sum ? addRepeated(sum, next) : next;
     return sum;
   }
 
@@ -216,8 +240,8 @@ class AttentionBuilder {
          llvm::zip_equal(tensorType(a).getShape(), tensorType(b).getShape())) {
       sizes.push_back(std::max(x, y));
     }
-    a = buildBroadcast(rewriter_, loc_, a, sizes, {0, 1, 2, 3});
-    b = buildBroadcast(rewriter_, loc_, b, sizes, {0, 1, 2, 3});
+    a = buildBroadcast(rewriter_, loc_, viewOf(a), sizes);
+    b = buildBroadcast(rewriter_, loc_, viewOf(b), sizes);
     return arith::AddFOp::create(rewriter_, loc_, a, b);
   }
 

@@ -1,10 +1,9 @@
-// Elementwise operations move in front of repetitions that all their operands
-// share; see passes.td.
+// What repeats is computed once and repeated afterwards; see passes.td.
 #include "compiler/simplify/passes.h"
 #include "compiler/simplify/view.h"
+#include "dialects/nn/tensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace partita::simplify {
@@ -14,96 +13,177 @@ namespace partita::simplify {
 
 namespace {
 
+using mlir::ArrayRef;
 using mlir::LogicalResult;
+using mlir::PatternRewriter;
 using mlir::RankedTensorType;
 using mlir::SmallVector;
 using mlir::Value;
 
-class ComputeBeforeRepeating : public mlir::RewritePattern {
- public:
-  ComputeBeforeRepeating(mlir::MLIRContext* context,
-                         mlir::Pass::Statistic& shrunk)
-      : RewritePattern(MatchAnyOpTypeTag(), /*benefit=*/1, context),
-        shrunk_(shrunk) {}
+// Constants larger than this are left as they are: comparing takes time.
+constexpr int64_t kMaxComparedElements = int64_t{1} << 22;
 
-  LogicalResult matchAndRewrite(
-      mlir::Operation* op, mlir::PatternRewriter& rewriter) const override {
+// Marks in `sizes` the dimensions along which the view does not repeat, with
+// their sizes. Splats repeat along every dimension.
+void addSizes(const View& view, ArrayRef<int64_t> shape,
+              SmallVector<int64_t>& sizes) {
+  if (splatConstant(view.value)) return;
+  for (int64_t dim : view.largeDims()) sizes[dim] = shape[dim];
+}
+
+// The view's tensor in the shape `sizes`, which has size 1 where all repeat.
+Value shrunk(PatternRewriter& rewriter, mlir::Location loc, const View& view,
+             ArrayRef<int64_t> sizes) {
+  if (mlir::DenseElementsAttr constant = splatConstant(view.value)) {
+    const auto type = RankedTensorType::get(sizes, constant.getElementType());
+    return mlir::arith::ConstantOp::create(rewriter, loc,
+                                           constant.resizeSplat(type));
+  }
+  return buildBroadcast(rewriter, loc, view, sizes);
+}
+
+// Puts `small`, repeated, in place of the only result of `op`.
+void replaceByRepeated(PatternRewriter& rewriter, mlir::Operation* op,
+                       Value small) {
+  const View whole = viewOf(op->getResult(0));
+  rewriter.replaceOpWithNewOp<nn::BroadcastOp>(op, tensorType(whole.value),
+                                               small, whole.dims);
+}
+
+class ShrinkElementwise : public mlir::RewritePattern {
+ public:
+  ShrinkElementwise(mlir::MLIRContext* context, mlir::Pass::Statistic& count)
+      : RewritePattern(MatchAnyOpTypeTag(), /*benefit=*/1, context),
+        count_(count) {}
+
+  LogicalResult matchAndRewrite(mlir::Operation* op,
+                                PatternRewriter& rewriter) const override {
     if (op->getNumResults() != 1 || op->getNumOperands() == 0 ||
         !mlir::OpTrait::hasElementwiseMappableTraits(op)) {
       return mlir::failure();
     }
     auto type = mlir::dyn_cast<RankedTensorType>(op->getResult(0).getType());
-    if (!type ||
-        !llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
+    const auto is_tensor = llvm::IsaPred<RankedTensorType>;
+    if (!type || type.getNumElements() == 0 ||
+        !llvm::all_of(op->getOperandTypes(), is_tensor)) {
       return mlir::failure();
-
-    // Sizes before repeating: a dimension repeats in the result if it does so
-    // in every operand.
+    }
     SmallVector<int64_t> sizes(type.getRank(), 1);
     SmallVector<View> views;
     for (Value operand : op->getOperands()) {
       views.push_back(peel(viewOf(operand)));
-      if (splat(views.back().value)) continue;
-      for (int64_t dim : views.back().largeDims()) {
-        sizes[dim] = type.getDimSize(dim);
-      }
+      addSizes(views.back(), type.getShape(), sizes);
     }
-    if (llvm::equal(sizes, type.getShape()) ||
-        llvm::is_contained(type.getShape(), 0))
-      return mlir::failure();
+    if (llvm::equal(sizes, type.getShape())) return mlir::failure();
 
     SmallVector<Value> operands;
-    for (const View& view : views)
-      operands.push_back(asOperand(rewriter, op->getLoc(), view, sizes));
+    for (const View& view : views) {
+      operands.push_back(shrunk(rewriter, op->getLoc(), view, sizes));
+    }
     mlir::OperationState state(op->getLoc(), op->getName(), operands,
                                type.clone(sizes), op->getAttrs());
-    mlir::Operation* small = rewriter.create(state);
-    rewriter.replaceOpWithNewOp<nn::BroadcastOp>(op, type, small->getResult(0),
-                                                 viewOf(op->getResult(0)).dims);
-    ++shrunk_;
+    replaceByRepeated(rewriter, op, rewriter.create(state)->getResult(0));
+    ++count_;
     return mlir::success();
   }
 
  private:
-  // The value as a constant that repeats along every dimension; null if it is
-  // not one.
-  static mlir::DenseElementsAttr splat(Value value) {
-    mlir::DenseElementsAttr constant;
-    const bool is_constant =
-        mlir::matchPattern(value, mlir::m_Constant(&constant));
-    return is_constant && constant.isSplat() ? constant
-                                             : mlir::DenseElementsAttr();
+  mlir::Pass::Statistic& count_;
+};
+
+// Indices that repeat take the same slices again and again.
+class ShrinkGather : public mlir::OpRewritePattern<nn::GatherOp> {
+ public:
+  ShrinkGather(mlir::MLIRContext* context, mlir::Pass::Statistic& count)
+      : OpRewritePattern(context), count_(count) {}
+
+  LogicalResult matchAndRewrite(nn::GatherOp op,
+                                PatternRewriter& rewriter) const override {
+    const RankedTensorType type = op.getIndices().getType();
+    if (op.getBatchDims() != 0 || op.getType().getNumElements() == 0) {
+      return mlir::failure();
+    }
+    const View view = peel(viewOf(op.getIndices()));
+    SmallVector<int64_t> sizes(type.getRank(), 1);
+    addSizes(view, type.getShape(), sizes);
+    sizes.back() = type.getShape().back();
+    if (llvm::equal(sizes, type.getShape())) return mlir::failure();
+
+    const Value indices = shrunk(rewriter, op.getLoc(), view, sizes);
+    const RankedTensorType small = nn::inferGatherType(
+        op.getInput().getType(), tensorType(indices), op.getAxes(), 0);
+    replaceByRepeated(
+        rewriter, op,
+        nn::GatherOp::create(rewriter, op.getLoc(), small, op.getInput(),
+                             indices, op.getAxesAttr(), op.getBatchDimsAttr()));
+    ++count_;
+    return mlir::success();
   }
 
-  static Value asOperand(mlir::PatternRewriter& rewriter, mlir::Location loc,
-                         const View& view, mlir::ArrayRef<int64_t> sizes) {
-    if (mlir::DenseElementsAttr constant = splat(view.value)) {
-      const auto type = RankedTensorType::get(sizes, constant.getElementType());
-      return mlir::arith::ConstantOp::create(rewriter, loc,
-                                             constant.resizeSplat(type));
+ private:
+  mlir::Pass::Statistic& count_;
+};
+
+// Whether all elements along `dim` are equal, at every place of the other
+// dimensions.
+bool repeatsAlong(const nn::Tensor& tensor, int64_t dim) {
+  const int64_t size = tensor.shape()[dim];
+  int64_t step = 1;
+  for (int64_t inner : tensor.shape().drop_front(dim + 1)) step *= inner;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const int64_t first = i - i / step % size * step;
+    const bool equal = tensor.isFloat()
+                           ? tensor.getFloat(i) == tensor.getFloat(first)
+                           : tensor.getInt(i) == tensor.getInt(first);
+    if (!equal) return false;
+  }
+  return true;
+}
+
+// Importers fold repetitions of constants; this undoes it.
+class ShrinkConstant : public mlir::OpRewritePattern<mlir::arith::ConstantOp> {
+ public:
+  ShrinkConstant(mlir::MLIRContext* context, mlir::Pass::Statistic& count)
+      : OpRewritePattern(context), count_(count) {}
+
+  LogicalResult matchAndRewrite(mlir::arith::ConstantOp op,
+                                PatternRewriter& rewriter) const override {
+    auto constant = mlir::dyn_cast<mlir::DenseElementsAttr>(op.getValue());
+    if (!constant || constant.isSplat() ||
+        constant.getNumElements() > kMaxComparedElements) {
+      return mlir::failure();
     }
-    // Dimensions of size 1 may stand anywhere; drop them, then repeat what
-    // other operands do not.
-    SmallVector<int64_t> large;
-    for (int64_t size : tensorType(view.value).getShape()) {
-      if (size != 1) large.push_back(size);
+    const nn::Tensor whole = nn::Tensor::fromAttr(constant);
+    SmallVector<int64_t> sizes;
+    for (auto [dim, size] : llvm::enumerate(whole.shape())) {
+      sizes.push_back(repeatsAlong(whole, dim) ? 1 : size);
     }
-    return buildBroadcast(rewriter, loc,
-                          buildReshape(rewriter, loc, view.value, large), sizes,
-                          view.largeDims());
+    if (llvm::equal(sizes, whole.shape())) return mlir::failure();
+    nn::Tensor small(RankedTensorType::get(sizes, constant.getElementType()));
+    for (int64_t i = 0; i < small.size(); ++i) {
+      small.copyFrom(i, whole, whole.position(small.index(i)));
+    }
+    replaceByRepeated(
+        rewriter, op,
+        mlir::arith::ConstantOp::create(rewriter, op.getLoc(), small.toAttr()));
+    ++count_;
+    return mlir::success();
   }
 
-  mlir::Pass::Statistic& shrunk_;
+ private:
+  mlir::Pass::Statistic& count_;
 };
 
 class ShrinkBroadcastsPass
     : public impl::ShrinkBroadcastsPassBase<ShrinkBroadcastsPass> {
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<ComputeBeforeRepeating>(&getContext(), shrunk);
+    patterns.add<ShrinkElementwise, ShrinkGather, ShrinkConstant>(&getContext(),
+                                                                  shrunk);
     if (failed(
-            mlir::applyPatternsGreedily(getOperation(), std::move(patterns))))
+            mlir::applyPatternsGreedily(getOperation(), std::move(patterns)))) {
       signalPassFailure();
+    }
   }
 };
 

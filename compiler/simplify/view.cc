@@ -94,12 +94,18 @@ View operandOf(const View& view, unsigned operand) {
   return {view.value.getDefiningOp()->getOperand(operand), view.dims};
 }
 
-std::optional<double> splatOf(Value value) {
+mlir::DenseElementsAttr splatConstant(Value value) {
   mlir::DenseElementsAttr constant;
-  if (!mlir::matchPattern(peel(viewOf(value)).value,
-                          mlir::m_Constant(&constant)) ||
-      !constant.isSplat() ||
-      !mlir::isa<mlir::FloatType>(constant.getElementType())) {
+  const bool is_constant = mlir::matchPattern(peel(viewOf(value)).value,
+                                              mlir::m_Constant(&constant));
+  return is_constant && constant.isSplat() ? constant
+                                           : mlir::DenseElementsAttr();
+}
+
+std::optional<double> splatOf(Value value) {
+  if (!mlir::isa<mlir::RankedTensorType>(value.getType())) return std::nullopt;
+  const mlir::DenseElementsAttr constant = splatConstant(value);
+  if (!constant || !mlir::isa<mlir::FloatType>(constant.getElementType())) {
     return std::nullopt;
   }
   mlir::APFloat number = constant.getSplatValue<mlir::APFloat>();
@@ -162,15 +168,26 @@ Value buildTranspose(mlir::OpBuilder& builder, mlir::Location loc, Value value,
   return nn::TransposeOp::create(builder, loc, value, composed);
 }
 
-Value buildBroadcast(mlir::OpBuilder& builder, mlir::Location loc, Value value,
-                     ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+Value buildBroadcast(mlir::OpBuilder& builder, mlir::Location loc,
+                     const View& view, ArrayRef<int64_t> shape) {
   // Repeats nothing.
-  if (tensorType(value).getNumElements() ==
+  if (tensorType(view.value).getNumElements() ==
       mlir::ShapedType::getNumElements(shape)) {
-    return buildReshape(builder, loc, value, shape);
+    return buildReshape(builder, loc, view.value, shape);
   }
-  return nn::BroadcastOp::create(builder, loc, tensorType(value).clone(shape),
-                                 value, dims);
+  // Dimensions of size 1 may stand anywhere: without them, the rest is in
+  // order.
+  SmallVector<int64_t> large;
+  for (int64_t size : tensorType(view.value).getShape()) {
+    if (size != 1) large.push_back(size);
+  }
+  const bool in_place = llvm::equal(
+      view.dims, llvm::seq<int64_t>(static_cast<int64_t>(shape.size())));
+  const Value input =
+      in_place ? view.value : buildReshape(builder, loc, view.value, large);
+  return nn::BroadcastOp::create(builder, loc, tensorType(input).clone(shape),
+                                 input,
+                                 in_place ? view.dims : view.largeDims());
 }
 
 Value buildSplat(mlir::OpBuilder& builder, mlir::Location loc,

@@ -32,6 +32,9 @@ View peel(View view);
 // `view`.
 View operandOf(const View& view, unsigned operand);
 
+// The value, seen through broadcasts and reshapes, as a constant with all
+// elements equal; null if it is not one.
+mlir::DenseElementsAttr splatConstant(mlir::Value value);
 // The number that all elements of a floating-point constant are, seen through
 // broadcasts and reshapes.
 std::optional<double> splatOf(mlir::Value value);
@@ -62,9 +65,9 @@ mlir::Value buildReshape(mlir::OpBuilder& builder, mlir::Location loc,
                          mlir::Value value, mlir::ArrayRef<int64_t> shape);
 mlir::Value buildTranspose(mlir::OpBuilder& builder, mlir::Location loc,
                            mlir::Value value, mlir::ArrayRef<int64_t> perm);
+// The view's tensor, repeated to the shape of the larger one.
 mlir::Value buildBroadcast(mlir::OpBuilder& builder, mlir::Location loc,
-                           mlir::Value value, mlir::ArrayRef<int64_t> shape,
-                           mlir::ArrayRef<int64_t> dims);
+                           const View& view, mlir::ArrayRef<int64_t> shape);
 // A constant with all elements equal, of a tensor type with float elements.
 mlir::Value buildSplat(mlir::OpBuilder& builder, mlir::Location loc,
                        mlir::RankedTensorType type, double value);

@@ -33,3 +33,21 @@ func.func @nothing_shared(%rows: tensor<4xf32>, %x: tensor<4x4xf32>) -> tensor<4
   %y = arith.addf %r, %x : tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
+
+// A table looked up with the same indices for each batch.
+// CHECK-LABEL: func @gather
+// CHECK: %[[G:.*]] = nn.gather %{{.*}}[%{{.*}}] axes = [0] : tensor<9x4xf32>, tensor<1x3x1xi64> -> tensor<1x3x4xf32>
+// CHECK: nn.broadcast %[[G]] dims = [0, 1, 2] : tensor<1x3x4xf32> -> tensor<2x3x4xf32>
+func.func @gather(%table: tensor<9x4xf32>, %indices: tensor<3xi64>) -> tensor<2x3x4xf32> {
+  %i = nn.broadcast %indices dims = [1] : tensor<3xi64> -> tensor<2x3x1xi64>
+  %y = nn.gather %table[%i] axes = [0] : tensor<9x4xf32>, tensor<2x3x1xi64> -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func @constant
+// CHECK: arith.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00]]> : tensor<1x2xf32>
+// CHECK: nn.broadcast %{{.*}} dims = [0, 1] : tensor<1x2xf32> -> tensor<3x2xf32>
+func.func @constant() -> tensor<3x2xf32> {
+  %y = arith.constant dense<[[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]> : tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
