@@ -15,37 +15,44 @@ mlir::OwningOpRef<mlir::ModuleOp> importOnnx(const std::string& path,
                                              const ImportOptions& options,
                                              mlir::MLIRContext* context,
                                              ImportReport* report) {
-  context->loadDialect<nn::NNDialect, mlir::arith::ArithDialect,
-                       mlir::math::MathDialect, mlir::func::FuncDialect>();
-  mlir::Location loc = mlir::FileLineColLoc::get(context, path, 0, 0);
   // Maps large files: weights are read when the model runs.
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer) {
-    mlir::emitError(loc) << "cannot open '" << path
-                         << "': " << buffer.getError().message();
+    mlir::emitError(mlir::FileLineColLoc::get(context, path, 0, 0))
+        << "cannot open '" << path << "': " << buffer.getError().message();
     return {};
   }
   std::string_view bytes((*buffer)->getBufferStart(),
                          (*buffer)->getBufferSize());
+  return importOnnxBytes(bytes, path, options, context, report);
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> importOnnxBytes(std::string_view bytes,
+                                                  const std::string& path,
+                                                  const ImportOptions& options,
+                                                  mlir::MLIRContext* context,
+                                                  ImportReport* report) {
+  context->loadDialect<nn::NNDialect, mlir::arith::ArithDialect,
+                       mlir::math::MathDialect, mlir::func::FuncDialect>();
+  mlir::Location loc = mlir::FileLineColLoc::get(context, path, 0, 0);
   Model model;
   WireError error;
   if (!parseModel(bytes, model, error)) {
     mlir::emitError(loc) << "not an ONNX model, " << error.str();
     return {};
   }
-
   ImportReport unread;
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(loc);
   mlir::OpBuilder builder = mlir::OpBuilder::atBlockEnd(module->getBody());
   auto main = mlir::func::FuncOp::create(builder, loc, "main",
                                          builder.getFunctionType({}, {}));
   DataFiles files(path, bytes);
-  if (mlir::failed(
-          GraphImporter(model, files, options, report ? *report : unread, main)
-              .run()))
+  GraphImporter importer(model, files, options, report ? *report : unread,
+                         main);
+  if (mlir::failed(importer.run()) || mlir::failed(mlir::verify(*module))) {
     return {};
-  if (mlir::failed(mlir::verify(*module))) return {};
+  }
   return module;
 }
 

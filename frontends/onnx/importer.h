@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -43,6 +44,13 @@ mlir::OwningOpRef<mlir::ModuleOp> importOnnx(const std::string& path,
                                              const ImportOptions& options,
                                              mlir::MLIRContext* context,
                                              ImportReport* report = nullptr);
+
+// The same from the file's bytes, which are read only during the call; `path`
+// is where they lie: weights refer to it, and external data lies beside it.
+mlir::OwningOpRef<mlir::ModuleOp> importOnnxBytes(
+    std::string_view bytes, const std::string& path,
+    const ImportOptions& options, mlir::MLIRContext* context,
+    ImportReport* report = nullptr);
 
 }  // namespace partita::onnx
 

@@ -239,8 +239,14 @@ FailureOr<Val> GraphImporter::materialize(const TensorProto& tensor,
     return failure();
   }
   uint64_t count = *elementCount(tensor.dims);
-  bool is_float = mlir::isa<mlir::FloatType>(element.type);
-  bool is_small = is_float ? count <= 1 : count <= kMaxConstantElements;
+  // A single float is a constant unless it belongs to a module: a bias of one
+  // channel is trained.
+  bool is_owned = name.contains('.') && !isAnonymous(name) &&
+                  !isBufferName(name) &&
+                  mlir::isa<mlir::FloatType>(element.type);
+  bool is_small = mlir::isa<mlir::FloatType>(element.type)
+                      ? count <= 1 && !is_owned
+                      : count <= kMaxConstantElements;
   // What does not lie in the file as in memory (sub-byte types, integers in
   // varints) must be a constant.
   bool is_packed =

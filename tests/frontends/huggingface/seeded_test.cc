@@ -1,0 +1,108 @@
+// Models with weights from a seed: reproducible, different per weight, and with
+// activations of a sane size.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+#include <string>
+
+#include "dialects/nn/dialect.h"
+#include "frontends/huggingface/huggingface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "tests/frontends/huggingface/run.h"
+
+namespace partita::huggingface {
+namespace {
+
+std::vector<nn::InitAttr> initsOf(mlir::ModuleOp module) {
+  std::vector<nn::InitAttr> inits;
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (auto init = main.getArgAttrOfType<nn::InitAttr>(i, nn::kSourceAttr))
+      inits.push_back(init);
+  return inits;
+}
+
+TEST(Seeded, EachWeightHasItsOwnSeed) {
+  Runner runner;
+  HfOptions options;
+  const auto first = importFamily("coatnet-1", options, runner.context());
+  const auto again = importFamily("coatnet-1", options, runner.context());
+  options.seed = 1;
+  const auto other = importFamily("coatnet-1", options, runner.context());
+  ASSERT_TRUE(first && again && other) << runner.diagnostics();
+  EXPECT_EQ(initsOf(*first), initsOf(*again));
+  std::set<uint64_t> seeds;
+  for (const auto& module : {*first, *other})
+    for (const nn::InitAttr init : initsOf(module))
+      EXPECT_TRUE(seeds.insert(init.getSeed()).second);
+}
+
+// Root of the mean square of `model`'s results on random inputs.
+double sizeOfResult(const std::string& model, const HfOptions& options) {
+  Runner runner;
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      importFamily(model, options, runner.context());
+  EXPECT_TRUE(module) << runner.diagnostics();
+  if (!module) return 0.0;
+  std::map<std::string, nn::InitAttr> inits;
+  auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (auto init = main.getArgAttrOfType<nn::InitAttr>(i, nn::kSourceAttr))
+      inits[main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr).str()] =
+          init;
+  const auto fill = [&](nn::Tensor& tensor, const std::string& name) {
+    const nn::InitAttr init = inits.at(name);
+    std::minstd_rand generator(static_cast<unsigned>(init.getSeed()));
+    std::normal_distribution<float> normal(
+        0.0f, static_cast<float>(init.getScale().getValueAsDouble()));
+    const bool random = init.getKind() == "normal";
+    for (int64_t i = 0; i < tensor.size(); ++i)
+      tensor.setFloat(i, random                     ? normal(generator)
+                         : init.getKind() == "ones" ? 1.0
+                                                    : 0.0);
+  };
+  const auto input = [&](const std::string& name) -> nn::Tensor {
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      if (main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr) != name)
+        continue;
+      nn::Tensor tensor(
+          mlir::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]));
+      std::minstd_rand generator(7);
+      std::normal_distribution<float> normal;
+      for (int64_t j = 0; j < tensor.size(); ++j)
+        tensor.isFloat() ? tensor.setFloat(j, normal(generator))
+                         : tensor.setInt(j, j % 2);
+      return tensor;
+    }
+    return nn::Tensor(mlir::RankedTensorType::get(
+        {}, mlir::Float32Type::get(runner.context())));
+  };
+  const auto results = runner.run(*module, input, fill);
+  EXPECT_FALSE(results.empty()) << runner.diagnostics();
+  if (results.empty()) return 0.0;
+  double squares = 0.0;
+  for (int64_t i = 0; i < results[0].size(); ++i)
+    squares += results[0].getFloat(i) * results[0].getFloat(i);
+  return std::sqrt(squares / static_cast<double>(results[0].size()));
+}
+
+TEST(Seeded, ResultsAreOfASaneSize) {
+  HfOptions image;
+  image.dims = {{"image", 32}};
+  HfOptions tokens;
+  tokens.dims = {{"seq", 4}};
+  for (const auto& [model, options] : {std::pair("coatnet-1", image),
+                                       {"vit-ti-16", HfOptions()},
+                                       {"minilm-l6", tokens},
+                                       {"t5-small", tokens}}) {
+    const double size = sizeOfResult(model, options);
+    EXPECT_GT(size, 1e-3) << model;
+    EXPECT_LT(size, 1e2) << model;
+    RecordProperty(model, std::to_string(size));
+  }
+}
+
+}  // namespace
+}  // namespace partita::huggingface
