@@ -151,6 +151,17 @@ const Case kMaps[] = {
      %p = arith.addf %e, %o : tensor<5x77xf32>
      %q = arith.mulf %p, %x : tensor<5x77xf32>
      %r = arith.mulf %q, %h : tensor<5x77xf32> return %r : tensor<5x77xf32> })"},
+  {"powers", R"(func.func @k(%x: tensor<37xf32>, %y: tensor<37xf32>) -> (tensor<37xf32>, tensor<37xf32>, tensor<37xf32>, tensor<37xf32>) {
+     %c = arith.constant dense<3.0> : tensor<f32>
+     %three = nn.broadcast %c dims = [] : tensor<f32> -> tensor<37xf32>
+     %half = arith.constant dense<0.5> : tensor<37xf32>
+     %third = arith.constant dense<0.3> : tensor<37xf32>
+     %a = math.powf %x, %three : tensor<37xf32>
+     %s = arith.mulf %x, %x : tensor<37xf32>
+     %b = math.powf %s, %half : tensor<37xf32>
+     %d = math.powf %s, %third : tensor<37xf32>
+     %e = math.powf %x, %y : tensor<37xf32>
+     return %a, %b, %d, %e : tensor<37xf32>, tensor<37xf32>, tensor<37xf32>, tensor<37xf32> })"},
 };
 INSTANTIATE_TEST_SUITE_P(Maps, Codegen, testing::ValuesIn(kMaps), nameOf);
 

@@ -1,10 +1,13 @@
 // Rules of arith and math operations: the same operation on lanes.
 #include "compiler/kernels/emit_elements.h"
 #include "compiler/kernels/emit_models.h"
+#include "compiler/kernels/emit_reduction.h"
+#include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 namespace partita::kernels {
 namespace {
@@ -97,6 +100,95 @@ struct DivisionModel
   KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
 };
 
+// The reduction that a value repeats, if it does.
+nn::ReduceOp repeatedReduction(Value value) {
+  while (isa_and_nonnull<nn::BroadcastOp, nn::ReshapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value.getDefiningOp<nn::ReduceOp>();
+}
+
+// A row divided by its sum (softmax) is multiplied by the sum's reciprocal,
+// which is computed once.
+struct FloatDivisionModel
+    : KernelOpInterface::ExternalModel<FloatDivisionModel, arith::DivFOp> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned number,
+                               ArrayRef<Index> index) const {
+    FailureOr<Lanes> dividend = emitter.element(op->getOperand(0), index);
+    FailureOr<Lanes> divisor = emitter.element(op->getOperand(1), index);
+    if (failed(dividend) || failed(divisor)) return failure();
+    int64_t lanes = std::max(dividend->lanes, divisor->lanes);
+    ImplicitLocOpBuilder& builder = emitter.builder();
+    nn::ReduceOp sum = repeatedReduction(op->getOperand(1));
+    if (sum && sum.getKind() == nn::ReduceKind::sum && dividend->lanes != 0 &&
+        divisor->lanes == 0) {
+      Value one = emitter.constant(divisor->value.getType(), 1);
+      Lanes inverse = {arith::DivFOp::create(builder, one, divisor->value), 0};
+      return Lanes{arith::MulFOp::create(builder, dividend->value,
+                                         emitter.splat(inverse, lanes)),
+                   lanes};
+    }
+    return cloneOn(
+        op, emitter, number,
+        {{emitter.splat(*dividend, lanes), emitter.splat(*divisor, lanes)},
+         lanes});
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
+// The number that all elements of a constant have.
+std::optional<double> splatOf(Value value) {
+  while (isa_and_nonnull<nn::BroadcastOp, nn::ReshapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  DenseFPElementsAttr attr;
+  if (!matchPattern(value, m_Constant(&attr)) || !attr.isSplat())
+    return std::nullopt;
+  return attr.getSplatValue<APFloat>().convertToDouble();
+}
+
+// Small constant powers are products, and 0.5 a square root.
+struct PowerModel : KernelOpInterface::ExternalModel<PowerModel, math::PowFOp> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned number,
+                               ArrayRef<Index> index) const {
+    std::optional<double> power = splatOf(op->getOperand(1));
+    if (power && (*power == 1 || *power == 2 || *power == 3 || *power == 4 ||
+                  *power == -1 || *power == 0.5)) {
+      FailureOr<Lanes> base = emitter.element(op->getOperand(0), index);
+      if (failed(base)) return failure();
+      return Lanes{emitPower(emitter, *base, *power), base->lanes};
+    }
+    FailureOr<Operands> operands = operandsAt(op, emitter, index);
+    if (failed(operands)) return failure();
+    return cloneOn(op, emitter, number, *operands);
+  }
+
+  static Value emitPower(Emitter& emitter, Lanes base, double power) {
+    ImplicitLocOpBuilder& builder = emitter.builder();
+    Value x = base.value;
+    Type type = getElementTypeOrSelf(x.getType());
+    if (power == 1) return x;
+    if (power == 0.5) {
+      // pow(-0, 0.5) is 0, and pow(-inf, 0.5) inf; a square root says -0 and
+      // NaN.
+      Value lowest = emitter.splat(
+          {neutralElement(emitter, nn::ReduceKind::max, type), 0}, base.lanes);
+      Value infinite =
+          arith::CmpFOp::create(builder, arith::CmpFPredicate::OEQ, x, lowest);
+      Value positive = arith::AddFOp::create(
+          builder, x, emitter.constant(type, 0, base.lanes));
+      Value root = math::SqrtOp::create(builder, positive);
+      return arith::SelectOp::create(builder, infinite,
+                                     arith::NegFOp::create(builder, x), root);
+    }
+    if (power == -1)
+      return arith::DivFOp::create(builder,
+                                   emitter.constant(type, 1, base.lanes), x);
+    Value square = arith::MulFOp::create(builder, x, x);
+    if (power == 2) return square;
+    return arith::MulFOp::create(builder, square, power == 3 ? x : square);
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
 // Conversions between floats: narrow ones are held as f32 already, but
 // narrowing rounds.
 template <typename OpTy>
@@ -180,7 +272,7 @@ void attach(MLIRContext& context) {
 void attachElementwiseModels(MLIRContext& context) {
   using namespace arith;
   using namespace math;
-  attach<CloneModel, AddFOp, SubFOp, MulFOp, DivFOp, RemFOp, NegFOp, MaximumFOp,
+  attach<CloneModel, AddFOp, SubFOp, MulFOp, RemFOp, NegFOp, MaximumFOp,
          MinimumFOp, MaxNumFOp, MinNumFOp, CmpFOp>(context);
   attach<CloneModel, AddIOp, SubIOp, MulIOp, AndIOp, OrIOp, XOrIOp, ShLIOp,
          ShRUIOp, ShRSIOp, MaxSIOp, MaxUIOp, MinSIOp, MinUIOp, CmpIOp,
@@ -193,12 +285,14 @@ void attachElementwiseModels(MLIRContext& context) {
   attach<CloneModel, CountLeadingZerosOp, CountTrailingZerosOp, CtPopOp, ErfOp,
          ErfcOp, ExpOp, Exp2Op, ExpM1Op, FloorOp, FmaOp, IPowIOp, FPowIOp,
          IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp>(context);
-  attach<CloneModel, LogOp, Log10Op, Log1pOp, Log2Op, PowFOp, RsqrtOp, SqrtOp,
+  attach<CloneModel, LogOp, Log10Op, Log1pOp, Log2Op, RsqrtOp, SqrtOp,
          RoundEvenOp, RoundOp, math::TruncOp>(context);
   attach<DivisionModel, DivSIOp, DivUIOp, RemSIOp, RemUIOp, CeilDivSIOp,
          CeilDivUIOp, FloorDivSIOp>(context);
   attach<FloatCastModel, ExtFOp, TruncFOp>(context);
   arith::BitcastOp::attachInterface<BitcastModel>(context);
+  arith::DivFOp::attachInterface<FloatDivisionModel>(context);
+  math::PowFOp::attachInterface<PowerModel>(context);
   arith::ConstantOp::attachInterface<ConstantModel>(context);
 }
 

@@ -125,6 +125,23 @@ int64_t NestPlan::range() const {
   return range;
 }
 
+// Lanes of a loop over elements that each walk down a column: several registers
+// of accumulators, so that a row's part in them is long enough for the memory
+// system.
+static int64_t widestLanes(ArrayRef<Output> outputs, int64_t size,
+                           int64_t native, bool computes_much) {
+  int64_t registers = computes_much ? 4 : 16;
+  for (const Output& output : outputs)
+    if (output.buffer.element.getIntOrFloatBitWidth() > 32)
+      registers = std::min<int64_t>(registers, 8);
+  for (; registers > 1; registers /= 2) {
+    int64_t lanes = registers * native;
+    if (size >= 8 * lanes || (size % lanes == 0 && lanes <= 4 * native))
+      return lanes;
+  }
+  return native;
+}
+
 FailureOr<NestPlan> planNest(Emitter& emitter, ArrayRef<Output> outputs) {
   int64_t size = product(shapeOf(outputs.front().value)),
           native = emitter.nativeLanes();
@@ -159,8 +176,7 @@ FailureOr<NestPlan> planNest(Emitter& emitter, ArrayRef<Output> outputs) {
     return plan;
   }
   if (reduces || by_axis)
-    for (int64_t wide : {4 * native, 2 * native})
-      if (plan.lanes == native && last % wide == 0) plan.lanes = wide;
+    plan.lanes = widestLanes(outputs, last, native, by_axis);
   // Many small items for the range, each long enough for its loop.
   int64_t least = reduces || by_axis ? plan.lanes : 2048;
   plan.chunk = std::min((last + plan.lanes - 1) / plan.lanes * plan.lanes,
