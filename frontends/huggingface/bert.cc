@@ -148,7 +148,7 @@ OwningModule buildBert(ModelSource& source) {
                  {"batch", "seq"}, {"attention_mask", "token_type_ids"});
   const int64_t batch = m.dim("batch", 1),
                 length = m.dim("seq", std::min<int64_t>(128, c.positions));
-  m.expectAtMost("seq", length, "max_position_embeddings", c.positions);
+  m.expectAtMost("seq", length, c.positions, "max_position_embeddings");
   if (failed(m.check())) return nullptr;
 
   const auto input = [&](const char* name) {

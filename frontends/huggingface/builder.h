@@ -142,9 +142,9 @@ class ModelBuilder : public Builder {
   // The size of a dimension that the user may choose.
   int64_t dim(const char* name, int64_t fallback) const;
   bool takes(StringRef optional_input, bool fallback) const;
-  // Notes that a size must not exceed what the config provides.
-  void expectAtMost(const char* dim, int64_t size, const char* key,
-                    int64_t limit);
+  // Notes that a size is above a limit, and what sets the limit.
+  void expectAtMost(const char* dim, int64_t size, int64_t limit,
+                    const char* reason);
 
   // Inputs come before weights.
   Value input(const std::string& name, ArrayRef<int64_t> shape,

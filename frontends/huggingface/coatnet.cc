@@ -420,6 +420,7 @@ OwningModule buildCoatnet(ModelSource& source) {
     source.config.complain("dimension 'image': expected a multiple of " +
                            std::to_string(reduction) + ", found " +
                            std::to_string(image));
+  m.expectAtMost("image", image, 8192, "the table of positions");
   if (failed(m.check())) return nullptr;
 
   Value x = m.input("x", {batch, c.channels, image, image});

@@ -67,7 +67,7 @@ OwningModule buildGpt2(ModelSource& source) {
                  {"batch", "seq"}, {"attention_mask"});
   const int64_t batch = m.dim("batch", 1),
                 length = m.dim("seq", std::min<int64_t>(128, c.positions));
-  m.expectAtMost("seq", length, "n_positions", c.positions);
+  m.expectAtMost("seq", length, c.positions, "n_positions");
   if (failed(m.check())) return nullptr;
 
   const Value ids = m.input("input_ids", {batch, length}, /*integer=*/true);

@@ -8,6 +8,8 @@
 namespace partita::huggingface {
 namespace {
 
+constexpr int64_t kMaxHead = 8192;
+
 struct LlamaConfig {
   explicit LlamaConfig(Config& config)
       : vocabulary(config.size("vocab_size")),
@@ -26,10 +28,12 @@ struct LlamaConfig {
     config.expectOneOf("hidden_act", activation, Builder::activationNames());
     config.expectDivides("num_key_value_heads", groups, "num_attention_heads",
                          heads);
-    if (head % 2 != 0)
-      config.complain("'head_dim': expected an even number, found " +
+    if (head % 2 != 0 || head > kMaxHead)
+      config.complain("'head_dim': expected an even number of at most " +
+                      std::to_string(kMaxHead) + ", found " +
                       std::to_string(head));
-    readFrequencies(config);
+    else
+      readFrequencies(config);
   }
 
   int64_t vocabulary, width, inner, layers, heads, groups, head, positions;
@@ -148,7 +152,9 @@ OwningModule buildLlama(ModelSource& source) {
                  {"batch", "seq"}, {"attention_mask"});
   const int64_t batch = m.dim("batch", 1),
                 length = m.dim("seq", std::min<int64_t>(128, c.positions));
-  m.expectAtMost("seq", length, "max_position_embeddings", c.positions);
+  m.expectAtMost("seq", length, c.positions, "max_position_embeddings");
+  // The tables of angles are constants in the module.
+  m.expectAtMost("seq", length, (int64_t{1} << 28) / c.head, "1 GB of angles");
   if (failed(m.check())) return nullptr;
 
   const Value ids = m.input("input_ids", {batch, length}, /*integer=*/true);

@@ -81,12 +81,12 @@ bool ModelBuilder::takes(StringRef optional_input, bool fallback) const {
              : fallback;
 }
 
-void ModelBuilder::expectAtMost(const char* dim, int64_t size, const char* key,
-                                int64_t limit) {
+void ModelBuilder::expectAtMost(const char* dim, int64_t size, int64_t limit,
+                                const char* reason) {
   if (size > limit)
-    config_.complain(
-        "dimension '" + std::string(dim) + "': expected at most '" + key +
-        "' (" + std::to_string(limit) + "), found " + std::to_string(size));
+    config_.complain("dimension '" + std::string(dim) + "': expected at most " +
+                     std::to_string(limit) + " (" + reason + "), found " +
+                     std::to_string(size));
 }
 
 Value ModelBuilder::argument(RankedTensorType type, StringRef kind,

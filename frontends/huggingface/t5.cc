@@ -187,6 +187,10 @@ OwningModule buildT5(ModelSource& source) {
                  {"batch", "seq", "decoder_seq"}, {"attention_mask"});
   const int64_t batch = m.dim("batch", 1), length = m.dim("seq", 128),
                 decoder_length = m.dim("decoder_seq", length);
+  // The buckets of all distances are a constant in the module.
+  m.expectAtMost("seq", length, int64_t{1} << 19, "8 MB of buckets");
+  m.expectAtMost("decoder_seq", decoder_length, int64_t{1} << 19,
+                 "8 MB of buckets");
   if (failed(m.check())) return nullptr;
 
   const Value ids = m.input("input_ids", {batch, length}, /*integer=*/true);

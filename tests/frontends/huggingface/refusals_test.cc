@@ -118,7 +118,7 @@ TEST_F(Refusals, SequenceBeyondThePositions) {
   copyWeights("model.safetensors");
   EXPECT_EQ(import({{{"seq", 33}}}),
             "error: cannot use this config: dimension 'seq': expected at most "
-            "'n_positions' (32), found 33\n");
+            "32 (n_positions), found 33\n");
 }
 
 TEST_F(Refusals, WeightsThatDoNotFit) {
