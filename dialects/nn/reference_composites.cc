@@ -29,12 +29,16 @@ int64_t product(ArrayRef<int64_t> sizes) {
   return result;
 }
 
-// max + log(sum(exp(x - max)))
-double logSumExp(const std::vector<double>& values) {
+// Subtracts the greatest value from all and returns log(sum(exp(x))) of what
+// remains: added to a huge maximum, that logarithm would be lost.
+double shiftAndLogSumExp(std::vector<double>& values) {
   const double highest = *std::max_element(values.begin(), values.end());
   double sum = 0;
-  for (double value : values) sum += std::exp(value - highest);
-  return highest + std::log(sum);
+  for (double& value : values) {
+    value -= highest;
+    sum += std::exp(value);
+  }
+  return std::log(sum);
 }
 
 struct Moments {
@@ -90,7 +94,7 @@ FailureOr<SmallVector<Tensor>> SoftmaxOp::evaluate(ArrayRef<Tensor> operands) {
     std::vector<double> row;
     for (int64_t i = 0; i < count; ++i)
       row.push_back(input.getFloat(first + i * inner));
-    const double total = logSumExp(row);
+    const double total = shiftAndLogSumExp(row);
     for (int64_t i = 0; i < count; ++i) {
       result.setFloat(first + i * inner,
                       getLog() ? row[i] - total : std::exp(row[i] - total));
@@ -218,13 +222,13 @@ FailureOr<SmallVector<Tensor>> AttentionOp::evaluate(
   Tensor result(getType());
   for (int64_t row = 0; row < product(q.shape().drop_back()); ++row) {
     const SmallVector<int64_t> at = indexAt(q.shape().drop_back(), row);
-    const std::vector<double> scores =
+    std::vector<double> scores =
         scoresOf(*this, operands, at[0], at[1], at[2]);
     const bool sees_none =
         std::all_of(scores.begin(), scores.end(),
                     [](double score) { return score == -kInfinity; });
     if (sees_none) continue;  // the result holds zeros
-    const double total = logSumExp(scores);
+    const double total = shiftAndLogSumExp(scores);
     for (int64_t i = 0; i < v.shape()[3]; ++i) {
       double sum = 0;
       for (int64_t key = 0; key < v.shape()[2]; ++key) {
@@ -246,8 +250,8 @@ FailureOr<SmallVector<Tensor>> CrossEntropyOp::evaluate(
   for (int64_t i = 0; i < targets.size(); ++i) {
     if (targets.getInt(i) == static_cast<int64_t>(getIgnoreIndex())) continue;
     if (classes == 0) return mlir::failure();
-    const std::vector<double> row = valuesAt(logits, i * classes, classes);
-    const double total = logSumExp(row);
+    std::vector<double> row = valuesAt(logits, i * classes, classes);
+    const double total = shiftAndLogSumExp(row);
     const int64_t target =
         std::clamp<int64_t>(targets.getInt(i), 0, classes - 1);
     double loss = (1 - smoothing) * (total - row[target]);
