@@ -86,6 +86,8 @@ mlir::RankedTensorType Emitter::tensor(Dims shape, mlir::Type element) {
 
 llvm::SmallVector<mlir::Value> Emitter::finish(mlir::Operation* op) {
   llvm::SmallVector<mlir::Value> results(op->getResults());
+  // One error per node: what follows from it is not verified, nor kept.
+  if (failed_) return results;
   if (mlir::failed(mlir::verify(op, /*verifyRecursively=*/false))) {
     failed_ = true;
     for (mlir::Value& result : results) {
@@ -98,7 +100,7 @@ llvm::SmallVector<mlir::Value> Emitter::finish(mlir::Operation* op) {
   auto is_constant = [](mlir::Value value) {
     return static_cast<bool>(getConstant(value));
   };
-  if (failed_ || !llvm::all_of(op->getOperands(), is_constant)) return results;
+  if (!llvm::all_of(op->getOperands(), is_constant)) return results;
   auto folded = nn::foldByReference(op, kMaxFoldedElements);
   if (mlir::failed(folded)) return results;
   for (auto [result, attr] : llvm::zip(results, *folded))

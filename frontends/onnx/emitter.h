@@ -163,6 +163,9 @@ class Emitter {
   Shape broadcastShape(Dims a, Dims b);
 
  private:
+  // Broadcasts an operand. A mask that meets computed values stays as small as
+  // it is, with a broadcast: folded, it would take the memory of all heads.
+  Val spread(Val input, Dims shape, bool folds);
   // Brings both to one shape; false after an error.
   bool unify(Val& a, Val& b);
   template <typename FloatOp, typename SignedOp, typename UnsignedOp>

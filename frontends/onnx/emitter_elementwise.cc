@@ -24,6 +24,20 @@ Shape Emitter::broadcastShape(Dims a, Dims b) {
   return result;
 }
 
+Val Emitter::spread(Val input, Dims shape, bool folds) {
+  constexpr int64_t kMaxSpreadElements = 4096;
+  mlir::DenseElementsAttr attr = input.constant();
+  bool grows = attr && !attr.isSplat() && input.shape() != shape &&
+               product(shape) > kMaxSpreadElements;
+  if (folds || !grows) return broadcast(input, shape);
+  Shape dims;
+  for (int64_t i = 0; i < input.rank(); ++i)
+    dims.push_back(static_cast<int64_t>(shape.size()) - input.rank() + i);
+  auto type = tensor(shape, input.element());
+  return {nn::BroadcastOp::create(builder_, loc_, type, input.value, dims),
+          input.is_unsigned};
+}
+
 bool Emitter::unify(Val& a, Val& b) {
   if (!(a.elementType() == b.elementType())) {
     error("expected operands of one element type, found " +
@@ -33,8 +47,9 @@ bool Emitter::unify(Val& a, Val& b) {
   }
   Shape shape = broadcastShape(a.shape(), b.shape());
   if (failed_) return false;
-  a = broadcast(a, shape);
-  b = broadcast(b, shape);
+  bool folds = a.constant() && b.constant();
+  a = spread(a, shape, folds);
+  b = spread(b, shape, folds);
   return true;
 }
 
@@ -99,10 +114,11 @@ Val Emitter::select(Val condition, Val a, Val b) {
   }
   Shape shape = broadcastShape(condition.shape(), a.shape());
   if (failed_) return a;
-  a = broadcast(a, shape);
-  b = broadcast(b, shape);
-  return {create<arith::SelectOp>(broadcast(condition, shape).value, a.value,
-                                  b.value),
+  bool folds = condition.constant() && a.constant() && b.constant();
+  condition = spread(condition, shape, folds);
+  a = spread(a, shape, folds);
+  b = spread(b, shape, folds);
+  return {create<arith::SelectOp>(condition.value, a.value, b.value),
           a.is_unsigned};
 }
 

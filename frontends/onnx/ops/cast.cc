@@ -52,6 +52,10 @@ LogicalResult importBitCast(NodeContext& n) {
   Val x = n.in(0);
   auto type = n.elementType(n.attrInt("to", 0));
   if (failed(type)) return failure();
+  // A bool takes a byte, 0 or 1.
+  if (x.isBool() && type->type.isInteger(8)) {
+    return n.result(n.e.cast(x, *type));
+  }
   if (type->type.getIntOrFloatBitWidth() !=
       x.element().getIntOrFloatBitWidth()) {
     return n.error("expected a type of the same width");

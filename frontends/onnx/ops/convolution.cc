@@ -1,5 +1,6 @@
 // Convolutions and pooling.
 #include "frontends/onnx/ops/ops.h"
+#include "llvm/Support/MathExtras.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace partita::onnx {
@@ -189,7 +190,9 @@ LogicalResult importConvTranspose(NodeContext& n) {
       int64_t wanted = output_shape.empty() ? size * stride : output_shape[i];
       int64_t total =
           stride * (size - 1) + output_padding[i] + reach + 1 - wanted;
-      window.low[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+      // Rounded down even if negative: then the output grows.
+      int64_t half = llvm::divideFloorSigned(total, 2);
+      window.low[i] = auto_pad == "SAME_UPPER" ? half : total - half;
       window.high[i] = total - window.low[i];
     }
     low[i + 2] = reach - window.low[i];
