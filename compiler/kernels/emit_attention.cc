@@ -234,8 +234,8 @@ class AttentionEmitter {
           return emitter_.laneLoop(
               value_size_, lanes_, {},
               [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
-                FailureOr<Lanes> element = emitter_.element(
-                    op_.getV(), {batch_, group_, Index(key), Index(lane)});
+                FailureOr<Lanes> element =
+                    rowElement(op_.getV(), group_, key->value, keys_, lane);
                 if (failed(element)) return failure();
                 Value at =
                     add(multiply(key->value, padded_value_), lane->value);
@@ -461,6 +461,16 @@ class AttentionEmitter {
       IndexVector index = {batch_, head_, Index(query), Index(keys)};
       for (auto [i, size] : llvm::zip_equal(index, typeOf(bias).getShape()))
         if (size == 1) i = Index();
+      // The next block's rows begin in pages that hardware does not foresee.
+      if (typeOf(bias).getDimSize(2) != 1) {
+        Symbol later = *query;
+        later.value = emitter_.smaller(add(query->value, rows_), queries_ - 1);
+        IndexVector next = index;
+        next[2] = Index(emitter_.newSymbol(later));
+        if (typeOf(bias).getDimSize(3) != 1 &&
+            failed(emitter_.prefetch(bias, next)))
+          return failure();
+      }
       FailureOr<Lanes> element = emitter_.element(bias, index);
       if (failed(element)) return failure();
       score = arith::AddFOp::create(builder_, score,

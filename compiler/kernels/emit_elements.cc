@@ -84,6 +84,21 @@ FailureOr<Lanes> Emitter::computeElement(Value tensor, ArrayRef<Index> index) {
                           index);
 }
 
+LogicalResult Emitter::prefetch(Value tensor, ArrayRef<Index> index) {
+  pushScope();
+  prefetching_ = depth();
+  // What needs no lanes is loaded as ever; a symbol of the new scope keeps the
+  // rest here.
+  const Symbol* lanes = laneSymbolOf(index);
+  const Symbol* here = newSymbol(*lanes);
+  IndexVector moved;
+  for (const Index& i : index) moved.push_back(i.replaced(lanes, here));
+  FailureOr<Lanes> loaded = element(tensor, moved);
+  prefetching_ = 0;
+  popScope();
+  return loaded;
+}
+
 Lanes Emitter::emitted(Value tensor, ArrayRef<Index> index) {
   auto found = scopes_.back().elements.find(keyOf(tensor, index));
   return found == scopes_.back().elements.end() ? Lanes() : found->second;
@@ -227,6 +242,13 @@ Lanes Emitter::load(const Buffer& buffer, const Index& position) {
                       buffer.element),
             0};
   int64_t lanes = at.symbol->lanes;
+  if (prefetching_ != 0 && depth() >= prefetching_) {
+    memref::PrefetchOp::create(builder_, buffer.memref, ValueRange(at.base),
+                               builder_.getBoolAttr(false),
+                               builder_.getI32IntegerAttr(3),
+                               builder_.getBoolAttr(true));
+    return {constant(computeType(buffer.element), 0, lanes), lanes};
+  }
   auto type = VectorType::get({lanes}, stored);
   Value value, mask = at.symbol->mask;
   if (!at.offsets && !mask) {

@@ -42,6 +42,8 @@ class Emitter {
   // --- Elements ---
   mlir::FailureOr<Lanes> element(mlir::Value tensor,
                                  llvm::ArrayRef<Index> index);
+  // Asks the memory system for what computing an element with lanes will load.
+  mlir::LogicalResult prefetch(mlir::Value tensor, llvm::ArrayRef<Index> index);
   // Elements at a symbolic position of a buffer, in compute type.
   Lanes load(const Buffer& buffer, const Index& position);
   void store(const Buffer& buffer, const Index& position, Lanes value);
@@ -194,6 +196,7 @@ class Emitter {
   std::vector<Recording*> active_;
   int64_t scratch_bytes_ = 0;
   int constants_ = 0;
+  int prefetching_ = 0;   // scope from which on loads only prefetch; 0: none
   int investigated_ = 0;  // scope from which on all is thrown away
 };
 
