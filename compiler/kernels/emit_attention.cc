@@ -395,15 +395,13 @@ class AttentionEmitter {
           FailureOr<Value> adjusted = adjustScore(score, position, keys);
           if (failed(adjusted)) return failure();
           if (*adjusted != score) storeVector(*adjusted, scores_, at);
-          return Values{arith::MaximumFOp::create(
-              builder_, carried[0], *adjusted, arith::FastMathFlags::nsz)};
+          return Values{larger(*adjusted, carried[0])};
         });
     if (failed(largest)) return failure();
-    Value now = combineLanes(emitter_, nn::ReduceKind::max, largest->front()),
-          before;
+    Value now = largestLane(largest->front()), before;
     if (!one_block_) {
       before = memref::LoadOp::create(builder_, largest_.memref, row->value);
-      now = arith::MaximumFOp::create(builder_, before, now);
+      now = larger(now, before);
       memref::StoreOp::create(builder_, now, largest_.memref, row->value);
     }
     // A row that sees no key yet keeps weights of 0.
@@ -580,6 +578,26 @@ class AttentionEmitter {
   }
 
   // --- Arithmetic ---
+
+  // One instruction: a NaN among scores need not show here, its weight is NaN.
+  Value larger(Value a, Value b) {
+    Value is_larger =
+        arith::CmpFOp::create(builder_, arith::CmpFPredicate::OGT, a, b);
+    return arith::SelectOp::create(builder_, is_larger, a, b);
+  }
+  Value largestLane(Value vector) {
+    for (int64_t lanes = lanes_ / 2; lanes >= 1; lanes /= 2) {
+      SmallVector<int64_t> low, high;
+      for (int64_t i = 0; i < lanes; ++i) {
+        low.push_back(i);
+        high.push_back(lanes + i);
+      }
+      Value a = vector::ShuffleOp::create(builder_, vector, vector, low);
+      vector =
+          larger(a, vector::ShuffleOp::create(builder_, vector, vector, high));
+    }
+    return vector::ExtractOp::create(builder_, vector, int64_t{0});
+  }
 
   Value number(const Index& index) {
     return emitter_.number(index, builder_.getIndexType()).value;
