@@ -1,0 +1,39 @@
+"""ONNX's own backend tests through the nn interpreter: every one that the importer takes must pass."""
+
+import os
+import pwd
+import re
+import subprocess
+import unittest
+
+RUNNER = os.path.abspath("tests/conformance/onnx_backend_interpreter")
+FETCH = os.path.abspath("tests/conformance/fetch_onnx_backend.sh")
+# Of 1,905 in onnx 1.22. A lower count means that something was refused which was taken before.
+AT_LEAST = 1590
+
+
+class OnnxBackendTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        # Bazel hides HOME; the cache is the user's.
+        environment = dict(os.environ, HOME=pwd.getpwuid(os.getuid()).pw_dir)
+        cls.data = subprocess.run([FETCH], env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    def run_tests(self, *arguments):
+        result = subprocess.run([RUNNER, *arguments], cwd=self.data, stdout=subprocess.PIPE, text=True)
+        print(result.stdout)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        return result.stdout
+
+    def test_operators(self):
+        output = self.run_tests("--at-least=%d" % AT_LEAST, "node", "simple", "pytorch-operator", "pytorch-converted")
+        passed, failed, skipped = map(int, re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped", output).groups())
+        self.assertEqual(failed, 0)
+        self.assertGreater(passed + skipped, 1900)
+
+    def test_networks(self):
+        self.run_tests("--at-least=2", "light/light_squeezenet.onnx", "light/light_shufflenet.onnx")
+
+
+if __name__ == "__main__":
+    unittest.main()
