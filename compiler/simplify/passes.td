@@ -102,6 +102,34 @@ def FoldBatchNormPass : Pass<"partita-fold-batch-norm", "::mlir::func::FuncOp"> 
                     Statistic<"scaled", "scaled", "Batch norms written as scale and shift">];
 }
 
+def OutlineLayersPass : Pass<"partita-outline-layers", "::mlir::ModuleOp"> {
+  let summary = "Makes functions of layers that repeat in @main";
+  let description = [{
+    Finds consecutive stretches of `@main` that do the same to different
+    parameters and makes each kind a private function, called once per layer.
+    What layers share (masks, position biases) is computed before the first
+    one. Functions are named after the scopes in the operations' locations
+    where these have names; locations decide nothing else.
+
+    ```mlir
+    func.func @main(%x, %w0, %w1) {
+      %0 = nn.dot_general %x, %w0 ...
+      %1 = math.tanh %0
+      %2 = nn.dot_general %1, %w1 ...
+      %3 = math.tanh %2
+    // becomes
+    func.func @main(%x, %w0, %w1) {
+      %0 = call @layer(%x, %w0)
+      %1 = call @layer(%0, %w1)
+    ```
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"min_operations", "min-operations", "int64_t", /*default=*/"4",
+                        "Shortest stretch, in operations, that is worth a function">];
+  let statistics = [Statistic<"kinds", "kinds", "Layer functions made">,
+                    Statistic<"calls", "calls", "Calls of them">];
+}
+
 def HoistParameterWorkPass : Pass<"partita-hoist-parameter-work", "::mlir::ModuleOp"> {
   let summary = "Moves what depends on parameters alone to @init, run once at load time";
   let description = [{

@@ -21,6 +21,9 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm,
   pm.addNestedPass<mlir::func::FuncOp>(createFoldBatchNormPass());
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
+  // As late as possible: equal layers must look equal by now.
+  pm.addPass(createOutlineLayersPass());
+  pm.addNestedPass<mlir::func::FuncOp>(mlir::createCSEPass());
   if (!options.training) {
     // When layers are functions, and parameters reach them as arguments.
     pm.addPass(createHoistParameterWorkPass());

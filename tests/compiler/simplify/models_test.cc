@@ -25,6 +25,7 @@ struct Expected {
   const char* model;
   std::map<std::string, int64_t> dims;
   int64_t attentions, causal, layer_norms, rms_norms, softmaxes;
+  int64_t kinds, layers;  // layer functions, and calls of them
 };
 
 std::vector<Expected> models() {
@@ -34,14 +35,14 @@ std::vector<Expected> models() {
                                                     {"seq", 12},
                                                     {"dec", 7}};
   return {
-      {"bert_mlm", text, 2, 0, 6, 0, 0},
-      {"coatnet_64", images, 3, 0, 7, 0, 0},
-      {"coatnet_bias", images, 1, 0, 5, 0, 1},
-      {"gpt2", text, 2, 2, 5, 0, 0},
-      {"gpt2_4l", text, 4, 4, 9, 0, 0},
-      {"t5", two_texts, 6, 2, 0, 12, 0},
-      {"vit", images, 2, 0, 5, 0, 0},
-      {"vit_3l", images, 3, 0, 7, 0, 0},
+      {"bert_mlm", text, 2, 0, 6, 0, 0, 1, 2},
+      {"coatnet_64", images, 3, 0, 7, 0, 0, 0, 0},
+      {"coatnet_bias", images, 1, 0, 5, 0, 1, 0, 0},
+      {"gpt2", text, 2, 2, 5, 0, 0, 1, 2},
+      {"gpt2_4l", text, 4, 4, 9, 0, 0, 1, 4},
+      {"t5", two_texts, 6, 2, 0, 12, 0, 2, 4},
+      {"vit", images, 2, 0, 5, 0, 0, 1, 2},
+      {"vit_3l", images, 3, 0, 7, 0, 0, 1, 3},
   };
 }
 
@@ -110,6 +111,7 @@ class ModelsTest : public testing::TestWithParam<Expected> {
     module.walk([&](mlir::Operation* op) {
       auto function = op->getParentOfType<FuncOp>();
       if (!function) return;
+      found.layers += mlir::isa<mlir::func::CallOp>(op);
       const int64_t times = calls[function.getName().str()];
       if (auto attention = mlir::dyn_cast<nn::AttentionOp>(op)) {
         found.attentions += times;
@@ -119,6 +121,11 @@ class ModelsTest : public testing::TestWithParam<Expected> {
       found.rms_norms += mlir::isa<nn::RmsNormOp>(op) ? times : 0;
       found.softmaxes += mlir::isa<nn::SoftmaxOp>(op) ? times : 0;
     });
+    for (FuncOp function : module.getOps<FuncOp>()) {
+      found.kinds += function.isPrivate();
+    }
+    EXPECT_EQ(found.kinds, GetParam().kinds);
+    EXPECT_EQ(found.layers, GetParam().layers);
     EXPECT_EQ(found.attentions, GetParam().attentions);
     EXPECT_EQ(found.causal, GetParam().causal);
     EXPECT_EQ(found.layer_norms, GetParam().layer_norms);
