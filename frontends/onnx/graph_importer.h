@@ -50,6 +50,9 @@ class GraphImporter {
 
   LogicalResult declareOpsets(llvm::ArrayRef<OperatorSet> opsets, Scope& scope);
   LogicalResult declareInput(const ValueInfo& input, Scope& scope);
+  // What a dimension that has no size is called: its parameter, or "x.0".
+  std::string dimName(const ValueInfo& input, size_t i) const;
+  llvm::SmallVector<std::string> openDims() const;
   LogicalResult checkDimNames();
   FailureOr<Shape> inputShape(const ValueInfo& input);
   LogicalResult declareInitializers(const Graph& graph, Scope& scope);

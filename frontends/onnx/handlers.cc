@@ -98,6 +98,7 @@ constexpr Handler kHandlers[] = {
     {"Mul", 6, kNow, 2, importBinary},
     {"Neg", 6, kNow, 1, importUnary},
     {"NegativeLogLikelihoodLoss", 12, kNow, 2, importNegativeLogLikelihood},
+    {"NonZero", 9, kNow, 1, importNonZero},
     {"Not", 6, kNow, 1, importNot},
     {"OneHot", 9, kNow, 3, importOneHot},
     {"Or", 6, kNow, 2, importBinary},
@@ -155,6 +156,7 @@ constexpr Handler kHandlers[] = {
     {"Transpose", 6, kNow, 1, importTranspose},
     {"Trilu", 14, kNow, 1, importTrilu},
     {"Unsqueeze", 6, kNow, 1, importUnsqueeze},
+    {"Upsample", 7, 9, 1, importResize},
     {"Where", 9, kNow, 3, importWhere},
     {"Xor", 6, kNow, 2, importBinary},
 };

@@ -16,9 +16,10 @@
 namespace partita::onnx {
 
 struct ImportOptions {
-  // Sizes of symbolic dimensions by name: {"batch", 8}.
+  // Sizes of symbolic dimensions by name: {"batch", 8}; one without a name is
+  // called by its input and place: {"x.0", 8}.
   std::map<std::string, int64_t> dims;
-  // Shapes of inputs by name, for those whose sizes have no names.
+  // Whole shapes of inputs by name.
   std::map<std::string, std::vector<int64_t>> input_shapes;
   // Values of inputs by name: such an input is a constant, no argument.
   std::map<std::string, mlir::DenseElementsAttr> constant_inputs;

@@ -238,8 +238,8 @@ TEST_F(ImporterTest, RefusesMissingValues) {
 TEST_F(ImporterTest, RefusesUnknownSizesWithAdvice) {
   Message g = graph({node("Neg", {"x"}, {"y"})},
                     {valueInfo("x", kF32, {"batch", "seq"})}, {kY});
-  expectRefused(model(g), {"sizes are not known: batch, seq; give them, --dim "
-                           "batch=8,seq=8"});
+  expectRefused(model(g), {"sizes are not known: batch, seq; give them, as in "
+                           "--dim batch=8,seq=8"});
   ImportOptions options;
   options.dims["bach"] = 2;
   expectRefused(model(g), {"no dimension named 'bach'; they have: batch, seq"},
@@ -247,6 +247,15 @@ TEST_F(ImporterTest, RefusesUnknownSizesWithAdvice) {
   options.dims.clear();
   options.input_shapes["x"] = {2, 3, 4};
   expectRefused(model(g), {"contradicts"}, options);
+}
+
+TEST_F(ImporterTest, NamesSizesThatHaveNoName) {
+  Message g = graph({node("Neg", {"x"}, {"y"})},
+                    {valueInfo("x", kF32, {"", "3"})}, {kY});
+  expectRefused(model(g), {"sizes are not known: x.0;", "--dim x.0=8"});
+  ImportOptions options;
+  options.dims["x.0"] = 2;
+  EXPECT_TRUE(import(model(g), options)) << errors_;
 }
 
 TEST_F(ImporterTest, RefusesShapesThatDependOnInputs) {

@@ -98,16 +98,26 @@ LogicalResult GraphImporter::declareInitializers(const Graph& graph,
   return success();
 }
 
-LogicalResult GraphImporter::checkDimNames() {
-  llvm::SmallVector<llvm::StringRef> known;
+std::string GraphImporter::dimName(const ValueInfo& input, size_t i) const {
+  const Dim& dim = input.shape[i];
+  if (!dim.param.empty()) return std::string(dim.param);
+  return std::string(input.name) + "." + std::to_string(i);
+}
+
+llvm::SmallVector<std::string> GraphImporter::openDims() const {
+  llvm::SmallVector<std::string> names;
   for (const ValueInfo& input : model_.graph.inputs) {
-    for (const Dim& dim : input.shape) {
-      if (!dim.param.empty() &&
-          !llvm::is_contained(known, llvm::StringRef(dim.param))) {
-        known.push_back(llvm::StringRef(dim.param));
-      }
+    for (size_t i = 0; i < input.shape.size(); ++i) {
+      if (input.shape[i].value >= 0) continue;
+      std::string name = dimName(input, i);
+      if (!llvm::is_contained(names, name)) names.push_back(name);
     }
   }
+  return names;
+}
+
+LogicalResult GraphImporter::checkDimNames() {
+  llvm::SmallVector<std::string> known = openDims();
   for (auto& [name, size] : options_.dims) {
     if (!llvm::is_contained(known, name)) {
       return mlir::emitError(main_.getLoc())
@@ -138,18 +148,26 @@ FailureOr<Shape> GraphImporter::inputShape(const ValueInfo& input) {
   }
   if (!input.has_shape) {
     return mlir::emitError(main_.getLoc())
-           << "input '" << name << "' has no shape: give it, --input-shape "
-           << name << "=2x3";
+           << "input '" << name
+           << "' has no shape, not even a rank: export the model with one";
   }
   Shape shape;
-  for (const Dim& dim : input.shape) {
-    auto size = options_.dims.find(std::string(dim.param));
-    if (dim.value >= 0) {
-      shape.push_back(dim.value);
-    } else if (!dim.param.empty() && size != options_.dims.end()) {
+  for (size_t i = 0; i < input.shape.size(); ++i) {
+    auto size = options_.dims.find(dimName(input, i));
+    if (input.shape[i].value >= 0) {
+      shape.push_back(input.shape[i].value);
+    } else if (size != options_.dims.end()) {
       shape.push_back(size->second);
     } else {
-      shape.push_back(-1);
+      // All of them in one message.
+      llvm::SmallVector<std::string> missing = openDims();
+      llvm::erase_if(missing, [&](const std::string& dim) {
+        return options_.dims.count(dim) > 0;
+      });
+      return mlir::emitError(main_.getLoc())
+             << "sizes are not known: " << llvm::join(missing, ", ")
+             << "; give them, as in --dim " << llvm::join(missing, "=8,")
+             << "=8";
     }
   }
   return shape;
@@ -182,31 +200,6 @@ LogicalResult GraphImporter::declareInput(const ValueInfo& input,
   }
   auto shape = inputShape(input);
   if (failed(shape)) return failure();
-  if (llvm::is_contained(*shape, -1)) {
-    // All unknown sizes of all inputs, in one message.
-    llvm::SmallVector<std::string> names;
-    std::string advice;
-    for (const ValueInfo& other : model_.graph.inputs) {
-      if (scope.initializers.count(llvm::StringRef(other.name))) continue;
-      for (const Dim& dim : other.shape) {
-        if (dim.value >= 0 || options_.dims.count(std::string(dim.param)))
-          continue;
-        std::string dim_name = dim.param.empty()
-                                   ? "? of " + std::string(other.name)
-                                   : std::string(dim.param);
-        if (!llvm::is_contained(names, dim_name)) names.push_back(dim_name);
-      }
-    }
-    for (const std::string& dim_name : names) {
-      if (dim_name[0] != '?')
-        advice += (advice.empty() ? "" : ",") + dim_name + "=8";
-    }
-    return mlir::emitError(main_.getLoc())
-           << "sizes are not known: " << llvm::join(names, ", ")
-           << "; give them, "
-           << (advice.empty() ? "--input-shape " + name.str() + "=2x3"
-                              : "--dim " + advice);
-  }
   if (!elementCount(*shape)) {
     return mlir::emitError(main_.getLoc())
            << "input '" << name << "' has an impossible shape "

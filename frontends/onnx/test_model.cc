@@ -67,6 +67,10 @@ Message valueInfo(const std::string& name, int type,
     bool is_number = std::all_of(dim.begin(), dim.end(), [](unsigned char c) {
       return std::isdigit(c) != 0;
     });
+    if (dim.empty()) {
+      shape.message(1, Message());
+      continue;
+    }
     shape.message(1, is_number ? Message().varint(1, std::stoll(dim))
                                : Message().bytes(2, dim));
   }

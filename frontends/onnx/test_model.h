@@ -37,7 +37,7 @@ Message node(const std::string& op, const std::vector<std::string>& inputs,
              const std::vector<std::string>& outputs,
              const std::vector<Message>& attributes = {},
              const std::string& domain = "", const std::string& name = "");
-// A dimension is a number, or a name.
+// A dimension is a number, a name, or empty.
 Message valueInfo(const std::string& name, int type,
                   const std::vector<std::string>& dims);
 Message floats(const std::string& name, const std::vector<int64_t>& dims,

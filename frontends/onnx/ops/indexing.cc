@@ -242,4 +242,22 @@ LogicalResult importTensorScatter(NodeContext& n) {
   return n.result(n.e.transpose(result, inverse));
 }
 
+// How many there are is a shape: the input must be known.
+LogicalResult importNonZero(NodeContext& n) {
+  auto values = n.constFloats(0);
+  if (failed(values)) return failure();
+  Dims shape = n.in(0).shape();
+  int64_t rank = shape.size();
+  llvm::SmallVector<Shape> found;
+  for (auto [position, value] : llvm::enumerate(*values)) {
+    if (value != 0) found.push_back(nn::indexAt(shape, position));
+  }
+  Shape indices;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    for (const Shape& index : found) indices.push_back(index[dim]);
+  }
+  return n.result(
+      n.e.ints(indices, {rank, static_cast<int64_t>(found.size())}));
+}
+
 }  // namespace partita::onnx

@@ -77,6 +77,7 @@ LogicalResult importScatterElements(NodeContext& n);
 LogicalResult importGatherNd(NodeContext& n);
 LogicalResult importScatterNd(NodeContext& n);
 LogicalResult importCompress(NodeContext& n);
+LogicalResult importNonZero(NodeContext& n);
 LogicalResult importReverseSequence(NodeContext& n);
 LogicalResult importTensorScatter(NodeContext& n);
 

@@ -150,10 +150,12 @@ FailureOr<std::vector<Axis>> readAxes(NodeContext& n, Val x) {
   auto dims = n.axes(n.attrInts("axes", countUp(x.rank())), x.rank());
   if (failed(dims)) return failure();
   size_t count = dims->size();
-  unsigned scales_input = n.opset == 10 ? 1 : 2;
+  // Upsample became Resize with opset 10, which got a roi with opset 11.
+  unsigned scales_input = n.opset <= 10 ? 1 : 2;
   FailureOr<llvm::SmallVector<double>> scales = llvm::SmallVector<double>(),
                                        roi = scales;
   FailureOr<Shape> sizes = Shape();
+  if (n.opset < 9) scales = n.attrFloats("scales");
   if (n.has(scales_input)) scales = n.constFloats(scales_input);
   if (n.opset > 10 && n.has(3)) sizes = n.constInts(3);
   if (n.attrString("coordinate_transformation_mode", "half_pixel") ==
@@ -208,9 +210,9 @@ LogicalResult importResize(NodeContext& n) {
   settings.mode = n.attrString("mode", "nearest");
   settings.transformation =
       n.attrString("coordinate_transformation_mode",
-                   n.opset == 10 ? "asymmetric" : "half_pixel");
+                   n.opset <= 10 ? "asymmetric" : "half_pixel");
   settings.nearest_mode = n.attrString(
-      "nearest_mode", n.opset == 10 ? "floor" : "round_prefer_floor");
+      "nearest_mode", n.opset <= 10 ? "floor" : "round_prefer_floor");
   settings.cubic_a = n.attrFloat("cubic_coeff_a", -0.75);
   settings.extrapolation = n.attrFloat("extrapolation_value", 0);
   settings.exclude_outside = n.attrInt("exclude_outside", 0);
