@@ -94,13 +94,14 @@ absl::Status AtomicFile::Write(int64_t offset, std::string_view bytes) {
     return absl::FailedPreconditionError(
         absl::StrCat(path_, ": an earlier write failed"));
   const size_t total = bytes.size();
+  const int64_t begin = offset;
   while (!bytes.empty()) {
     // Linux writes at most 2 GiB at a time.
     const size_t chunk = std::min(bytes.size(), size_t{1} << 30);
     const ssize_t written = pwrite(descriptor_, bytes.data(), chunk, offset);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
-      return Fail(absl::StrCat("write ", total, " bytes at byte ", offset),
+      return Fail(absl::StrCat("write ", total, " bytes at byte ", begin),
                   written < 0 ? errno : ENOSPC);
     }
     bytes.remove_prefix(static_cast<size_t>(written));

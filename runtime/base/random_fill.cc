@@ -23,7 +23,70 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-double Unit(uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
+// The value below which a normal variable stays with probability u: Wichura's
+// algorithm AS 241 (1988), a quotient of two polynomials in the middle, another
+// in the tails. Good to 1e-15 for u from 2^-33 on.
+double NormalQuantile(double u) {
+  const double q = u - 0.5;
+  if (std::abs(q) <= 0.425) {
+    const double r = 0.180625 - q * q;
+    const double numerator =
+        (((((((2509.0809287301226727 * r + 33430.575583588128105) * r +
+              67265.770927008700853) *
+                 r +
+             45921.953931549871457) *
+                r +
+            13731.693765509461125) *
+               r +
+           1971.5909503065514427) *
+              r +
+          133.14166789178437745) *
+             r +
+         3.387132872796366608);
+    const double denominator =
+        (((((((5226.495278852854561 * r + 28729.085735721942674) * r +
+              39307.89580009271061) *
+                 r +
+             21213.794301586595867) *
+                r +
+            5394.1960214247511077) *
+               r +
+           687.1870074920579083) *
+              r +
+          42.313330701600911252) *
+             r +
+         1.0);
+    return q * numerator / denominator;
+  }
+  const double r = std::sqrt(-std::log(q < 0 ? u : 1.0 - u)) - 1.6;
+  const double numerator =
+      (((((((7.7454501427834140764e-4 * r + 0.0227238449892691845833) * r +
+            0.24178072517745061177) *
+               r +
+           1.27045825245236838258) *
+              r +
+          3.64784832476320460504) *
+             r +
+         5.7694972214606914055) *
+            r +
+        4.6303378461565452959) *
+           r +
+       1.42343711074968357734);
+  const double denominator =
+      (((((((1.05075007164441684324e-9 * r + 5.475938084995344946e-4) * r +
+            0.0151986665636164571966) *
+               r +
+           0.14810397642748007459) *
+              r +
+          0.68976733498510000455) *
+             r +
+         1.6763848301838038494) *
+            r +
+        2.05319162663775882187) *
+           r +
+       1.0);
+  return q < 0 ? -numerator / denominator : numerator / denominator;
+}
 
 using Generator = std::function<double(int64_t)>;
 
@@ -39,18 +102,17 @@ void FillRange(const Generator& generator, DType dtype, int64_t first,
 
 }  // namespace
 
-uint64_t RandomWord(uint64_t seed, uint64_t i, int j) {
-  return Mix(Mix(seed) + (2 * i + static_cast<uint64_t>(j) + 1) * kGolden);
+uint64_t RandomWord(uint64_t seed, uint64_t i) {
+  return Mix(Mix(seed) + (i + 1) * kGolden);
 }
 
 double RandomUnit(uint64_t seed, uint64_t i) {
-  return Unit(RandomWord(seed, i, 0));
+  return static_cast<double>(RandomWord(seed, i) >> 11) * 0x1p-53;
 }
 
 double RandomNormal(uint64_t seed, uint64_t i) {
-  // 1 - u is in (0, 1], where the logarithm is finite.
-  const double radius = std::sqrt(-2.0 * std::log(1.0 - RandomUnit(seed, i)));
-  return radius * std::cos(2.0 * M_PI * Unit(RandomWord(seed, i, 1)));
+  return NormalQuantile((static_cast<double>(RandomWord(seed, i) >> 32) + 0.5) *
+                        0x1p-32);
 }
 
 absl::Status FillElements(const Fill& fill, DType dtype, int64_t first,

@@ -10,14 +10,15 @@
 
 namespace partita::base {
 
-// Element i of the stream of `seed`, word j: mix(mix(seed) + (2 i + j + 1) *
+// Word i of the stream of `seed`: mix(mix(seed) + (i + 1) *
 // 0x9E3779B97F4A7C15), mix being the finalizer of SplitMix64. It depends on
-// seed, i and j alone, so any part of a tensor can be made by itself, anywhere.
-uint64_t RandomWord(uint64_t seed, uint64_t i, int j);
+// seed and i alone, so any part of a tensor can be made by itself, anywhere.
+uint64_t RandomWord(uint64_t seed, uint64_t i);
 
-// In [0, 1), from word 0.
+// In [0, 1): the upper 53 bits of word i.
 double RandomUnit(uint64_t seed, uint64_t i);
-// Mean 0, standard deviation 1: Box and Muller's transform of words 0 and 1.
+// Mean 0, standard deviation 1: the quantile of the normal distribution at
+// (the upper 32 bits of word i + 1/2) / 2^32.
 double RandomNormal(uint64_t seed, uint64_t i);
 
 struct Fill {

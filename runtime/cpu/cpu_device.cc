@@ -48,6 +48,35 @@ void RunShare(void* data, int thread, int threads) {
   launch.function(launch.buffers, begin, end, scratch);
 }
 
+// What an operation takes on one thread, roughly: enough to tell whether waking
+// the others is worth it.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+  double Microseconds() const { return std::max(flops / 100e3, bytes / 30e3); }
+};
+constexpr double kWorthThreads = 8;
+
+Cost CostOf(const device::GemmDesc& desc) {
+  const double rows =
+      static_cast<double>(desc.batch) * static_cast<double>(desc.m);
+  const double weights =
+      static_cast<double>(desc.k) * static_cast<double>(desc.n);
+  return {2 * rows * weights,
+          weights * static_cast<double>(base::SizeOf(desc.dtype))};
+}
+
+Cost CostOf(const device::ConvDesc& desc) {
+  double flops = 2;
+  double bytes = static_cast<double>(base::SizeOf(desc.dtype));
+  for (const int64_t size : desc.out_shape) flops *= static_cast<double>(size);
+  for (size_t i = 1; i < desc.weight_shape.size(); ++i)
+    flops *= static_cast<double>(desc.weight_shape[i]);
+  for (const int64_t size : desc.input_shape)
+    bytes *= static_cast<double>(size);
+  return {flops, bytes};
+}
+
 class CpuDevice : public device::Device {
  public:
   CpuDevice(int threads, std::unique_ptr<DnnlContext> context)
@@ -150,37 +179,44 @@ class CpuDevice : public device::Device {
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
       const device::GemmDesc& desc,
       const std::vector<const void*>& constants) override {
-    SetOpenMpThreads(threads_);
+    const int threads = ThreadsFor(CostOf(desc));
+    SetOpenMpThreads(threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeGemm(*context_, desc, {constants[1], constants[1]});
     if (absl::IsUnimplemented(op.status()) && desc.dtype != base::DType::kF32)
       op = MakeConvertedGemm(*context_, desc, constants[1]);
-    return Finish(std::move(op));
+    return Finish(std::move(op), threads);
   }
 
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
       const device::ConvDesc& desc,
       const std::vector<const void*>& constants) override {
-    SetOpenMpThreads(threads_);
+    const int threads = ThreadsFor(CostOf(desc));
+    SetOpenMpThreads(threads);
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
         MakeConv(*context_, desc, {constants[1], constants[1]});
     if (absl::IsUnimplemented(op.status()) && desc.dtype != base::DType::kF32)
       op = MakeConvertedConv(*context_, desc, constants[1]);
-    return Finish(std::move(op));
+    return Finish(std::move(op), threads);
   }
 
   absl::Status Execute(Stream& stream, device::LibraryOp& op,
                        void* const* buffers, int count) override {
-    // The number is kept per host thread, and another may have prepared the
-    // operation.
-    SetOpenMpThreads(threads_);
-    return static_cast<CpuOp&>(op).Run(buffers, scratch_.data());
+    CpuOp& cpu_op = static_cast<CpuOp&>(op);
+    SetOpenMpThreads(cpu_op.threads());
+    return cpu_op.Run(buffers, scratch_.data());
   }
 
  private:
+  // One or all: libgomp ends threads when a region uses fewer than the last.
+  int ThreadsFor(const Cost& cost) const {
+    return cost.Microseconds() < kWorthThreads ? 1 : threads_;
+  }
+
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> Finish(
-      absl::StatusOr<std::unique_ptr<CpuOp>> op) {
+      absl::StatusOr<std::unique_ptr<CpuOp>> op, int threads) {
     if (!op.ok()) return op.status();
+    (*op)->set_threads(threads);
     PARTITA_RETURN_IF_ERROR(scratch_.Reserve((*op)->scratch_bytes()));
     return std::unique_ptr<device::LibraryOp>(*std::move(op));
   }

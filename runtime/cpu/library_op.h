@@ -18,11 +18,18 @@
 
 namespace partita::cpu {
 
-// Runs on the calling thread and the device's pool.
+// Runs on the calling thread, or on the device's pool.
 class CpuOp : public device::LibraryOp {
  public:
   virtual int64_t scratch_bytes() const = 0;
   virtual absl::Status Run(void* const* buffers, char* scratch) = 0;
+
+  // How many threads it was prepared for, and so must be run with.
+  int threads() const { return threads_; }
+  void set_threads(int threads) { threads_ = threads; }
+
+ private:
+  int threads_ = 1;
 };
 
 // A constant in oneDNN's own layout.

@@ -1,0 +1,88 @@
+// The parts of the CPU device that need no program: features, threads, code
+// checks.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/cpu/elf_check.h"
+#include "runtime/cpu/features.h"
+#include "runtime/cpu/threads.h"
+
+namespace partita::cpu {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(FeaturesTest, MissingOnesAreNamed) {
+  const std::set<std::string> flags = {"avx", "avx2", "sse4_1"};
+  EXPECT_TRUE(CheckFeatures("", flags).ok());
+  EXPECT_TRUE(CheckFeatures("+avx2,+sse4.1,-avx512f", flags).ok());
+  // What no generated code uses is not looked at.
+  EXPECT_TRUE(CheckFeatures("+avx,+invpcid,+64bit", flags).ok());
+  const absl::Status status =
+      CheckFeatures("+avx2,+avx512f,+avx512bf16", flags);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("a processor with avx512f, avx512bf16, which this one lacks"));
+}
+
+TEST(FeaturesTest, ThisProcessorIsKnown) {
+  EXPECT_GT(HostFlags().count("sse2") + HostFlags().count("asimd"), 0u);
+}
+
+TEST(ThreadsTest, EveryThreadRunsOnce) {
+  struct Seen {
+    std::mutex mutex;
+    std::vector<int> threads;
+    int count = 0;
+  };
+  for (const int wanted : {1, 2, 4}) {
+    Seen seen;
+    RunOnThreads(
+        wanted,
+        [](void* data, int thread, int threads) {
+          Seen& seen = *static_cast<Seen*>(data);
+          const std::lock_guard<std::mutex> lock(seen.mutex);
+          seen.threads.push_back(thread);
+          seen.count = threads;
+        },
+        &seen);
+    std::sort(seen.threads.begin(), seen.threads.end());
+    EXPECT_LE(seen.count, wanted);
+    std::vector<int> expected;
+    for (int i = 0; i < seen.count; ++i) expected.push_back(i);
+    EXPECT_EQ(seen.threads, expected);
+  }
+}
+
+TEST(ElfCheckTest, OnlyWholeLibrariesPass) {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  std::string code{std::istreambuf_iterator<char>(file),
+                   std::istreambuf_iterator<char>()};
+  ASSERT_GT(code.size(), 10000u);
+  // This program is position independent, hence a shared library to the
+  // checker.
+  EXPECT_TRUE(CheckSharedLibrary(code).ok()) << CheckSharedLibrary(code);
+  EXPECT_THAT(std::string(CheckSharedLibrary("").message()),
+              HasSubstr("it has 0 bytes"));
+  EXPECT_THAT(std::string(CheckSharedLibrary(std::string(1000, 'x')).message()),
+              HasSubstr("it is not an ELF file"));
+  EXPECT_THAT(std::string(CheckSharedLibrary(code.substr(0, 100)).message()),
+              HasSubstr("it was cut"));
+  EXPECT_THAT(std::string(CheckSharedLibrary(code.substr(0, 5000)).message()),
+              HasSubstr("it was cut"));
+  std::string other = code;
+  other[4] = 1;  // 32 bit
+  EXPECT_THAT(std::string(CheckSharedLibrary(other).message()),
+              HasSubstr("another kind of processor"));
+}
+
+}  // namespace
+}  // namespace partita::cpu
