@@ -1,20 +1,27 @@
 #!/bin/bash
-# Prints the folder of ONNX's own backend tests (node, simple, pytorch-*, light); fetches it from PyPI's wheel the first time
-# (20 MB, pip alone, no virtual environment). Usage: fetch_onnx_backend.sh [DIR], default ~/.cache/partita-onnx-backend.
-# Wheels after 1.22 no longer hold the tests.
+# Prints a folder with ONNX's own backend tests (node, simple, pytorch-converted, pytorch-operator, light), at the version
+# that we are held to. Fetches the onnx wheel from PyPI (19 MB) the first time and unpacks its test data only.
+# Usage: fetch_onnx_backend.sh [DIR], default $PARTITA_ONNX_BACKEND or ~/.cache/partita-onnx-backend-1.22.
 set -euo pipefail
-directory=${1:-${PARTITA_ONNX_BACKEND:-$HOME/.cache/partita-onnx-backend}}
-tests=onnx/backend/test/data
-if [[ ! -d $directory/data/node ]]; then
-  mkdir -p "$directory"
-  partial=$(mktemp -d "$directory/partial.XXXXXX")
+directory=${1:-${PARTITA_ONNX_BACKEND:-$HOME/.cache/partita-onnx-backend-1.22}}
+if [[ ! -d $directory/node ]]; then
+  mkdir -p "$(dirname "$directory")"
+  partial=$(mktemp -d "$directory.XXXXXX")
   trap 'rm -rf "$partial"' EXIT
-  /usr/bin/python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --dest "$partial" onnx==1.22.0 >&2 || {
+  /usr/bin/python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$partial" onnx==1.22.0 >&2 || {
     echo "fetch_onnx_backend.sh: expected pip to fetch onnx 1.22.0 from PyPI; check the network and Debian's python3-pip" >&2
     exit 1
   }
-  /usr/bin/python3 -m zipfile -e "$partial"/*.whl "$partial/unpacked"
-  rm -rf "$directory/data"
-  mv "$partial/unpacked/$tests" "$directory/data"
+  /usr/bin/python3 - "$partial"/*.whl "$partial/unpacked" <<'PYTHON'
+import sys
+import zipfile
+
+wheel = zipfile.ZipFile(sys.argv[1])
+prefix = "onnx/backend/test/data/"
+for folder in ("node/", "simple/", "pytorch-converted/", "pytorch-operator/", "light/"):
+    wheel.extractall(sys.argv[2], [name for name in wheel.namelist() if name.startswith(prefix + folder)])
+PYTHON
+  rm -rf "$directory"
+  mv -T "$partial/unpacked/onnx/backend/test/data" "$directory"
 fi
-echo "$directory/data"
+echo "$directory"
