@@ -130,6 +130,27 @@ def OutlineLayersPass : Pass<"partita-outline-layers", "::mlir::ModuleOp"> {
                     Statistic<"calls", "calls", "Calls of them">];
 }
 
+def MergeProjectionsPass : Pass<"partita-merge-projections", "::mlir::ModuleOp"> {
+  let summary = "Makes one matrix product of several that share their left operand";
+  let description = [{
+    The query, key and value projections of a transformer multiply one tensor
+    with three parameters: one product with the parameters side by side, and
+    three slices, keeps the machine busier. The concatenation moves to load
+    time with `--partita-hoist-parameter-work`.
+
+    ```mlir
+    %q = nn.dot_general %x, %wq contract = [1] x [0] : ...
+    %k = nn.dot_general %x, %wk contract = [1] x [0] : ...
+    // becomes
+    %w = nn.concat %wq, %wk axis = 1 : ...
+    %qk = nn.dot_general %x, %w contract = [1] x [0] : ...
+    %q = nn.slice %qk starts = [0, 0] strides = [1, 1] : ...
+    ```
+  }];
+  let dependentDialects = ["::partita::nn::NNDialect"];
+  let statistics = [Statistic<"merged", "merged", "Products that became part of another">];
+}
+
 def HoistParameterWorkPass : Pass<"partita-hoist-parameter-work", "::mlir::ModuleOp"> {
   let summary = "Moves what depends on parameters alone to @init, run once at load time";
   let description = [{

@@ -24,6 +24,10 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm,
   // As late as possible: equal layers must look equal by now.
   pm.addPass(createOutlineLayersPass());
   pm.addNestedPass<mlir::func::FuncOp>(mlir::createCSEPass());
+  // In layer functions, once per kind; its concatenations move to load time.
+  if (options.merge_projections && !options.training) {
+    pm.addPass(createMergeProjectionsPass());
+  }
   if (!options.training) {
     // When layers are functions, and parameters reach them as arguments.
     pm.addPass(createHoistParameterWorkPass());

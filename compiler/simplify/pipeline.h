@@ -10,6 +10,8 @@ struct SimplifyOptions {
   // The weights change between runs: nothing that depends on them moves to load
   // time.
   bool training = false;
+  // Matrix products that share their left operand become one.
+  bool merge_projections = false;
 };
 
 // From an imported module to one with composites, layer functions and, for
