@@ -149,7 +149,7 @@ class ShrinkConstant : public mlir::OpRewritePattern<mlir::arith::ConstantOp> {
   LogicalResult matchAndRewrite(mlir::arith::ConstantOp op,
                                 PatternRewriter& rewriter) const override {
     auto constant = mlir::dyn_cast<mlir::DenseElementsAttr>(op.getValue());
-    if (!constant || constant.isSplat() ||
+    if (!constant || constant.isSplat() || constant.empty() ||
         constant.getNumElements() > kMaxComparedElements) {
       return mlir::failure();
     }

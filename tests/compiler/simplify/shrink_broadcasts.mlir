@@ -51,3 +51,11 @@ func.func @constant() -> tensor<3x2xf32> {
   %y = arith.constant dense<[[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]> : tensor<3x2xf32>
   return %y : tensor<3x2xf32>
 }
+
+// Nothing to store once.
+// CHECK-LABEL: func @empty_constant
+// CHECK-NEXT: arith.constant dense<> : tensor<0x2xf32>
+func.func @empty_constant() -> tensor<0x2xf32> {
+  %y = arith.constant dense<> : tensor<0x2xf32>
+  return %y : tensor<0x2xf32>
+}
