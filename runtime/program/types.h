@@ -43,6 +43,14 @@ inline int64_t BytesOf(const TensorType& type) {
   return *base::ByteCount(ToBase(type.dtype()), ShapeOf(type));
 }
 
+// Whether the elements lie where the processor expects them; flatbuffers'
+// verifier does not look. True for a vector that is absent.
+template <typename T>
+bool IsAligned(const flatbuffers::Vector<T>* values) {
+  return values == nullptr ||
+         reinterpret_cast<uintptr_t>(values->Data()) % alignof(int64_t) == 0;
+}
+
 // Number of elements of a vector that may be absent.
 template <typename T>
 int64_t SizeOrZero(const flatbuffers::Vector<T>* values) {

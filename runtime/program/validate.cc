@@ -193,6 +193,9 @@ class Validator {
                             std::vector<int64_t>& needed) {
     const int64_t count = SizeOrZero(instruction.operands());
     PARTITA_RETURN_IF_ERROR(CountOperands(count));
+    if (!IsAligned(instruction.operands())) {
+      return Bad("operands are not aligned");
+    }
     if (instruction.outputs() < 0 || instruction.outputs() > count) {
       return Bad(absl::StrCat(instruction.outputs(), " outputs of ", count,
                               " operands"));

@@ -31,7 +31,7 @@ absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
 
 inline constexpr int kMaxCallDepth = 64;
 // Instructions of one pass over main, plus their operands.
-inline constexpr int64_t kMaxSteps = int64_t{1} << 22;
+inline constexpr int64_t kMaxSteps = int64_t{1} << 21;
 // Operands and arguments of all functions together: bounds the time of checking
 // a malicious file.
 inline constexpr int64_t kMaxOperands = int64_t{1} << 24;

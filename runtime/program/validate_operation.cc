@@ -106,6 +106,9 @@ bool Overlaps(std::array<Dim, 3> dims) {
 absl::StatusOr<std::array<Dim, 3>> MakeDims(
     const char* what, const flatbuffers::Vector<int64_t>* strides, int64_t a,
     int64_t b, int64_t c) {
+  if (!IsAligned(strides)) {
+    return Bad(absl::StrCat(what, ": strides are not aligned"));
+  }
   if (SizeOrZero(strides) != 3)
     return Bad(absl::StrCat(what, ": expected 3 strides, found ",
                             SizeOrZero(strides)));
@@ -168,6 +171,7 @@ absl::StatusOr<int64_t> ValidateType(const TensorType& type) {
   if (!KnownDType(type.dtype()))
     return Bad(
         absl::StrCat("unknown element type ", static_cast<int>(type.dtype())));
+  if (!IsAligned(type.shape())) return Bad("a shape is not aligned");
   if (SizeOrZero(type.shape()) > kMaxRank) {
     return Bad(absl::StrCat("a shape of ", SizeOrZero(type.shape()),
                             " dimensions; at most ", kMaxRank));
@@ -217,6 +221,7 @@ absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
   for (const auto* list :
        {conv.input_shape(), conv.weight_shape(), conv.out_shape(),
         conv.strides(), conv.dilations(), conv.low(), conv.high()}) {
+    if (!IsAligned(list)) return Bad("conv: a shape is not aligned");
     if (SizeOrZero(list) > kMaxRank) return Bad("conv: too many dimensions");
   }
   const ConvShapes shapes = {

@@ -131,7 +131,7 @@ TEST(ValidateTest, Calls) {  // V4
                 p.functions.push_back(std::move(f));
               }
             }),
-            "function 'f', call of 'f': more than 4194304 steps");
+            "function 'f', call of 'f': more than 2097152 steps");
   EXPECT_EQ(After([](ProgramT& p) {
               p.functions.push_back(MakeFunction("leaf", 0, 0, 0));
               for (int i = 1; i <= 70; ++i) {
