@@ -132,13 +132,6 @@ class Frontier {
   llvm::DenseSet<Value> seen_;
 };
 
-void eraseUnused(FuncOp function) {
-  for (Operation& op :
-       llvm::make_early_inc_range(llvm::reverse(function.front()))) {
-    if (mlir::isOpTriviallyDead(&op)) op.erase();
-  }
-}
-
 // A new last argument of `function` in place of `value`.
 mlir::LogicalResult replaceByArgument(FuncOp function, Value value,
                                       mlir::DictionaryAttr attributes) {
@@ -177,7 +170,7 @@ mlir::LogicalResult hoistToCallers(FuncOp function,
       return mlir::failure();
     stored.insert(function.getArguments().back());
   }
-  eraseUnused(function);
+  eraseDeadOperations(function);
   return mlir::success();
 }
 
@@ -288,7 +281,7 @@ class HoistParameterWorkPass
     derived += frontier.values().size();
     if (failed(InitFunction(getOperation(), main).move(frontier.values())))
       return mlir::failure();
-    eraseUnused(main);
+    eraseDeadOperations(main);
     return mlir::success();
   }
 

@@ -10,17 +10,9 @@ namespace partita::simplify {
 
 namespace {
 
-using mlir::Operation;
 using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
-
-void eraseDeadOperations(FuncOp function) {
-  for (Operation& op :
-       llvm::make_early_inc_range(llvm::reverse(function.front()))) {
-    if (mlir::isOpTriviallyDead(&op)) op.erase();
-  }
-}
 
 // A private function and the calls that are all its uses.
 class Narrowing {

@@ -41,6 +41,13 @@ bool CallGraph::isOnlyCalled(FuncOp function) const {
   return static_cast<size_t>(llvm::range_size(*uses)) == found->second.size();
 }
 
+void eraseDeadOperations(FuncOp function) {
+  for (mlir::Operation& op :
+       llvm::make_early_inc_range(llvm::reverse(function.front()))) {
+    if (mlir::isOpTriviallyDead(&op)) op.erase();
+  }
+}
+
 bool isStoredArgument(FuncOp main, unsigned argument) {
   const auto kind =
       main.getArgAttrOfType<mlir::StringAttr>(argument, nn::kKindAttr);

@@ -40,6 +40,9 @@ class StoredValues {
   llvm::DenseSet<mlir::Value> stored_;
 };
 
+// Erases what nothing uses, and what only that used.
+void eraseDeadOperations(mlir::func::FuncOp function);
+
 // Whether an argument of @main holds data that is there before the first run.
 bool isStoredArgument(mlir::func::FuncOp main, unsigned argument);
 
