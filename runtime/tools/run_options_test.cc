@@ -1,0 +1,86 @@
+// Every flag, and what is wrong with a command line.
+#include "runtime/tools/run_options.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace partita::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Error(const std::vector<std::string>& arguments) {
+  return std::string(ParseRunOptions(arguments).status().message());
+}
+
+TEST(RunOptionsTest, Defaults) {
+  const RunOptions options = ParseRunOptions({"m.partita"}).value();
+  EXPECT_EQ(options.model, "m.partita");
+  EXPECT_EQ(options.device, "cpu");
+  EXPECT_EQ(options.repeat, 1);
+  EXPECT_FALSE(options.warmup.has_value());
+  EXPECT_FALSE(options.random_seed.has_value());
+  EXPECT_FALSE(options.json || options.profile || options.help);
+}
+
+TEST(RunOptionsTest, EveryFlag) {
+  const RunOptions options =
+      ParseRunOptions({"--input", "x=a.npy", "m.partita", "--input=y=b=c.npy",
+                       "--inputs", "in.safetensors", "--output-dir=out",
+                       "--random-inputs", "7", "--threads=3", "--warmup", "0",
+                       "--repeat=5", "--json", "--profile", "--weights-dir",
+                       "w", "--device", "null"})
+          .value();
+  ASSERT_EQ(options.inputs.size(), 2u);
+  EXPECT_EQ(options.inputs[0].first, "x");
+  EXPECT_EQ(options.inputs[1].second, "b=c.npy");
+  EXPECT_EQ(options.inputs_file, "in.safetensors");
+  EXPECT_EQ(options.output_dir, "out");
+  EXPECT_EQ(options.random_seed, 7u);
+  EXPECT_EQ(options.threads, 3);
+  EXPECT_EQ(options.warmup, 0);
+  EXPECT_EQ(options.repeat, 5);
+  EXPECT_TRUE(options.json);
+  EXPECT_TRUE(options.profile);
+  EXPECT_EQ(options.weights_dir, "w");
+  EXPECT_EQ(options.device, "null");
+}
+
+TEST(RunOptionsTest, Mistakes) {
+  EXPECT_EQ(Error({}), "expected a model, found none");
+  EXPECT_EQ(Error({"a", "b"}), "expected one model, found 'a' and 'b'");
+  EXPECT_EQ(Error({"m", "--fast"}), "unknown option '--fast'");
+  EXPECT_EQ(Error({"m", "--json=yes"}), "unknown option '--json=yes'");
+  EXPECT_EQ(Error({"m", "--threads"}),
+            "--threads: expected a value, found nothing");
+  EXPECT_EQ(Error({"m", "--threads", "0"}),
+            "--threads: expected a whole number of at least 1, found '0'");
+  EXPECT_EQ(Error({"m", "--repeat=many"}),
+            "--repeat: expected a whole number of at least 1, found 'many'");
+  EXPECT_EQ(Error({"m", "--input", "x"}),
+            "--input: expected NAME=FILE.npy, found 'x'");
+  EXPECT_EQ(Error({"m", "--input", "=x"}),
+            "--input: expected NAME=FILE.npy, found '=x'");
+  EXPECT_EQ(Error({"m", "--output-dir="}),
+            "--output-dir: expected a value, found nothing");
+  EXPECT_EQ(Error({"m", "--random-inputs", "-1"}),
+            "--random-inputs: expected a whole number, found '-1'");
+  EXPECT_EQ(Error({"m", "--device=tpu"}),
+            "--device: expected cpu or null, found 'tpu'");
+}
+
+TEST(RunOptionsTest, HelpNamesEveryFlag) {
+  EXPECT_TRUE(ParseRunOptions({"--help"})->help);
+  for (const char* flag :
+       {"--input ", "--inputs", "--output-dir", "--random-inputs", "--threads",
+        "--warmup", "--repeat", "--json", "--profile", "--weights-dir",
+        "--device", "--help"}) {
+    EXPECT_THAT(RunHelp(), HasSubstr(flag));
+  }
+}
+
+}  // namespace
+}  // namespace partita::tools
