@@ -2,6 +2,7 @@
 // reading and writing buffers.
 #include "compiler/kernels/emit_elements.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -99,11 +100,6 @@ LogicalResult Emitter::prefetch(Value tensor, ArrayRef<Index> index) {
   return loaded;
 }
 
-Lanes Emitter::emitted(Value tensor, ArrayRef<Index> index) {
-  auto found = scopes_.back().elements.find(keyOf(tensor, index));
-  return found == scopes_.back().elements.end() ? Lanes() : found->second;
-}
-
 void Emitter::cache(Value tensor, Cached cached) {
   scopes_.back().cached[tensor.getAsOpaquePointer()].push_back(
       std::move(cached));
@@ -195,6 +191,7 @@ Value Emitter::laneNumbers(const Symbol* symbol) {
 Emitter::Address Emitter::address(const Index& position) {
   for (Recording* recording : active_) recording->accesses.push_back(position);
   Address result;
+  result.mask = maskOf(position);
   result.base = indexConstant(position.offset());
   auto addBase = [&](Value value) {
     result.base = builder_.createOrFold<arith::AddIOp>(result.base, value);
@@ -205,7 +202,7 @@ Emitter::Address Emitter::address(const Index& position) {
       addBase(digit(symbol->value, term));
       continue;
     }
-    result.symbol = symbol;
+    result.lanes = symbol->lanes;
     bool same_block = term.modulus == 0 || term.modulus % symbol->lanes == 0;
     if (!symbol->irregular && term.divisor == 1 && same_block) {
       addBase(digit(symbol->value, term));
@@ -221,9 +218,10 @@ Emitter::Address Emitter::address(const Index& position) {
     }
   }
   if (result.stride != 0 && (result.offsets || result.stride != 1)) {
-    Symbol zero = *result.symbol;
+    Symbol zero;
     zero.value = indexConstant(0);
-    zero.irregular = false;
+    zero.lanes = result.lanes;
+    zero.extent = result.lanes;
     Value offsets = digit(laneNumbers(&zero), {result.stride, &zero, 1, 0});
     result.offsets =
         result.offsets
@@ -241,7 +239,7 @@ Lanes Emitter::load(const Buffer& buffer, const Index& position) {
     return {toCompute(memref::LoadOp::create(builder_, buffer.memref, at.base),
                       buffer.element),
             0};
-  int64_t lanes = at.symbol->lanes;
+  int64_t lanes = at.lanes;
   if (prefetching_ != 0 && depth() >= prefetching_) {
     memref::PrefetchOp::create(builder_, buffer.memref, ValueRange(at.base),
                                builder_.getBoolAttr(false),
@@ -250,7 +248,7 @@ Lanes Emitter::load(const Buffer& buffer, const Index& position) {
     return {constant(computeType(buffer.element), 0, lanes), lanes};
   }
   auto type = VectorType::get({lanes}, stored);
-  Value value, mask = at.symbol->mask;
+  Value value, mask = at.mask;
   if (!at.offsets && !mask) {
     value = vector::LoadOp::create(builder_, type, buffer.memref, at.base);
   } else {
@@ -276,9 +274,9 @@ void Emitter::store(const Buffer& buffer, const Index& position, Lanes value) {
                             buffer.memref, at.base);
     return;
   }
-  int64_t lanes = at.symbol->lanes;
+  int64_t lanes = at.lanes;
   Value stored = fromCompute(splat(value, lanes), buffer.element);
-  Value mask = at.symbol->mask;
+  Value mask = at.mask;
   if (!at.offsets && !mask) {
     vector::StoreOp::create(builder_, stored, buffer.memref, at.base);
   } else if (!at.offsets) {
@@ -359,8 +357,21 @@ Value Emitter::fromCompute(Value value, Type element) {
 // Indices
 //===----------------------------------------------------------------------===//
 
+Value Emitter::maskOf(ArrayRef<Index> index) {
+  llvm::SetVector<Value> masks;
+  for (const Index& i : index)
+    for (const Term& term : i.terms())
+      if (term.symbol->mask) masks.insert(term.symbol->mask);
+  Value result;
+  for (Value mask : masks)
+    result =
+        result ? Value(arith::AndIOp::create(builder_, result, mask)) : mask;
+  return result;
+}
+
 const Symbol* Emitter::newSymbol(Symbol symbol) {
   symbol.depth = depth();
+  symbol.id = symbols_.size();
   symbols_.push_back(symbol);
   return &symbols_.back();
 }
@@ -390,8 +401,7 @@ const Symbol* Emitter::opaque(Lanes value, int64_t extent, Value mask) {
   return newSymbol(symbol);
 }
 
-const Symbol* Emitter::clampedSymbol(Lanes value, int64_t extent,
-                                     const Symbol* lanes) {
+const Symbol* Emitter::clampedSymbol(Lanes value, int64_t extent, Value mask) {
   const Symbol*& symbol =
       scopes_.back().clamped[{value.value.getAsOpaquePointer(), extent}];
   if (symbol) return symbol;
@@ -408,7 +418,7 @@ const Symbol* Emitter::clampedSymbol(Lanes value, int64_t extent,
   if (width >= 64 || extent - 1 < (int64_t{1} << (width - 1)))
     clamp(extent - 1, arith::CmpIPredicate::sgt);
   clamp(0, arith::CmpIPredicate::slt);
-  symbol = opaque(value, extent, lanes ? lanes->mask : Value());
+  symbol = opaque(value, extent, mask);
   return symbol;
 }
 
@@ -420,7 +430,7 @@ std::pair<Index, Index> Emitter::split(const Index& index, int64_t size) {
   const Symbol* lanes = index.laneSymbol();
   Lanes number =
       this->number(index, lanes ? lane_index_ : builder_.getIndexType());
-  Value mask = lanes ? lanes->mask : Value();
+  Value mask = maskOf(index);
   Lanes quotient = {digit(number.value, {1, nullptr, size, 0}), number.lanes};
   Lanes remainder = {digit(number.value, {1, nullptr, 1, size}), number.lanes};
   return {Index(opaque(quotient, largest / size + 1, mask)),
@@ -454,10 +464,11 @@ Lanes Emitter::number(const Index& index, Type type) {
       value = arith::SIToFPOp::create(builder_, computeType(type), value);
     return {value, 0};
   }
-  int64_t lanes = at.symbol->lanes;
+  int64_t lanes = at.lanes;
   if (!at.offsets) {
-    Symbol zero = *at.symbol;
+    Symbol zero;
     zero.value = indexConstant(0);
+    zero.lanes = zero.extent = lanes;
     at.offsets = laneNumbers(&zero);
   }
   Type work = isa<FloatType>(type) ? lane_index_ : type;

@@ -71,7 +71,9 @@ class Emitter {
   const Symbol* opaque(Lanes value, int64_t extent, mlir::Value mask);
   // The same for a number that may lie outside, clamped. One symbol for one
   // (value, extent).
-  const Symbol* clampedSymbol(Lanes value, int64_t extent, const Symbol* lanes);
+  const Symbol* clampedSymbol(Lanes value, int64_t extent, mlir::Value mask);
+  // The lanes that exist at all of these; null: all lanes.
+  mlir::Value maskOf(llvm::ArrayRef<Index> index);
   std::pair<Index, Index> split(const Index& index, int64_t size);
   IndexVector delinearize(const Index& position, llvm::ArrayRef<int64_t> shape);
   // The number itself, as `type` (integer or float).
@@ -84,11 +86,10 @@ class Emitter {
   // Runs `body` in the scope `depth`, with what lies deeper set aside.
   mlir::FailureOr<Lanes> atDepth(
       int depth, llvm::function_ref<mlir::FailureOr<Lanes>()> body);
-  // Runs `body` in a new scope in the same block, with a symbol that stands for
-  // `symbol` on fewer lanes.
+  // Runs `body` in a new scope in the same block, with `index` on fewer lanes.
   mlir::FailureOr<Lanes> underMask(
-      const Symbol* symbol, mlir::Value mask,
-      llvm::function_ref<mlir::FailureOr<Lanes>(const Symbol*)> body);
+      llvm::ArrayRef<Index> index, mlir::Value mask,
+      llvm::function_ref<mlir::FailureOr<Lanes>(llvm::ArrayRef<Index>)> body);
 
   // Called with the loop's symbol and the values carried so far; returns the
   // values carried on.
@@ -153,8 +154,6 @@ class Emitter {
   };
   void cache(mlir::Value tensor, Cached cached);
   bool isCached(mlir::Value tensor) const;
-  // What has been emitted for an element in the innermost scope, if anything.
-  Lanes emitted(mlir::Value tensor, llvm::ArrayRef<Index> index);
 
  private:
   using Key = llvm::SmallVector<int64_t, 8>;
@@ -170,7 +169,8 @@ class Emitter {
     mlir::Value base;
     int64_t stride = 0;
     mlir::Value offsets;
-    const Symbol* symbol = nullptr;  // with lanes, if any
+    int64_t lanes = 0;
+    mlir::Value mask;  // lanes that exist; null: all
   };
 
   static Key keyOf(mlir::Value tensor, llvm::ArrayRef<Index> index);

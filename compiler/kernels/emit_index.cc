@@ -3,7 +3,6 @@
 #include "compiler/kernels/emit_index.h"
 
 #include <algorithm>
-#include <functional>
 #include <tuple>
 
 namespace partita::kernels {
@@ -12,8 +11,7 @@ namespace {
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool comesBefore(const Term& a, const Term& b) {
-  if (a.symbol != b.symbol)
-    return std::less<const Symbol*>()(a.symbol, b.symbol);
+  if (a.symbol != b.symbol) return a.symbol->id < b.symbol->id;
   return std::tie(a.divisor, a.modulus, a.scale) <
          std::tie(b.divisor, b.modulus, b.scale);
 }

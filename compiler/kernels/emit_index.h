@@ -30,6 +30,7 @@ struct Symbol {
   bool irregular = false;
   mlir::Value mask;  // lanes that exist; null: all
   int depth = 0;     // the scope that defines it
+  int id = 0;        // in order of creation
 };
 
 struct Term {
@@ -62,7 +63,7 @@ class Index {
 
   // The innermost scope whose symbols it needs.
   int depth() const;
-  // The symbol with lanes, or null; an index has lanes of one loop at most.
+  // A symbol with lanes, or null. All that an index has have the same number.
   const Symbol* laneSymbol() const;
   // True if it certainly lies in [0, size).
   bool within(int64_t size) const;

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "compiler/kernels/emit_elements.h"
+#include "llvm/ADT/MapVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -39,14 +40,23 @@ FailureOr<Lanes> Emitter::atDepth(int depth,
 }
 
 FailureOr<Lanes> Emitter::underMask(
-    const Symbol* symbol, Value mask,
-    llvm::function_ref<FailureOr<Lanes>(const Symbol*)> body) {
+    ArrayRef<Index> index, Value mask,
+    llvm::function_ref<FailureOr<Lanes>(ArrayRef<Index>)> body) {
   pushScope();
-  Symbol masked = *symbol;
-  masked.mask = masked.mask
-                    ? Value(arith::AndIOp::create(builder_, masked.mask, mask))
-                    : mask;
-  FailureOr<Lanes> result = body(newSymbol(masked));
+  IndexVector masked(index.begin(), index.end());
+  llvm::MapVector<const Symbol*, const Symbol*> symbols;
+  for (const Index& i : index)
+    for (const Term& term : i.terms())
+      if (term.symbol->lanes != 0) symbols[term.symbol] = nullptr;
+  for (auto& [from, to] : symbols) {
+    Symbol fewer = *from;
+    fewer.mask = fewer.mask
+                     ? Value(arith::AndIOp::create(builder_, fewer.mask, mask))
+                     : mask;
+    to = newSymbol(fewer);
+    for (Index& i : masked) i = i.replaced(from, to);
+  }
+  FailureOr<Lanes> result = body(masked);
   popScope();
   return result;
 }
@@ -223,7 +233,6 @@ void Emitter::noteReduction(ArrayRef<Index> index) {
 FailureOr<Values> Emitter::attempt(
     llvm::function_ref<FailureOr<Values>()> body,
     llvm::function_ref<bool(const Recording&)> accept, bool& accepted) {
-  int64_t scratch_bytes = scratch_bytes_;
   Recording recording;
   auto wrapper = scf::ExecuteRegionOp::create(builder_, TypeRange());
   moveScopes({wrapper->getBlock(), Block::iterator(wrapper)});
@@ -238,8 +247,6 @@ FailureOr<Values> Emitter::attempt(
   if (accepted)
     wrapper->getBlock()->getOperations().splice(Block::iterator(wrapper),
                                                 block.getOperations());
-  else
-    scratch_bytes_ = scratch_bytes;
   builder_.setInsertionPointAfter(wrapper);
   moveScopes(builder_.saveInsertionPoint());
   wrapper->erase();

@@ -113,7 +113,7 @@ struct PadModel : MovementModel<PadModel, nn::PadOp> {
     value = arith::MaxSIOp::create(builder, value, constant(0));
     value = arith::MinSIOp::create(builder, value, constant(size - 1));
     return Index(
-        emitter.opaque({value, at.lanes}, size, lanes ? lanes->mask : Value()));
+        emitter.opaque({value, at.lanes}, size, emitter.maskOf(index)));
   }
 };
 
@@ -175,7 +175,7 @@ struct GatherModel : MovementModel<GatherModel, nn::GatherOp> {
         emitter.atDepth(depthOf(at), [&]() -> FailureOr<Lanes> {
           FailureOr<Lanes> value = emitter.element(indices, at);
           if (failed(value)) return failure();
-          symbol = emitter.clampedSymbol(*value, size, laneSymbolOf(at));
+          symbol = emitter.clampedSymbol(*value, size, emitter.maskOf(at));
           return value;
         });
     if (failed(done)) return failure();
@@ -213,15 +213,14 @@ FailureOr<Lanes> emitPadded(Emitter& emitter, Value tensor,
     }
     both(uniform, truth.value);
     Value number = emitter.number(index[dim], builder.getIndexType()).value;
-    inside[dim] = Index(emitter.clampedSymbol({number, 0}, size, nullptr));
+    inside[dim] = Index(emitter.clampedSymbol({number, 0}, size, Value()));
   }
   FailureOr<Lanes> value;
   if (!by_lane) {
     value = emitter.element(tensor, inside);
   } else {
-    value = emitter.underMask(lanes, by_lane, [&](const Symbol* masked) {
-      for (Index& i : inside) i = i.replaced(lanes, masked);
-      return emitter.element(tensor, inside);
+    value = emitter.underMask(inside, by_lane, [&](ArrayRef<Index> masked) {
+      return emitter.element(tensor, masked);
     });
   }
   if (failed(value)) return failure();

@@ -48,7 +48,8 @@ struct ReduceModel
           for (auto [dim, i] : llvm::zip_equal(op.getDims(), at))
             element[dim] = i;
           FailureOr<Lanes> value = emitter.element(op.getInput(), element);
-          if (succeeded(value)) row.storeWhatIsNeededAgain(element, at);
+          if (failed(value) || failed(row.storeWhatIsNeededAgain(element, at)))
+            return failure();
           return value;
         });
     row.publish();

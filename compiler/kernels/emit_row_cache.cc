@@ -81,14 +81,16 @@ void RowCache::chooseValues() {
   }
 }
 
-void RowCache::storeWhatIsNeededAgain(ArrayRef<Index> element,
-                                      ArrayRef<Index> at) {
+LogicalResult RowCache::storeWhatIsNeededAgain(ArrayRef<Index> element,
+                                               ArrayRef<Index> at) {
   Index position = linearize(at, rowMajorStrides(reduction_.sizes)) * width_;
   if (lane_) position = position + Index(lane_);
   for (auto& [value, buffer] : buffers_) {
-    Lanes lanes = emitter_.emitted(value, element);
-    if (lanes.value) emitter_.store(buffer, position, lanes);
+    FailureOr<Lanes> lanes = emitter_.element(value, element);
+    if (failed(lanes)) return failure();
+    emitter_.store(buffer, position, *lanes);
   }
+  return success();
 }
 
 void RowCache::publish() {

@@ -20,8 +20,8 @@ class RowCache {
 
   // In the loop: the reduction's input has been computed at `element`, which is
   // `at` in the reduced dimensions.
-  void storeWhatIsNeededAgain(llvm::ArrayRef<Index> element,
-                              llvm::ArrayRef<Index> at);
+  mlir::LogicalResult storeWhatIsNeededAgain(llvm::ArrayRef<Index> element,
+                                             llvm::ArrayRef<Index> at);
   // After the loop: from here on the emitter finds the elements in scratch.
   void publish();
 
