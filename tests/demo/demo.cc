@@ -96,8 +96,8 @@ bool Run(const Show& show, const std::string& folder) {
   auto module = driver::importModel(show.model, options, context.get());
   if (!module) return std::printf("  error: %s", context.errors.c_str()), false;
   auto model = CompiledModel::Make(
-      context, *module, folder,
-      std::filesystem::path(show.model).stem().string(), /*threads=*/0);
+      *module, folder, std::filesystem::path(show.model).stem().string(),
+      /*threads=*/0);
   if (!model.ok())
     return std::printf("  error: %s\n",
                        std::string(model.status().message()).c_str()),

@@ -23,14 +23,19 @@ CompilerContext::CompilerContext()
 }
 
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Make(
-    CompilerContext& context, mlir::ModuleOp module, const std::string& folder,
-    const std::string& name, int threads) {
+    mlir::ModuleOp module, const std::string& folder, const std::string& name,
+    int threads) {
+  std::string errors;
+  mlir::ScopedDiagnosticHandler handler(
+      module.getContext(), [&](mlir::Diagnostic& diagnostic) {
+        if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+          llvm::raw_string_ostream(errors) << diagnostic << "\n";
+      });
   auto model = std::make_unique<CompiledModel>();
   driver::CompileOptions options;
   options.output = folder + "/" + name + ".partita";
-  context.errors.clear();
   auto report = driver::compileToFile(module, options);
-  if (mlir::failed(report)) return absl::InvalidArgumentError(context.errors);
+  if (mlir::failed(report)) return absl::InvalidArgumentError(errors);
   model->report_ = *report;
   auto device = cpu::MakeCpuDevice({threads});
   if (!device.ok()) return device.status();

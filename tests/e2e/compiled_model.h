@@ -31,9 +31,10 @@ class CompiledModel {
  public:
   // Compiles `module` into `folder` and loads it with `threads` threads.
   // `name` distinguishes artifacts of one folder.
+  // The status of a failure holds the compiler's diagnostics.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> Make(
-      CompilerContext& context, mlir::ModuleOp module,
-      const std::string& folder, const std::string& name, int threads);
+      mlir::ModuleOp module, const std::string& folder, const std::string& name,
+      int threads);
 
   // Runs on inputs by name, or by position where the model has no such name.
   absl::StatusOr<std::vector<HostTensor>> Run(

@@ -47,7 +47,7 @@ TEST_P(GoldenTest, EqualsPyTorch) {
   CompilerContext context;
   auto module = driver::importModel(folder + door.file, options, context.get());
   ASSERT_TRUE(module) << context.errors;
-  auto compiled = CompiledModel::Make(context, *module, testing::TempDir(),
+  auto compiled = CompiledModel::Make(*module, testing::TempDir(),
                                       std::string(model) + door.name, 2);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   auto outputs = (*compiled)->Run(*inputs);

@@ -1,0 +1,17 @@
+// Backend tests through the whole compiler and the runtime.
+#ifndef PARTITA_TESTS_CONFORMANCE_COMPILED_EXECUTOR_H_
+#define PARTITA_TESTS_CONFORMANCE_COMPILED_EXECUTOR_H_
+
+#include <string>
+
+#include "tests/conformance/onnx_backend.h"
+
+namespace partita::conformance {
+
+// Compiles each module to an artifact in `folder`, loads it on the CPU and runs
+// it. A failure prints why to stderr.
+Executor compiledExecutor(const std::string& folder);
+
+}  // namespace partita::conformance
+
+#endif  // PARTITA_TESTS_CONFORMANCE_COMPILED_EXECUTOR_H_
