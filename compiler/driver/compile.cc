@@ -36,6 +36,7 @@ class Compilation {
 
   FailureOr<CompileReport> run() {
     countModel();
+    if (mlir::failed(checkTypes())) return failure();
     if (mlir::failed(dump("import"))) return failure();
     if (mlir::failed(runPhases(lowerToExec()))) return failure();
     countProgram();
@@ -55,6 +56,16 @@ class Compilation {
   }
 
  private:
+  // All types without a place in programs at once, each where it first occurs.
+  LogicalResult checkTypes() {
+    for (const auto& [name, loc] : unsupportedTypes(module_))
+      mlir::emitError(loc)
+          << "expected element types f32, f64, f16, bf16, i1, i8, i16, i32 or "
+             "i64, found "
+          << name;
+    return success(unsupportedTypes(module_).empty());
+  }
+
   LogicalResult phase(const std::string& name,
                       llvm::function_ref<LogicalResult()> body) {
     const double begin = now();
@@ -163,6 +174,29 @@ class Compilation {
 };
 
 }  // namespace
+
+std::map<std::string, mlir::Location> unsupportedTypes(mlir::ModuleOp module) {
+  std::map<std::string, mlir::Location> found;
+  auto check = [&](mlir::Type type, mlir::Location loc) {
+    auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
+    if (!tensor) return;
+    mlir::Type element = tensor.getElementType();
+    if (element.isF32() || element.isF64() || element.isF16() ||
+        element.isBF16() || element.isInteger(1) || element.isInteger(8) ||
+        element.isInteger(16) || element.isInteger(32) || element.isInteger(64))
+      return;
+    std::string name;
+    llvm::raw_string_ostream(name) << element;
+    found.try_emplace(name, loc);
+  };
+  module.walk([&](mlir::Operation* op) {
+    for (mlir::Type type : op->getResultTypes()) check(type, op->getLoc());
+    if (auto function = llvm::dyn_cast<FuncOp>(op))
+      for (mlir::BlockArgument argument : function.getArguments())
+        check(argument.getType(), argument.getLoc());
+  });
+  return found;
+}
 
 llvm::json::Value CompileReport::toJson() const {
   llvm::json::Object phases;

@@ -2,6 +2,7 @@
 #ifndef PARTITA_COMPILER_DRIVER_COMPILE_H_
 #define PARTITA_COMPILER_DRIVER_COMPILE_H_
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,10 @@ struct CompileReport {
 // written then.
 mlir::FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
                                              const CompileOptions& options);
+
+// Element types of the module that no program can hold, by name, each with the
+// place where it first occurs. compileToFile refuses a module that has any.
+std::map<std::string, mlir::Location> unsupportedTypes(mlir::ModuleOp module);
 
 }  // namespace partita::driver
 

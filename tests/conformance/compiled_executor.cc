@@ -55,4 +55,11 @@ Executor compiledExecutor(const std::string& folder) {
   };
 }
 
+std::vector<std::string> compilerLacks(mlir::ModuleOp module) {
+  std::vector<std::string> names;
+  for (const auto& [name, loc] : driver::unsupportedTypes(module))
+    names.push_back("type " + name);
+  return names;
+}
+
 }  // namespace partita::conformance

@@ -12,6 +12,9 @@ namespace partita::conformance {
 // it. A failure prints why to stderr.
 Executor compiledExecutor(const std::string& folder);
 
+// Element types that programs cannot hold, as `type f8E5M2`.
+std::vector<std::string> compilerLacks(mlir::ModuleOp module);
+
 }  // namespace partita::conformance
 
 #endif  // PARTITA_TESTS_CONFORMANCE_COMPILED_EXECUTOR_H_

@@ -178,6 +178,13 @@ TestResult runModel(Run& run, const std::string& model,
       return run.fail("the value for " + name.str() + " is of another type");
     arguments.push_back(nn::Tensor::fromAttr(value->second.attr));
   }
+  if (options.lacks) {
+    run.result.unsupported = options.lacks(*module);
+    if (!run.result.unsupported.empty()) {
+      run.result.outcome = Outcome::kSkipped;
+      return run.result;
+    }
+  }
   auto results = executor(*module, arguments);
   if (failed(results)) return run.fail("not executed");
   if (results->size() < expected.size()) return run.fail("too few outputs");

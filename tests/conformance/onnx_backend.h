@@ -50,6 +50,9 @@ struct BackendOptions {
   // Only tests whose names contain this.
   std::string filter;
   double rtol = 1e-3, atol = 1e-7;
+  // What the executor lacks for a module: the test is skipped and counted under
+  // these names.
+  std::function<std::vector<std::string>(mlir::ModuleOp)> lacks;
 };
 
 // One test.

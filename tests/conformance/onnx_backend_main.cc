@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
       options.filter = argument.substr(9);
     } else if (argument.rfind("--compiled=", 0) == 0) {
       executor = compiledExecutor(argument.substr(11));
+      options.lacks = compilerLacks;
     } else if (argument.rfind("--at-least=", 0) == 0) {
       at_least = std::atoi(argument.c_str() + 11);
     } else if (argument.size() > 5 &&

@@ -1,9 +1,10 @@
-"""ONNX's own backend tests through the nn interpreter: every one that the importer takes must pass."""
+"""ONNX's own backend tests, imported, compiled and run: every one that the importer takes must pass."""
 
 import os
 import pwd
 import re
 import subprocess
+import tempfile
 import unittest
 
 RUNNER = os.path.abspath("tests/conformance/onnx_backend_runner")
@@ -20,7 +21,9 @@ class OnnxBackendTest(unittest.TestCase):
         cls.data = subprocess.run([FETCH], env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
     def run_tests(self, *arguments):
-        result = subprocess.run([RUNNER, *arguments], cwd=self.data, stdout=subprocess.PIPE, text=True)
+        with tempfile.TemporaryDirectory() as artifacts:
+            result = subprocess.run([RUNNER, "--compiled=" + artifacts, *arguments], cwd=self.data,
+                                    stdout=subprocess.PIPE, text=True)
         print(result.stdout)
         self.assertEqual(result.returncode, 0, result.stdout)
         return result.stdout
