@@ -1,4 +1,6 @@
 // Rules of arith and math operations: the same operation on lanes.
+#include <cmath>
+
 #include "compiler/kernels/emit_elements.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_reduction.h"
@@ -189,6 +191,131 @@ struct PowerModel : KernelOpInterface::ExternalModel<PowerModel, math::PowFOp> {
   KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
 };
 
+// By squares, one for each bit of the exponent. A negative exponent gives 0,
+// but 1 or -1 for these bases.
+struct IntegerPowerModel
+    : KernelOpInterface::ExternalModel<IntegerPowerModel, math::IPowIOp> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned,
+                               ArrayRef<Index> index) const {
+    FailureOr<Operands> operands = operandsAt(op, emitter, index);
+    if (failed(operands)) return failure();
+    ImplicitLocOpBuilder& builder = emitter.builder();
+    int64_t lanes = operands->lanes;
+    Type type = elementOf(op->getResult(0));
+    auto constant = [&](int64_t value) {
+      return emitter.constant(type, value, lanes);
+    };
+    auto is = [&](arith::CmpIPredicate predicate, Value a, int64_t b) -> Value {
+      return arith::CmpIOp::create(builder, predicate, a, constant(b));
+    };
+    auto choose = [&](Value truth, Value a, Value b) -> Value {
+      return arith::SelectOp::create(builder, truth, a, b);
+    };
+    Value base = operands->values[0], exponent = operands->values[1];
+    Value result = constant(1), square = base;
+    for (unsigned bit = 0; bit + 1 < type.getIntOrFloatBitWidth(); ++bit) {
+      Value masked =
+          arith::AndIOp::create(builder, exponent, constant(int64_t{1} << bit));
+      Value product = arith::MulIOp::create(builder, result, square);
+      result = choose(is(arith::CmpIPredicate::ne, masked, 0), product, result);
+      square = arith::MulIOp::create(builder, square, square);
+    }
+    Value odd = is(arith::CmpIPredicate::ne,
+                   arith::AndIOp::create(builder, exponent, constant(1)), 0);
+    Value inverse = choose(is(arith::CmpIPredicate::eq, base, -1),
+                           choose(odd, constant(-1), constant(1)), constant(0));
+    inverse =
+        choose(is(arith::CmpIPredicate::eq, base, 1), constant(1), inverse);
+    return Lanes{
+        choose(is(arith::CmpIPredicate::slt, exponent, 0), inverse, result),
+        lanes};
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
+struct FloatToIntegerPowerModel
+    : KernelOpInterface::ExternalModel<FloatToIntegerPowerModel,
+                                       math::FPowIOp> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned,
+                               ArrayRef<Index> index) const {
+    FailureOr<Operands> operands = operandsAt(op, emitter, index);
+    if (failed(operands)) return failure();
+    ImplicitLocOpBuilder& builder = emitter.builder();
+    Value base = operands->values[0];
+    Value exponent =
+        arith::SIToFPOp::create(builder, base.getType(), operands->values[1]);
+    return Lanes{math::PowFOp::create(builder, base, exponent),
+                 operands->lanes};
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
+// Saturates: an undefined result would make undefined what depends on it,
+// memory accesses included. NaN becomes 0.
+template <typename OpTy>
+struct FloatToIntModel
+    : KernelOpInterface::ExternalModel<FloatToIntModel<OpTy>, OpTy> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned number,
+                               ArrayRef<Index> index) const {
+    FailureOr<Operands> operands = operandsAt(op, emitter, index);
+    if (failed(operands)) return failure();
+    ImplicitLocOpBuilder& builder = emitter.builder();
+    int64_t lanes = operands->lanes;
+    Value x = operands->values[0];
+    Type from = getElementTypeOrSelf(x.getType()),
+         to = elementOf(op->getResult(0));
+    constexpr bool is_signed = std::is_same_v<OpTy, arith::FPToSIOp>;
+    unsigned width = to.getIntOrFloatBitWidth();
+    auto integer = [&](const APInt& value) {
+      return emitter.splat({arith::ConstantOp::create(
+                                builder, builder.getIntegerAttr(to, value)),
+                            0},
+                           lanes);
+    };
+    auto compare = [&](arith::CmpFPredicate predicate, double bound) -> Value {
+      return arith::CmpFOp::create(builder, predicate, x,
+                                   emitter.constant(from, bound, lanes));
+    };
+    Value above = compare(arith::CmpFPredicate::OGE,
+                          std::ldexp(1.0, is_signed ? width - 1 : width));
+    Value below = compare(arith::CmpFPredicate::OLT,
+                          is_signed ? -std::ldexp(1.0, width - 1) : 0);
+    Value nan = arith::CmpFOp::create(builder, arith::CmpFPredicate::UNO, x, x);
+    Value outside = arith::OrIOp::create(
+        builder, arith::OrIOp::create(builder, above, below), nan);
+    Value inside = arith::SelectOp::create(builder, outside,
+                                           emitter.constant(from, 0, lanes), x);
+    Value result = cloneOn(op, emitter, number, {{inside}, lanes}).value;
+    APInt largest =
+        is_signed ? APInt::getSignedMaxValue(width) : APInt::getMaxValue(width);
+    APInt smallest =
+        is_signed ? APInt::getSignedMinValue(width) : APInt::getMinValue(width);
+    result = arith::SelectOp::create(builder, above, integer(largest), result);
+    return Lanes{
+        arith::SelectOp::create(builder, below, integer(smallest), result),
+        lanes};
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
+struct IsInfModel
+    : KernelOpInterface::ExternalModel<IsInfModel, math::IsInfOp> {
+  FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned,
+                               ArrayRef<Index> index) const {
+    FailureOr<Lanes> input = emitter.element(op->getOperand(0), index);
+    if (failed(input)) return failure();
+    ImplicitLocOpBuilder& builder = emitter.builder();
+    Value size = math::AbsFOp::create(builder, input->value);
+    Type type = getElementTypeOrSelf(size.getType());
+    Value infinite = emitter.splat(
+        {neutralElement(emitter, nn::ReduceKind::min, type), 0}, input->lanes);
+    return Lanes{arith::CmpFOp::create(builder, arith::CmpFPredicate::OEQ, size,
+                                       infinite),
+                 input->lanes};
+  }
+  KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
+};
+
 // Conversions between floats: narrow ones are held as f32 already, but
 // narrowing rounds.
 template <typename OpTy>
@@ -277,19 +404,23 @@ void attachElementwiseModels(MLIRContext& context) {
   attach<CloneModel, AddIOp, SubIOp, MulIOp, AndIOp, OrIOp, XOrIOp, ShLIOp,
          ShRUIOp, ShRSIOp, MaxSIOp, MaxUIOp, MinSIOp, MinUIOp, CmpIOp,
          MulSIExtendedOp, MulUIExtendedOp, AddUIExtendedOp>(context);
-  attach<CloneModel, SelectOp, ExtUIOp, ExtSIOp, TruncIOp, UIToFPOp, SIToFPOp,
-         FPToUIOp, FPToSIOp>(context);
+  attach<CloneModel, SelectOp, ExtUIOp, ExtSIOp, TruncIOp, UIToFPOp, SIToFPOp>(
+      context);
   attach<CloneModel, AbsFOp, AbsIOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp,
          AtanhOp, Atan2Op, CbrtOp, CeilOp, ClampFOp, CopySignOp, CosOp, CoshOp,
          SinOp, SinhOp, SincosOp, TanOp, TanhOp>(context);
   attach<CloneModel, CountLeadingZerosOp, CountTrailingZerosOp, CtPopOp, ErfOp,
-         ErfcOp, ExpOp, Exp2Op, ExpM1Op, FloorOp, FmaOp, IPowIOp, FPowIOp,
-         IsFiniteOp, IsInfOp, IsNaNOp, IsNormalOp>(context);
+         ErfcOp, ExpOp, Exp2Op, ExpM1Op, FloorOp, FmaOp, IsFiniteOp, IsNaNOp>(
+      context);
   attach<CloneModel, LogOp, Log10Op, Log1pOp, Log2Op, RsqrtOp, SqrtOp,
          RoundEvenOp, RoundOp, math::TruncOp>(context);
   attach<DivisionModel, DivSIOp, DivUIOp, RemSIOp, RemUIOp, CeilDivSIOp,
          CeilDivUIOp, FloorDivSIOp>(context);
   attach<FloatCastModel, ExtFOp, TruncFOp>(context);
+  attach<FloatToIntModel, FPToSIOp, FPToUIOp>(context);
+  math::IsInfOp::attachInterface<IsInfModel>(context);
+  math::IPowIOp::attachInterface<IntegerPowerModel>(context);
+  math::FPowIOp::attachInterface<FloatToIntegerPowerModel>(context);
   arith::BitcastOp::attachInterface<BitcastModel>(context);
   arith::DivFOp::attachInterface<FloatDivisionModel>(context);
   math::PowFOp::attachInterface<PowerModel>(context);
