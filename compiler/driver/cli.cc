@@ -41,6 +41,7 @@ class Session {
     context_.appendDialectRegistry(registry);
     context_.loadAllAvailableDialects();
     context_.disableMultithreading();
+    context_.printOpOnDiagnostic(false);  // users know their model, not our IR
     context_.getDiagEngine().registerHandler(
         [](mlir::Diagnostic& diagnostic) { print(diagnostic); });
   }

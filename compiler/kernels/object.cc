@@ -215,7 +215,13 @@ FailureOr<std::string> link(ModuleOp module, StringRef object) {
     llvm::raw_fd_ostream file(input, error);
     file << object;
     file.close();
-    if (error || file.has_error()) return fail("expected to write " + input);
+    if (file.has_error()) {
+      error = file.error();
+      file.clear_error();  // or the stream's destructor ends the process
+    }
+    if (error)
+      return fail("expected to write " + input + ", found: " + error.message() +
+                  "; is the disk full? TMPDIR may name another folder");
   }
   std::string message;
   llvm::raw_string_ostream errors(message);

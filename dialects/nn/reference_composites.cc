@@ -222,8 +222,7 @@ FailureOr<SmallVector<Tensor>> AttentionOp::evaluate(
   Tensor result(getType());
   for (int64_t row = 0; row < product(q.shape().drop_back()); ++row) {
     const SmallVector<int64_t> at = indexAt(q.shape().drop_back(), row);
-    std::vector<double> scores =
-        scoresOf(*this, operands, at[0], at[1], at[2]);
+    std::vector<double> scores = scoresOf(*this, operands, at[0], at[1], at[2]);
     const bool sees_none =
         std::all_of(scores.begin(), scores.end(),
                     [](double score) { return score == -kInfinity; });

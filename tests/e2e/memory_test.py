@@ -9,17 +9,17 @@ import unittest
 
 PARTITA = "compiler/tools/partita"
 PARTITA_RUN = "runtime/tools/partita-run"
-MODELS = {"gpt2": "batch=1,seq=128", "vit-b-16": "batch=1", "coatnet-0": "batch=4"}
+MODELS = {"gpt2": ("batch=1,seq=128", ["--input", "input_ids=random:0:100"]), "vit-b-16": ("batch=1", []), "coatnet-0": ("batch=4", [])}
 
 
 class MemoryTest(unittest.TestCase):
     def test_peak_equals_plan(self):
-        for model, dims in MODELS.items():
+        for model, (dims, inputs) in MODELS.items():
             with self.subTest(model), tempfile.TemporaryDirectory() as folder:
                 artifact = os.path.join(folder, "m.partita")
                 compiled = subprocess.run([PARTITA, "compile", model, "--dim", dims, "-o", artifact, "--json"],
                                           check=True, capture_output=True, text=True)
-                run = subprocess.run([PARTITA_RUN, artifact, "--random-inputs", "1", "--json"], check=True,
+                run = subprocess.run([PARTITA_RUN, artifact, "--random-inputs", "1", "--json"] + inputs, check=True,
                                      capture_output=True, text=True)
                 memory = json.loads(run.stdout)["memory"]
                 planned = json.loads(compiled.stdout)["arena_bytes"]

@@ -26,6 +26,8 @@ class RefusalsTest(unittest.TestCase):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit_file_size, limit_file_size))
         result = subprocess.run(arguments, capture_output=True, text=True, cwd=self.folder, timeout=120,
+                                # Python ignores SIGXFSZ; a program started with it ignored sees an error, as on a full disk.
+                                restore_signals=False,
                                 preexec_fn=limit if limit_file_size else None)
         self.assertNotIn("PLEASE submit a bug report", result.stderr)
         return result
@@ -78,7 +80,7 @@ class RefusalsTest(unittest.TestCase):
         self.refuse(1, ["weights.safetensors"], PARTITA, "compile", "gpt2", "-o", "m.partita")
 
     def test_full_disk(self):
-        self.refuse(1, ["m.partita"], PARTITA, "compile", os.path.join(DATA, "gpt2"), "-o", "m.partita",
+        self.refuse(1, ["expected to write"], PARTITA, "compile", os.path.join(DATA, "gpt2"), "-o", "m.partita",
                     limit_file_size=4096)
 
     def test_output_folder_does_not_exist(self):
@@ -87,7 +89,7 @@ class RefusalsTest(unittest.TestCase):
     def test_corrupted_artifact(self):
         output = self.compile_gpt2()
         size = os.path.getsize(output)
-        for position in (0, 9, 100, size // 2, size - 1):
+        for position in (0, 9, 40, size // 2, size - 1):
             broken = self.path("broken.partita")
             shutil.copyfile(output, broken)
             with open(broken, "r+b") as file:
@@ -95,16 +97,16 @@ class RefusalsTest(unittest.TestCase):
                 byte = file.read(1)
                 file.seek(position)
                 file.write(bytes([byte[0] ^ 0x55]))
-            result = self.run_command(PARTITA_RUN, broken, "--random-inputs", "1")
+            result = self.run_command(PARTITA_RUN, broken, "--input", "input_ids=zeros")
             self.assertIn(result.returncode, (0, 1), result.stderr)
             if result.returncode == 0:  # only padding between sections may go unnoticed
-                self.assertNotIn(position, (0, 9, 100))
+                self.assertNotIn(position, (0, 9, 40))
             else:
                 self.assertIn("broken.partita", result.stderr)
 
     def test_missing_input_lists_all(self):
         output = self.compile_gpt2()
-        self.refuse(1, ["input_ids", "1x4"], PARTITA_RUN, output)
+        self.refuse(1, ["input_ids", "i64[1,4]"], PARTITA_RUN, output)
 
     def test_wrong_shape_and_dtype(self):
         output = self.compile_gpt2()
