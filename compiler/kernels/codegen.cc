@@ -227,6 +227,7 @@ void registerKernelModels(DialectRegistry& registry) {
   registry.addExtension(
       +[](MLIRContext* context, arith::ArithDialect*, math::MathDialect*) {
         attachElementwiseModels(*context);
+        attachNumberModels(*context);
       });
   registry.addExtension(+[](MLIRContext* context, nn::NNDialect*) {
     attachMovementModels(*context);

@@ -8,6 +8,8 @@ namespace partita::kernels {
 
 // arith, math
 void attachElementwiseModels(mlir::MLIRContext& context);
+// of these, divisions, powers and conversions
+void attachNumberModels(mlir::MLIRContext& context);
 // broadcast, reshape, transpose, slice, pad, concat, gather, iota
 void attachMovementModels(mlir::MLIRContext& context);
 // reduce, reduce_window, dot_general, conv
