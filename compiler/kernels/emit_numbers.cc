@@ -59,8 +59,27 @@ nn::ReduceOp repeatedReduction(Value value) {
   return value.getDefiningOp<nn::ReduceOp>();
 }
 
-// A row divided by its sum (softmax) is multiplied by the sum's reciprocal,
-// which is computed once.
+// The number that all elements of a constant have.
+std::optional<double> splatOf(Value value) {
+  while (isa_and_nonnull<nn::BroadcastOp, nn::ReshapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  DenseFPElementsAttr attr;
+  if (!matchPattern(value, m_Constant(&attr)) || !attr.isSplat())
+    return std::nullopt;
+  return attr.getSplatValue<APFloat>().convertToDouble();
+}
+
+// True if a last bit more or less in `value` is one more or less in all that
+// follows: not so where it is rounded to an integer, say.
+bool isArgumentOfSmoothFunction(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation* user) {
+    return isa<math::ErfOp, math::TanhOp, math::ExpOp>(user);
+  });
+}
+
+// A row divided by its sum (softmax), and the argument of a smooth function
+// divided by a constant (gelu), are multiplied by the reciprocal, which is
+// computed once.
 struct FloatDivisionModel
     : KernelOpInterface::ExternalModel<FloatDivisionModel, arith::DivFOp> {
   FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned number,
@@ -71,7 +90,10 @@ struct FloatDivisionModel
     int64_t lanes = std::max(dividend->lanes, divisor->lanes);
     ImplicitLocOpBuilder& builder = emitter.builder();
     nn::ReduceOp sum = repeatedReduction(op->getOperand(1));
-    if (sum && sum.getKind() == nn::ReduceKind::sum && dividend->lanes != 0 &&
+    bool by_sum = sum && sum.getKind() == nn::ReduceKind::sum;
+    bool by_constant = splatOf(op->getOperand(1)) &&
+                       isArgumentOfSmoothFunction(op->getResult(0));
+    if ((by_sum || by_constant) && dividend->lanes != 0 &&
         divisor->lanes == 0) {
       Value one = emitter.constant(divisor->value.getType(), 1);
       Lanes inverse = {arith::DivFOp::create(builder, one, divisor->value), 0};
@@ -86,16 +108,6 @@ struct FloatDivisionModel
   }
   KernelRole kernelRole(Operation*) const { return KernelRole::elementwise; }
 };
-
-// The number that all elements of a constant have.
-std::optional<double> splatOf(Value value) {
-  while (isa_and_nonnull<nn::BroadcastOp, nn::ReshapeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  DenseFPElementsAttr attr;
-  if (!matchPattern(value, m_Constant(&attr)) || !attr.isSplat())
-    return std::nullopt;
-  return attr.getSplatValue<APFloat>().convertToDouble();
-}
 
 // Small constant powers are products, and 0.5 a square root.
 struct PowerModel : KernelOpInterface::ExternalModel<PowerModel, math::PowFOp> {

@@ -42,6 +42,10 @@ class FloatBuilder {
     return math::FmaOp::create(builder_, a, b, c);
   }
   Value sqrt(Value a) { return math::SqrtOp::create(builder_, a); }
+  Value abs(Value a) { return math::AbsFOp::create(builder_, a); }
+  Value withSignOf(Value size, Value sign) {
+    return math::CopySignOp::create(builder_, size, sign);
+  }
   Value less(Value a, Value b) {
     return arith::CmpFOp::create(builder_, arith::CmpFPredicate::OLT, a, b);
   }
@@ -98,6 +102,29 @@ Value expand(FloatBuilder& b, Value x, float per_octave, float octave_high,
   return b.select(b.less(x, b.constant(highest)), result, beyond);
 }
 
+// x P(x^2) / Q(x^2) with a relative error of 0.34 ulp up to 3.925 (fitted by
+// reweighted least squares), and 1 beyond, where erf rounds to it.
+Value expandErf(FloatBuilder& b, Value x) {
+  constexpr float kP[] = {1.1283791487647103f,    0.19000242856526284f,
+                          0.05269264309693352f,   0.003747943948265068f,
+                          0.0002844217656755391f, 2.0520836870849227e-06f};
+  constexpr float kQ[] = {1.0f,
+                          0.5017180717051545f,
+                          0.11393980419091752f,
+                          0.014933387055548208f,
+                          0.0011581628804243952f,
+                          3.808894117531552e-05f};
+  Value square = b.mul(x, x);
+  Value p = b.constant(kP[5]), q = b.constant(kQ[5]);
+  for (int i = 4; i >= 0; --i) {
+    p = b.fma(p, square, b.constant(kP[i]));
+    q = b.fma(q, square, b.constant(kQ[i]));
+  }
+  Value inside = b.div(b.mul(x, p), q);
+  Value beyond = b.less(b.constant(3.92f), b.abs(x));
+  return b.select(beyond, b.withSignOf(b.constant(1), x), inside);
+}
+
 bool isF32(Type type) { return getElementTypeOrSelf(type).isF32(); }
 
 struct ExpandExp : OpRewritePattern<math::ExpOp> {
@@ -120,6 +147,17 @@ struct ExpandExp2 : OpRewritePattern<math::Exp2Op> {
     if (!isF32(op.getType())) return failure();
     FloatBuilder b(rewriter, op.getLoc(), op.getType());
     rewriter.replaceOp(op, expand(b, op.getOperand(), 1, 1, 0, -126, 128));
+    return success();
+  }
+};
+
+struct ExpandErf : OpRewritePattern<math::ErfOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(math::ErfOp op,
+                                PatternRewriter& rewriter) const override {
+    if (!isF32(op.getType())) return failure();
+    FloatBuilder b(rewriter, op.getLoc(), op.getType());
+    rewriter.replaceOp(op, expandErf(b, op.getOperand()));
     return success();
   }
 };
@@ -198,16 +236,17 @@ struct IPowIBySquaring : OpRewritePattern<math::IPowIOp> {
 }  // namespace
 
 void populateMathLowerings(RewritePatternSet& patterns) {
-  patterns.add<ExpandExp, ExpandExp2, ExpandRsqrt>(patterns.getContext(),
-                                                   /*benefit=*/4);
+  patterns.add<ExpandErf, ExpandExp, ExpandExp2, ExpandRsqrt>(
+      patterns.getContext(),
+      /*benefit=*/4);
   // Of the polynomials that MLIR has, those that are good to a few units in the
   // last place everywhere.
   populateMathPolynomialApproximationPatterns(
       patterns,
       [](StringRef name) {
         return llvm::is_contained(
-            {"math.acos", "math.asin", "math.erf", "math.erfc", "math.expm1",
-             "math.log", "math.log1p", "math.log2", "math.tanh"},
+            {"math.acos", "math.asin", "math.erfc", "math.expm1", "math.log",
+             "math.log1p", "math.log2", "math.tanh"},
             name);
       },
       /*benefit=*/3);
