@@ -4,6 +4,7 @@
 
 #include "compiler/kernels/emit_matmul.h"
 #include "compiler/kernels/emit_reduction.h"
+#include "compiler/kernels/estimate_work.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -104,6 +105,9 @@ void AttentionEmitter::emitScoreLoop(Value panel, Value begin, Value end,
                                      int64_t width) {
   auto loop =
       scf::ForOp::create(builder_, begin, end, emitter_.indexConstant(width));
+  int64_t vectors = key_block_ / lanes_;
+  loop->setAttr(kTripsAttr,
+                builder_.getI64IntegerAttr(width == 1 ? 1 : vectors / width));
   OpBuilder::InsertionGuard guard(builder_);
   builder_.setInsertionPoint(loop.getBody()->getTerminator());
   MicroMatmul matmul;
@@ -119,6 +123,7 @@ void AttentionEmitter::emitScoreLoop(Value panel, Value begin, Value end,
   matmul.b_k = lanes_;
   matmul.b_vector = size_ * lanes_;
   matmul.depth = emitter_.indexConstant(size_);
+  matmul.expected_depth = size_;
   Values products = emitMicroMatmul(emitter_, matmul);
   for (int64_t row = 0; row < rows_; ++row)
     for (int64_t v = 0; v < width; ++v) {
@@ -139,7 +144,7 @@ FailureOr<Values> AttentionEmitter::emitSoftmax(Value first, const Symbol* row,
   Value lowest = neutralElement(emitter_, nn::ReduceKind::max, type_);
   Values init = {emitter_.splat({lowest, 0}, lanes_)};
   FailureOr<Values> largest = emitter_.laneLoop(
-      first_key, end, keys_, lanes_, init,
+      first_key, end, keys_, key_block_, lanes_, init,
       [&](const Symbol* keys, ValueRange carried) -> FailureOr<Values> {
         Value at = add(offset, keys->value);
         Value score = loadVector(scores_, at);
@@ -163,7 +168,7 @@ FailureOr<Values> AttentionEmitter::emitSoftmax(Value first, const Symbol* row,
   Value shifts = emitter_.splat({shift, 0}, lanes_);
   Values zero = {emitter_.constant(type_, 0, lanes_)};
   FailureOr<Values> weights = emitter_.laneLoop(
-      first_key, end, keys_, lanes_, zero,
+      first_key, end, keys_, key_block_, lanes_, zero,
       [&](const Symbol* keys, ValueRange carried) -> FailureOr<Values> {
         Value at = add(offset, keys->value);
         Value difference =
@@ -258,6 +263,7 @@ void AttentionEmitter::emitWeightedSums(Value first_key, Value count) {
     matmul.b_k = padded_value_;
     matmul.b_vector = lanes_;
     matmul.depth = count;
+    matmul.expected_depth = key_block_;
     auto at = [&](int64_t row, int64_t i) {
       return emitter_.indexConstant(row * padded_value_ + (v + i) * lanes_);
     };

@@ -107,8 +107,9 @@ class Emitter {
                                    mlir::ValueRange init, LoopBody body);
   // symbol = begin .. end-1 by `lanes`, of a symbol whose extent is known;
   // `begin` is a multiple of `lanes`, and so is `end` unless it is the extent.
+  // They are about `span` apart.
   mlir::FailureOr<Values> laneLoop(mlir::Value begin, mlir::Value end,
-                                   int64_t extent, int64_t lanes,
+                                   int64_t extent, int64_t span, int64_t lanes,
                                    mlir::ValueRange init, LoopBody body);
   // Runs `body` where `condition` holds.
   mlir::LogicalResult branch(mlir::Value condition,

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "compiler/kernels/emit_elements.h"
+#include "compiler/kernels/estimate_work.h"
 #include "llvm/ADT/MapVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -84,9 +85,11 @@ FailureOr<Values> Emitter::loop(int64_t extent, ValueRange init,
 // A loop whose symbol goes from begin to end by `step`, in a new scope.
 static FailureOr<Values> emitFor(
     ImplicitLocOpBuilder& builder, Value begin, Value end, Value step,
-    ValueRange init, llvm::function_ref<void(OpBuilder::InsertPoint)> move,
+    int64_t trips, ValueRange init,
+    llvm::function_ref<void(OpBuilder::InsertPoint)> move,
     llvm::function_ref<FailureOr<Values>(Value, ValueRange)> body) {
   auto loop = scf::ForOp::create(builder, begin, end, step, init);
+  loop->setAttr(kTripsAttr, builder.getI64IntegerAttr(trips));
   move({loop->getBlock(), Block::iterator(loop)});
   Block* block = loop.getBody();
   if (init.empty())
@@ -110,7 +113,7 @@ FailureOr<Values> Emitter::loop(Value begin, Value end, int64_t extent,
   Symbol symbol;
   symbol.extent = extent;
   return emitFor(
-      builder_, begin, end, indexConstant(1), init,
+      builder_, begin, end, indexConstant(1), extent, init,
       [&](OpBuilder::InsertPoint to) { moveScopes(to); },
       [&](Value value, ValueRange carried) {
         symbol.value = value;
@@ -133,7 +136,8 @@ FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
   } else if (whole > 0) {
     FailureOr<Values> next = emitFor(
         builder_, indexConstant(0), indexConstant(whole), indexConstant(lanes),
-        carried, [&](OpBuilder::InsertPoint to) { moveScopes(to); },
+        whole / lanes, carried,
+        [&](OpBuilder::InsertPoint to) { moveScopes(to); },
         [&](Value value, ValueRange inside) {
           symbol.value = value;
           return withSymbol(symbol, inside, body);
@@ -150,8 +154,8 @@ FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
 }
 
 FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
-                                    int64_t lanes, ValueRange init,
-                                    LoopBody body) {
+                                    int64_t span, int64_t lanes,
+                                    ValueRange init, LoopBody body) {
   Symbol symbol;
   symbol.extent = extent;
   symbol.lanes = lanes;
@@ -165,8 +169,9 @@ FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
   };
   Values carried(init);
   if (extent >= lanes) {
-    FailureOr<Values> next = emitFor(
-        builder_, begin, whole, indexConstant(lanes), carried, move, inside);
+    FailureOr<Values> next =
+        emitFor(builder_, begin, whole, indexConstant(lanes), span / lanes,
+                carried, move, inside);
     if (failed(next)) return failure();
     carried = *next;
   }

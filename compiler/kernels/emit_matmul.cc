@@ -1,6 +1,7 @@
 // Emits register-tiled matrix products and in-register transposes.
 #include "compiler/kernels/emit_matmul.h"
 
+#include "compiler/kernels/estimate_work.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -25,6 +26,7 @@ Values emitMicroMatmul(Emitter& emitter, const MicroMatmul& matmul,
   auto loop =
       scf::ForOp::create(builder, emitter.indexConstant(0), matmul.depth,
                          emitter.indexConstant(1), accumulators);
+  loop->setAttr(kTripsAttr, builder.getI64IntegerAttr(matmul.expected_depth));
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(loop.getBody());

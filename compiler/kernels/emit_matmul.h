@@ -20,6 +20,7 @@ struct MicroMatmul {
   mlir::Value b, b_first;
   int64_t b_k = 0, b_vector = 0;
   mlir::Value depth;  // of type index
+  int64_t expected_depth = 0;
 };
 
 // Starts from `accumulators` (row-major; empty: zeros) and returns them after

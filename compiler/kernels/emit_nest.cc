@@ -257,7 +257,8 @@ class NestEmitter {
                             builder.getIndexType())
                     .value;
     if (size % plan_.chunk != 0) end = emitter_.smaller(end, size);
-    return emitter_.laneLoop(begin, end, size, plan_.lanes, {}, body);
+    return emitter_.laneLoop(begin, end, size, plan_.chunk, plan_.lanes, {},
+                             body);
   }
 
   LogicalResult emitStores(const Index& position) {

@@ -16,32 +16,36 @@ using namespace mlir;
 
 // Cycles are taken as 4 a nanosecond.
 constexpr double kGrainCycles = 20e3 * 4;
-// Trips of a loop whose bounds are known at run time only: a chunk.
-constexpr double kUnknownTrips = 128;
-
 double cyclesOf(Operation& op) {
-  int64_t registers = 1;
+  VectorType type;
+  for (Value operand : op.getOperands())
+    if (auto vector = dyn_cast<VectorType>(operand.getType())) type = vector;
   if (op.getNumResults() > 0)
-    if (auto type = dyn_cast<VectorType>(op.getResult(0).getType()))
-      registers = std::max<int64_t>(1, type.getNumElements() / 16);
-  if (isa<arith::ConstantOp>(op)) return 0;
-  if (isa<math::MathDialect>(op.getDialect())) return 15.0 * registers;
-  if (isa<vector::GatherOp, vector::ScatterOp>(op)) return 20.0 * registers;
-  if (isa<arith::DivFOp, arith::DivUIOp, arith::RemUIOp, vector::ReductionOp>(
-          op))
-    return 6.0 * registers;
-  if (isa<vector::LoadOp, vector::MaskedLoadOp, vector::StoreOp,
-          vector::MaskedStoreOp>(op))
-    return 3.0 * registers;
-  return 0.5 * registers;
+    if (auto vector = dyn_cast<VectorType>(op.getResult(0).getType()))
+      type = vector;
+  // Scalars are mostly addresses, which later become fewer.
+  if (!type) return isa<math::MathDialect>(op.getDialect()) ? 5 : 0.1;
+  double bytes = type.getNumElements() *
+                 std::max<unsigned>(8, type.getElementTypeBitWidth()) / 8.0;
+  double registers = std::max(1.0, bytes / 64);
+  if (isa<arith::ConstantOp, vector::BroadcastOp>(op)) return 0;
+  if (isa<math::FmaOp, vector::FMAOp>(op)) return 0.5 * registers;
+  if (isa<math::MathDialect>(op.getDialect())) return 7 * registers;
+  if (isa<vector::GatherOp, vector::ScatterOp>(op)) return 16 * registers;
+  if (isa<vector::ReductionOp>(op)) return 8;
+  if (isa<arith::DivFOp>(op)) return 4 * registers;
+  if (isa<arith::DivUIOp, arith::RemUIOp>(op)) return 3 * registers;
+  return 0.4 * registers;
 }
 
 double tripsOf(scf::ForOp loop) {
+  if (auto trips = loop->getAttrOfType<IntegerAttr>(kTripsAttr))
+    return trips.getInt();
   APInt begin, end, step;
   if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&begin)) ||
       !matchPattern(loop.getUpperBound(), m_ConstantInt(&end)) ||
       !matchPattern(loop.getStep(), m_ConstantInt(&step)))
-    return kUnknownTrips;
+    return 1;
   return std::max<double>(
       0, static_cast<double>(end.getSExtValue() - begin.getSExtValue()) /
              step.getSExtValue());

@@ -6,6 +6,9 @@
 
 namespace partita::kernels {
 
+// On a loop whose bounds are known at run time only: how often it runs.
+inline constexpr char kTripsAttr[] = "kernel.trips";
+
 // The smallest part of [0, range) that is about 20 microseconds of work, and at
 // least 1.
 int64_t chooseGrain(mlir::func::FuncOp body, int64_t range);
