@@ -35,8 +35,8 @@ class Compilation {
       : module_(module), options_(options), start_(now()) {}
 
   FailureOr<CompileReport> run() {
+    if (mlir::failed(checkModel())) return failure();
     countModel();
-    if (mlir::failed(checkTypes())) return failure();
     if (mlir::failed(dump("import"))) return failure();
     if (mlir::failed(runPhases(lowerToExec()))) return failure();
     countProgram();
@@ -56,14 +56,23 @@ class Compilation {
   }
 
  private:
-  // All types without a place in programs at once, each where it first occurs.
-  LogicalResult checkTypes() {
-    for (const auto& [name, loc] : unsupportedTypes(module_))
+  // What no program can express, all at once, each where it first occurs.
+  LogicalResult checkModel() {
+    bool fine = true;
+    for (FuncOp function : module_.getOps<FuncOp>()) {
+      if (!function.isExternal()) continue;
+      function.emitError("expected every function to have a body, found '")
+          << function.getName() << "' without one";
+      fine = false;
+    }
+    for (const auto& [name, loc] : unsupportedTypes(module_)) {
       mlir::emitError(loc)
-          << "expected element types f32, f64, f16, bf16, i1, i8, i16, i32 or "
-             "i64, found "
-          << name;
-    return success(unsupportedTypes(module_).empty());
+          << "expected tensors of static shape with elements f32, f64, f16, "
+             "bf16, i1, i8, i16, i32 or i64, found "
+          << name << "; sizes are settled at import, with --dim";
+      fine = false;
+    }
+    return success(fine);
   }
 
   LogicalResult phase(const std::string& name,
@@ -103,7 +112,12 @@ class Compilation {
       return mlir::emitError(module_.getLoc())
              << "cannot write " << path << ": " << error.message();
     module_.print(stream, mlir::OpPrintingFlags().elideLargeElementsAttrs(64));
-    return success();
+    stream.close();
+    if (!stream.has_error()) return success();
+    error = stream.error();
+    stream.clear_error();  // or the stream's destructor ends the process
+    return mlir::emitError(module_.getLoc())
+           << "cannot write " << path << ": " << error.message();
   }
 
   void countModel() {
@@ -150,7 +164,10 @@ class Compilation {
             exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(type));
     emit::EmitOptions emit_options;
     emit_options.cpu_features = kernels::requiredFeatures(options_.cpu);
-    emit_options.summary_json = llvm::formatv("{0}", report_.toJson()).str();
+    llvm::json::Value summary = report_.toJson();
+    for (const char* unknown_yet : {"artifact_bytes", "seconds"})
+      summary.getAsObject()->erase(unknown_yet);
+    emit_options.summary_json = llvm::formatv("{0}", summary).str();
     emit_options.source_folder = options_.source_folder;
     emit_options.artifact_folder =
         std::filesystem::path(options_.output).parent_path().string();
@@ -179,11 +196,12 @@ std::map<std::string, mlir::Location> unsupportedTypes(mlir::ModuleOp module) {
   std::map<std::string, mlir::Location> found;
   auto check = [&](mlir::Type type, mlir::Location loc) {
     auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
-    if (!tensor) return;
-    mlir::Type element = tensor.getElementType();
-    if (element.isF32() || element.isF64() || element.isF16() ||
-        element.isBF16() || element.isInteger(1) || element.isInteger(8) ||
-        element.isInteger(16) || element.isInteger(32) || element.isInteger(64))
+    const bool is_static = tensor && tensor.hasStaticShape();
+    mlir::Type element = is_static ? tensor.getElementType() : type;
+    if (is_static && (element.isF32() || element.isF64() || element.isF16() ||
+                      element.isBF16() || element.isInteger(1) ||
+                      element.isInteger(8) || element.isInteger(16) ||
+                      element.isInteger(32) || element.isInteger(64)))
       return;
     std::string name;
     llvm::raw_string_ostream(name) << element;

@@ -44,8 +44,9 @@ struct CompileReport {
 mlir::FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
                                              const CompileOptions& options);
 
-// Element types of the module that no program can hold, by name, each with the
-// place where it first occurs. compileToFile refuses a module that has any.
+// Types of the module that no program can hold (element types, or whole types
+// that are not tensors of static shape), each with the place where it first
+// occurs. compileToFile refuses a module that has any.
 std::map<std::string, mlir::Location> unsupportedTypes(mlir::ModuleOp module);
 
 }  // namespace partita::driver

@@ -78,7 +78,7 @@ Value inspectModel(mlir::ModuleOp module) {
   });
   for (const auto& count : counts) operations[count.first()] = count.second;
   for (FuncOp function : module.getOps<FuncOp>())
-    if (function.isPrivate())
+    if (function.isPrivate() && !function.isExternal())
       layers.push_back(Object{
           {"name", function.getName().str()},
           {"calls", calls.lookup(function.getName())},

@@ -34,7 +34,7 @@ bool isSplatConstant(Operation* op) {
 // Builds kernel functions and knows the ones it has built, by their text.
 class KernelLibrary {
  public:
-  explicit KernelLibrary(mlir::ModuleOp module) : module_(module) {}
+  explicit KernelLibrary(mlir::ModuleOp module) : symbols_(module) {}
 
   // Takes ownership of `kernel`; returns it or an equal one.
   FuncOp intern(FuncOp kernel) {
@@ -47,14 +47,14 @@ class KernelLibrary {
       kernel.erase();
       return known->second;
     }
-    module_.push_back(kernel);
     kernel.setName(("kernel_" + llvm::Twine(kernels_.size() - 1)).str());
+    symbols_.insert(kernel);  // renames it if the model has such a function
     return kernel;
   }
   size_t size() const { return kernels_.size(); }
 
  private:
-  mlir::ModuleOp module_;
+  mlir::SymbolTable symbols_;
   llvm::StringMap<FuncOp> kernels_;
 };
 

@@ -215,7 +215,7 @@ class Grouper {
     if (op->getNumResults() != 1 || members_[group].size() >= kMostOperations)
       return false;
     bool escapes = fixed_use, same_domain = true;
-    int moved_paths = 0;
+    int paths = 0, elsewhere = 0;
     for (const Edge& edge : edges) {
       if (group_.lookup(edge.consumer) != group) {
         escapes = true;
@@ -223,10 +223,13 @@ class Grouper {
       }
       if (!mayInline(op, edge)) return false;
       same_domain &= sameDomain(op, edge);
-      moved_paths += edge.moved;
+      ++paths;
+      elsewhere +=
+          edge.moved || edge.reshaped || llvm::isa<nn::PadOp>(edge.consumer);
     }
-    // Read at several places, it would be computed several times.
-    if (moved_paths > 1) return false;
+    // Read at several indices it would be computed several times, and a chain
+    // of such producers exponentially often.
+    if (paths > 1 && elsewhere > 0) return false;
     if (escapes) {
       if (!same_domain || !writesRows(group)) return false;
     }

@@ -52,6 +52,19 @@ class RefusalsTest(unittest.TestCase):
     def test_unknown_family_lists_the_known(self):
         self.refuse(1, ["coatnet-9", "coatnet-0"], PARTITA, "compile", "coatnet-9", "-o", "m.partita")
 
+    def test_ir_no_program_can_express(self):
+        for text, fragment in (
+                ("func.func @main(%x: f32) -> f32 { return %x : f32 }", "tensors of static shape"),
+                ("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }", "tensor<?xf32>"),
+                ("func.func @main(%x: tensor<2xi4>) -> tensor<2xi4> { return %x : tensor<2xi4> }", "found i4"),
+                ("func.func private @e(tensor<2xf32>) -> tensor<2xf32>\n"
+                 "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+                 "  %0 = func.call @e(%x) : (tensor<2xf32>) -> tensor<2xf32>\n  return %0 : tensor<2xf32>\n}", "'e'"),
+                ("func.func @other(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }", "main")):
+            with open(self.path("m.mlir"), "w", encoding="utf-8") as file:
+                file.write(text)
+            self.refuse(1, [fragment], PARTITA, "compile", "m.mlir", "-o", "m.partita")
+
     def test_wrong_command_line(self):
         self.assertEqual(self.run_command(PARTITA, "compile", "--colour").returncode, 2)
         self.assertEqual(self.run_command(PARTITA, "no-such-command").returncode, 2)

@@ -110,3 +110,28 @@ func.func @attention(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tenso
   %1 = nn.transpose %0 perm = [0, 2, 1, 3] : tensor<1x2x4x8xf32> -> tensor<1x4x2x8xf32>
   return %1 : tensor<1x4x2x8xf32>
 }
+
+// -----
+
+// A value read at several indices is computed once, or a chain of such values would be computed exponentially often.
+// CHECK-LABEL: @shifted
+// CHECK-COUNT-2: exec.launch
+// CHECK-NOT: exec.launch
+// CHECK: return
+func.func @shifted(%x: tensor<8xf32>, %z: tensor<f32>) -> tensor<8xf32> {
+  %0 = math.exp %x : tensor<8xf32>
+  %1 = nn.slice %0 starts = [1] strides = [1] : tensor<8xf32> -> tensor<7xf32>
+  %2 = nn.pad %1, %z low = [0] high = [1] : tensor<7xf32>, tensor<f32> -> tensor<8xf32>
+  %3 = arith.addf %0, %2 : tensor<8xf32>
+  return %3 : tensor<8xf32>
+}
+
+// -----
+
+// A model may have a function of its own named like a kernel.
+// CHECK-LABEL: @kernel_0
+// CHECK: exec.launch @kernel_0_0
+func.func @kernel_0(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = math.exp %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
