@@ -129,7 +129,7 @@ func.func @shifted(%x: tensor<8xf32>, %z: tensor<f32>) -> tensor<8xf32> {
 // -----
 
 // A model may have a function of its own named like a kernel.
-// CHECK-LABEL: @kernel_0
+// CHECK-LABEL: func.func @kernel_0
 // CHECK: exec.launch @kernel_0_0
 func.func @kernel_0(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = math.exp %x : tensor<8xf32>
