@@ -17,9 +17,14 @@ TOP = ("compiler", "runtime", "dialects", "frontends")
 ALLOWED = {
     "dialects/nn": ((), "the model's dialect knows nothing of those who use it"),
     "dialects/exec": ((), "a dialect never knows its successor, and exec needs nothing of nn's"),
+    "dialects/dist": (("dialects/nn",), "the distribution knows what can be divided, and nothing of how it is done"),
     "frontends/onnx": (("dialects/nn", "runtime/base"), "an importer writes nn and reads files"),
     "frontends/huggingface": (("dialects/nn", "runtime/base"), "an importer writes nn and reads files"),
     "compiler/simplify": (("dialects/nn",), "simplification is a matter of the model alone"),
+    "compiler/core": ((), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),
+    "compiler/plan": (("compiler/core",), "a plan is a file that planners without MLIR read and write"),
+    "compiler/sharding": (("dialects", "compiler/core", "compiler/plan"), "thin passes between the model and the core"),
+    "compiler/partition": (("dialects", "compiler/core", "compiler/sharding"), "thin passes between the model and the core"),
     "compiler/kernels": (("dialects",), "kernels see operations, not plans or artifacts"),
     "compiler/memory": (("dialects",), "memory is planned on exec alone"),
     "compiler/emit": (("dialects", "runtime/program", "runtime/base"), "compiler and runtime meet in the artifact only"),
@@ -30,7 +35,8 @@ ALLOWED = {
     "runtime/program": (("runtime/base",), "the format stands alone"),
     "runtime/device": (("runtime/base", "runtime/program"), "the interface names no device"),
     "runtime/cpu": (("runtime/base", "runtime/program", "runtime/device"), "a device knows the interface only"),
-    "runtime/executor": (("runtime/base", "runtime/program", "runtime/device"), "the executor never names cpu or cuda"),
+    "runtime/comm": (("runtime/base", "runtime/program"), "collectives move bytes and know no device"),
+    "runtime/executor": (("runtime/base", "runtime/program", "runtime/device", "runtime/comm"), "the executor never names cpu or cuda"),
     "runtime/tools": (("runtime",), "the runtime knows no compiler"),
 }
 

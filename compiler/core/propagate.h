@@ -1,0 +1,86 @@
+// Extends shardings through a graph of operations to a fixed point.
+//
+// The algorithm is that of Shardy (openxla.org/shardy): each operation says, by
+// its rule, which dimensions are one factor; axes travel along factors between
+// operands and results. Entries of a plan are rounds, each with a priority; a
+// later round never takes away what an earlier one placed.
+#ifndef PARTITA_COMPILER_CORE_PROPAGATE_H_
+#define PARTITA_COMPILER_CORE_PROPAGATE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/core/mesh.h"
+#include "compiler/core/rule.h"
+#include "compiler/core/sharding.h"
+
+namespace partita::core {
+
+struct Value {
+  std::vector<int64_t> shape;
+  int64_t element_bytes = 4;
+  std::string name;  // for explanations
+};
+
+enum class Direction { kBoth, kForward, kBackward, kNone };
+
+struct Op {
+  Rule rule;
+  std::vector<int> operands, results;  // indices into Graph::values
+  Direction direction = Direction::kBoth;
+  // Rounds within one priority: lower first. Elementwise and data movement are
+  // 0 (they carry every factor), all else 1.
+  int round = 1;
+  std::string name;  // for explanations
+};
+
+struct Graph {
+  Mesh mesh;
+  std::vector<Value> values;
+  std::vector<Op> ops;
+  std::vector<std::vector<int>> groups;  // values that are sharded alike
+};
+
+// Two factors (or two annotations of one factor) wanted one axis.
+struct Conflict {
+  int op = -1;  // index into Graph::ops
+  int factor = -1,
+      loser = -1;  // factors of that op's rule that kept, that lost
+  AxisRef axis;
+  std::string reason;  // in words: who kept it and why
+};
+
+// Propagates all axes whose priority is at most `priority`, from the shardings
+// given (one per value, in `shardings`), which it extends. Axes are appended to
+// open dimensions only. What it adds has the priority of what it came from.
+// Blocks travel with the axes: a factor's rows per shard are the same
+// everywhere, except across kHalo, where each tensor has its even share.
+// Dimensions of several factors: a factor can be divided where all factors
+// before it are divided to single rows (or are of size 1).
+void Propagate(const Graph& graph, int priority,
+               std::vector<Sharding>& shardings);
+
+// How one operation is computed, decided from the shardings of its operands and
+// results: axes per factor. Where two factors want an axis, the lower priority
+// number keeps it, and between equals the one whose loser costs fewer bytes to
+// reshard.
+struct OpSharding {
+  // Per factor: axes and rows per shard. kWhole and kDecompose have none.
+  std::vector<DimSharding> factors;
+  // What the operation computes with, and what it gives: results are unreduced
+  // over the axes of the reduced factors.
+  std::vector<Sharding> operands, results;
+  std::vector<Conflict> conflicts;
+};
+OpSharding Resolve(const Graph& graph, int op,
+                   const std::vector<Sharding>& shardings);
+
+// Axes that the operands' shardings put on kDecompose factors of the op: not
+// empty where decomposing it would let it be computed divided.
+std::vector<AxisRef> WantsDecomposition(const Graph& graph, int op,
+                                        const std::vector<Sharding>& shardings);
+
+}  // namespace partita::core
+
+#endif  // PARTITA_COMPILER_CORE_PROPAGATE_H_
