@@ -12,6 +12,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/program/types.h"
+#include "runtime/program/validate_mesh.h"
 #include "runtime/program/validate_operation.h"
 
 namespace partita::program {
@@ -43,6 +44,7 @@ class Validator {
       : program_(program), data_bytes_(data_bytes), has_code_(has_code) {}
 
   absl::Status Run() {
+    PARTITA_RETURN_IF_ERROR(ValidateMesh(program_.mesh()));
     PARTITA_RETURN_IF_ERROR(CheckPorts("input", program_.inputs()));
     PARTITA_RETURN_IF_ERROR(CheckPorts("output", program_.outputs()));
     for (int64_t i = 0; i < SizeOrZero(program_.parameters()); ++i) {
@@ -77,9 +79,12 @@ class Validator {
       const std::string name = port.name()->str();
       if (!names.insert(name).second)
         return Bad(absl::StrCat("two ", what, "s are named '", name, "'"));
+      const std::string where = absl::StrCat(what, " '", name, "'");
       const absl::StatusOr<int64_t> bytes = ValidateType(*port.type());
-      if (!bytes.ok())
-        return At(absl::StrCat(what, " '", name, "'"), bytes.status());
+      if (!bytes.ok()) return At(where, bytes.status());
+      PARTITA_RETURN_IF_ERROR(At(
+          where,
+          ValidateShard(program_.mesh(), port.shard(), *port.type()).status()));
     }
     return absl::OkStatus();
   }
@@ -88,8 +93,9 @@ class Validator {
   absl::Status CheckParameter(const Parameter& parameter) {
     const absl::StatusOr<int64_t> bytes = ValidateType(*parameter.type());
     if (!bytes.ok()) return bytes.status();
-    const int64_t elements =
-        *bytes / base::SizeOf(ToBase(parameter.type()->dtype()));
+    PARTITA_ASSIGN_OR_RETURN(
+        const int64_t elements,
+        ValidateShard(program_.mesh(), parameter.shard(), *parameter.type()));
     if (const FileSource* source = parameter.source_as_FileSource()) {
       if (source->path()->size() == 0) return Bad("its file has no name");
       return CheckRange(source->offset(), source->bytes(), source->stored(),
@@ -98,6 +104,14 @@ class Validator {
     if (const EmbeddedSource* source = parameter.source_as_EmbeddedSource()) {
       return CheckRange(source->offset(), source->bytes(), source->stored(),
                         elements, static_cast<uint64_t>(data_bytes_));
+    }
+    if (const auto* source = parameter.source_as_CoordinateSource()) {
+      PARTITA_RETURN_IF_ERROR(
+          ValidateAxes(program_.mesh(), source->axes()).status());
+      if (parameter.type()->dtype() == DType::i64 && elements == 1 &&
+          parameter.shard() == nullptr)
+        return absl::OkStatus();
+      return Bad("a coordinate is one i64");
     }
     const SeedSource* source = parameter.source_as_SeedSource();
     if (source == nullptr) return Bad("unknown source");
@@ -255,6 +269,10 @@ class Validator {
         return ValidateConv(*instruction.operation_as_Conv(), instruction);
       case Operation::Copy:
         return ValidateCopy(instruction);
+      case Operation::Collective:
+        return ValidateCollective(program_.mesh(),
+                                  *instruction.operation_as_Collective(),
+                                  instruction);
       case Operation::Call:
         return CheckCall(function, instruction, checked, depth);
       default:

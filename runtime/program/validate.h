@@ -25,7 +25,10 @@ namespace partita::program {
 // - (V7) operand counts and sizes suit each operation: strides and windows of
 //   gemm and conv stay inside the operands;
 // - (V8) the arguments of main and init match the inputs, globals and outputs
-//   they are called with.
+//   they are called with;
+// - (V9) the mesh has at most kMaxDevices devices, axes named exist and are
+//   used once, shards fit their tensors, coordinates are single i64;
+// - (V10) shapes of collectives follow from their kind and group.
 absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
                              bool has_code);
 
@@ -36,6 +39,7 @@ inline constexpr int64_t kMaxSteps = int64_t{1} << 21;
 // a malicious file.
 inline constexpr int64_t kMaxOperands = int64_t{1} << 24;
 inline constexpr int64_t kMaxRank = 32;
+inline constexpr int64_t kMaxDevices = int64_t{1} << 20;
 
 }  // namespace partita::program
 

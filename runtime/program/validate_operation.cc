@@ -44,29 +44,6 @@ absl::Status CheckActivation(const char* what, Activation activation) {
                           static_cast<int>(activation)));
 }
 
-// `bytes` is what each operand must hold, in order; the last is the only
-// output.
-absl::Status CheckOperands(const char* what, const Instruction& instruction,
-                           const std::vector<int64_t>& bytes) {
-  const auto* operands = instruction.operands();
-  if (SizeOrZero(operands) != static_cast<int64_t>(bytes.size()) ||
-      instruction.outputs() != 1) {
-    return Bad(absl::StrCat(what, ": expected ", bytes.size(),
-                            " operands, 1 of them written, found ",
-                            SizeOrZero(operands), ", ", instruction.outputs(),
-                            " of them written"));
-  }
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const Buffer& buffer =
-        *operands->Get(static_cast<flatbuffers::uoffset_t>(i));
-    if (buffer.bytes() < bytes[i]) {
-      return Bad(absl::StrCat(what, ": operand ", i, " needs ", bytes[i],
-                              " bytes, found ", buffer.bytes()));
-    }
-  }
-  return absl::OkStatus();
-}
-
 struct Dim {
   int64_t extent;
   int64_t stride;
@@ -167,6 +144,27 @@ absl::Status CheckWindow(const Conv& conv, const ConvShapes& s) {
 
 }  // namespace
 
+absl::Status ValidateOperands(const char* what, const Instruction& instruction,
+                              const std::vector<int64_t>& bytes) {
+  const auto* operands = instruction.operands();
+  if (SizeOrZero(operands) != static_cast<int64_t>(bytes.size()) ||
+      instruction.outputs() != 1) {
+    return Bad(absl::StrCat(what, ": expected ", bytes.size(),
+                            " operands, 1 of them written, found ",
+                            SizeOrZero(operands), ", ", instruction.outputs(),
+                            " of them written"));
+  }
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const Buffer& buffer =
+        *operands->Get(static_cast<flatbuffers::uoffset_t>(i));
+    if (buffer.bytes() < bytes[i]) {
+      return Bad(absl::StrCat(what, ": operand ", i, " needs ", bytes[i],
+                              " bytes, found ", buffer.bytes()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int64_t> ValidateType(const TensorType& type) {
   if (!KnownDType(type.dtype()))
     return Bad(
@@ -212,7 +210,7 @@ absl::Status ValidateGemm(const Gemm& gemm, const Instruction& instruction) {
   if (gemm.has_bias()) bytes.push_back(gemm.n() * size);
   if (gemm.has_residual()) bytes.push_back(out_span * size);
   bytes.push_back(out_span * size);
-  return CheckOperands("gemm", instruction, bytes);
+  return ValidateOperands("gemm", instruction, bytes);
 }
 
 absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
@@ -255,11 +253,11 @@ absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
     bytes.push_back(shapes.weight[0] * base::SizeOf(ToBase(conv.dtype())));
   if (conv.has_residual()) bytes.push_back(out);
   bytes.push_back(out);
-  return CheckOperands("conv", instruction, bytes);
+  return ValidateOperands("conv", instruction, bytes);
 }
 
 absl::Status ValidateCopy(const Instruction& instruction) {
-  PARTITA_RETURN_IF_ERROR(CheckOperands("copy", instruction, {0, 0}));
+  PARTITA_RETURN_IF_ERROR(ValidateOperands("copy", instruction, {0, 0}));
   const int64_t from = instruction.operands()->Get(0)->bytes();
   const int64_t to = instruction.operands()->Get(1)->bytes();
   if (from != to)

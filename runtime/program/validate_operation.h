@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +14,11 @@
 namespace partita::program {
 
 absl::StatusOr<int64_t> ValidateType(const TensorType& type);  // its bytes
+
+// `bytes` is what each operand must hold, in order; the last is the only
+// output.
+absl::Status ValidateOperands(const char* what, const Instruction& instruction,
+                              const std::vector<int64_t>& bytes);
 
 // (V7) for gemm, conv and copy: counts of operands and outputs, and bytes of
 // each operand.

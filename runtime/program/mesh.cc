@@ -1,0 +1,138 @@
+// Positions, coordinates and the digits that parts of axes select.
+#include "runtime/program/mesh.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/program/types.h"
+
+namespace partita::program {
+namespace {
+
+// How far apart two coordinates of `axis` lie that differ by one in the digit.
+int64_t StrideOf(const AxisPart& part, int64_t extent) {
+  return extent / (part.pre() * part.size());
+}
+
+}  // namespace
+
+int64_t SizeOf(const Mesh* mesh) {
+  int64_t size = 1;
+  if (mesh == nullptr) return size;
+  for (int64_t i = 0; i < SizeOrZero(mesh->axes()); ++i)
+    size *= mesh->axes()->Get(static_cast<unsigned>(i))->size();
+  return size;
+}
+
+int64_t GroupSize(const AxisList* axes) {
+  int64_t size = 1;
+  for (int64_t i = 0; i < SizeOrZero(axes); ++i)
+    size *= axes->Get(static_cast<unsigned>(i))->size();
+  return size;
+}
+
+std::string DescribeMesh(const Mesh* mesh) {
+  std::string text;
+  if (mesh == nullptr) return text;
+  for (int64_t i = 0; i < SizeOrZero(mesh->axes()); ++i) {
+    const MeshAxis& axis = *mesh->axes()->Get(static_cast<unsigned>(i));
+    absl::StrAppend(&text, i > 0 ? "," : "", axis.name()->str(), "=",
+                    axis.size());
+  }
+  return text;
+}
+
+MeshPlace::MeshPlace(const Mesh* mesh, int64_t rank)
+    : mesh_(mesh), rank_(rank) {
+  if (mesh == nullptr) return;
+  rank_at_ = ToVector(mesh->device_ids());
+  int64_t position = rank;
+  if (!rank_at_.empty()) {
+    position =
+        std::find(rank_at_.begin(), rank_at_.end(), rank) - rank_at_.begin();
+  }
+  for (int64_t i = 0; i < SizeOrZero(mesh->axes()); ++i)
+    extents_.push_back(mesh->axes()->Get(static_cast<unsigned>(i))->size());
+  coordinates_.resize(extents_.size());
+  for (size_t i = extents_.size(); i-- > 0; position /= extents_[i])
+    coordinates_[i] = position % extents_[i];
+}
+
+int64_t MeshPlace::IndexAlong(const AxisList* axes) const {
+  int64_t index = 0;
+  for (int64_t i = 0; i < SizeOrZero(axes); ++i) {
+    const AxisPart& part = *axes->Get(static_cast<unsigned>(i));
+    const size_t axis = static_cast<size_t>(part.axis());
+    index = index * part.size() +
+            coordinates_[axis] / StrideOf(part, extents_[axis]) % part.size();
+  }
+  return index;
+}
+
+std::vector<int64_t> MeshPlace::GroupAlong(const AxisList* axes) const {
+  std::vector<int64_t> ranks;
+  const int64_t size = GroupSize(axes);
+  for (int64_t index = 0; index < size; ++index) {
+    std::vector<int64_t> coordinates = coordinates_;
+    int64_t rest = index;
+    for (int64_t i = SizeOrZero(axes); i-- > 0;) {
+      const AxisPart& part = *axes->Get(static_cast<unsigned>(i));
+      const size_t axis = static_cast<size_t>(part.axis());
+      const int64_t stride = StrideOf(part, extents_[axis]);
+      const int64_t own = coordinates_[axis] / stride % part.size();
+      coordinates[axis] += (rest % part.size() - own) * stride;
+      rest /= part.size();
+    }
+    int64_t position = 0;
+    for (size_t i = 0; i < extents_.size(); ++i)
+      position = position * extents_[i] + coordinates[i];
+    ranks.push_back(rank_at_.empty() ? position
+                                     : rank_at_[static_cast<size_t>(position)]);
+  }
+  return ranks;
+}
+
+std::string MeshPlace::Describe() const {
+  std::string text = absl::StrCat("rank ", rank_);
+  for (size_t i = 0; i < coordinates_.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? " (" : ", ",
+                    mesh_->axes()->Get(static_cast<unsigned>(i))->name()->str(),
+                    " ", coordinates_[i]);
+  }
+  return coordinates_.empty() ? text : text + ")";
+}
+
+Rows OwnedRows(const Shard& shard, size_t dim, const MeshPlace& place) {
+  const DimShard& division = *shard.dims()->Get(static_cast<unsigned>(dim));
+  const int64_t size = shard.shape()->Get(static_cast<unsigned>(dim));
+  if (SizeOrZero(division.axes()) == 0) return {0, size};
+  const int64_t index = place.IndexAlong(division.axes());
+  return {std::min(size, index * division.block()),
+          std::min(size, (index + 1) * division.block())};
+}
+
+std::vector<Rows> OwnedBlock(const Shard& shard, const MeshPlace& place) {
+  std::vector<Rows> block;
+  for (int64_t i = 0; i < SizeOrZero(shard.dims()); ++i)
+    block.push_back(OwnedRows(shard, static_cast<size_t>(i), place));
+  return block;
+}
+
+bool HoldsFirstCopy(const Shard* shard, const Mesh* mesh, int64_t rank) {
+  if (shard == nullptr) return rank == 0;
+  const auto indices = [&](int64_t of) {
+    const MeshPlace place(mesh, of);
+    std::vector<int64_t> list;
+    for (int64_t i = 0; i < SizeOrZero(shard->dims()); ++i) {
+      list.push_back(place.IndexAlong(
+          shard->dims()->Get(static_cast<unsigned>(i))->axes()));
+    }
+    return list;
+  };
+  const std::vector<int64_t> own = indices(rank);
+  for (int64_t other = 0; other < rank; ++other)
+    if (indices(other) == own) return false;
+  return true;
+}
+
+}  // namespace partita::program

@@ -1,0 +1,61 @@
+// Where a device stands in a program's mesh, and with whom it forms groups.
+#ifndef PARTITA_RUNTIME_PROGRAM_MESH_H_
+#define PARTITA_RUNTIME_PROGRAM_MESH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/program/program_generated.h"
+
+namespace partita::program {
+
+using AxisList = flatbuffers::Vector<const AxisPart*>;
+
+// Everything here is for programs that passed ValidateProgram. A mesh that is
+// null has one device; a list of axes that is null is empty.
+
+// Number of devices.
+int64_t SizeOf(const Mesh* mesh);
+// Number of devices in each group along `axes`.
+int64_t GroupSize(const AxisList* axes);
+// "data=2,tensor=4"; empty for no mesh.
+std::string DescribeMesh(const Mesh* mesh);
+
+// One device of a mesh.
+class MeshPlace {
+ public:
+  // `rank` in [0, SizeOf(mesh)).
+  MeshPlace(const Mesh* mesh, int64_t rank);
+
+  int64_t rank() const { return rank_; }
+  // This device's linear index along `axes`.
+  int64_t IndexAlong(const AxisList* axes) const;
+  // Ranks of the group along `axes`, in the order of their indices.
+  std::vector<int64_t> GroupAlong(const AxisList* axes) const;
+  // "rank 3 (data 1, tensor 1)"
+  std::string Describe() const;
+
+ private:
+  const Mesh* mesh_;
+  int64_t rank_;
+  std::vector<int64_t> extents_;
+  std::vector<int64_t> coordinates_;
+  std::vector<int64_t> rank_at_;  // by position; empty: the position itself
+};
+
+// Rows [begin, end) of a dimension.
+struct Rows {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+// What `place` holds of dimension `dim`.
+Rows OwnedRows(const Shard& shard, size_t dim, const MeshPlace& place);
+// The same for all dimensions.
+std::vector<Rows> OwnedBlock(const Shard& shard, const MeshPlace& place);
+// Whether no rank below this one holds the same block.
+bool HoldsFirstCopy(const Shard* shard, const Mesh* mesh, int64_t rank);
+
+}  // namespace partita::program
+
+#endif  // PARTITA_RUNTIME_PROGRAM_MESH_H_

@@ -1,0 +1,28 @@
+// Checks of meshes, of what refers to their axes, and of collectives.
+#ifndef PARTITA_RUNTIME_PROGRAM_VALIDATE_MESH_H_
+#define PARTITA_RUNTIME_PROGRAM_VALIDATE_MESH_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/program/mesh.h"
+#include "runtime/program/program_generated.h"
+
+namespace partita::program {
+
+// (V9); a mesh that is null is valid.
+absl::Status ValidateMesh(const Mesh* mesh);
+// (V9): the size of the groups along `axes`.
+absl::StatusOr<int64_t> ValidateAxes(const Mesh* mesh, const AxisList* axes);
+// (V9): whether `type`, which is valid, is the block that `shard` says; a shard
+// that is null is valid. Returns the elements of the global tensor.
+absl::StatusOr<int64_t> ValidateShard(const Mesh* mesh, const Shard* shard,
+                                      const TensorType& type);
+// (V10)
+absl::Status ValidateCollective(const Mesh* mesh, const Collective& collective,
+                                const Instruction& instruction);
+
+}  // namespace partita::program
+
+#endif  // PARTITA_RUNTIME_PROGRAM_VALIDATE_MESH_H_
