@@ -6,6 +6,7 @@
 #include "compiler/kernels/object.h"
 #include "compiler/kernels/passes.h"
 #include "compiler/memory/passes.h"
+#include "compiler/sharding/passes.h"
 #include "compiler/simplify/passes.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
@@ -29,6 +30,7 @@ void registerDialects(mlir::DialectRegistry& registry) {
 
 void registerPasses() {
   simplify::registerSimplifyPasses();
+  sharding::registerShardingPasses();
   kernels::registerKernelsPasses();
   memory::registerMemoryPasses();
   mlir::registerCanonicalizerPass();
