@@ -45,9 +45,11 @@ struct ReshardPlan {
 };
 
 // Finds the cheapest sequence by Dijkstra's search over shardings; `reduction`
-// is how `from`'s unreduced axes combine. Axes unreduced in `to` stay
-// unreduced. Both shardings must fit the shape and the mesh; there is always a
-// way.
+// is how `from`'s unreduced axes combine. Axes unreduced in `to`, which must be
+// so in `from`, stay unreduced. Both shardings must fit the shape and the mesh;
+// there is always a way. No steps mean that every device has what it needs,
+// though the two may write it differently: a as a:(1)2, a:(2)2, or an axis of
+// one position. The last step's result is `to`.
 ReshardPlan PlanReshard(const Mesh& mesh, const std::vector<int64_t>& shape,
                         int64_t element_bytes, const Sharding& from,
                         const Sharding& to,
@@ -56,7 +58,8 @@ ReshardPlan PlanReshard(const Mesh& mesh, const std::vector<int64_t>& shape,
 
 // Bytes that each device sends: of one collective on a tensor whose local input
 // shape is given. n = group size: all-reduce 2(n-1)/n of the tensor, all-gather
-// n-1 shards, reduce-scatter and all-to-all (n-1)/n of the input.
+// n-1 shards, reduce-scatter and all-to-all (n-1)/n of the input; exchange and
+// permute at most all of it (a plan's steps have the exchange's rows counted).
 int64_t BytesSent(CollectiveKind kind, int64_t group, int64_t input_bytes);
 
 std::string ToString(CollectiveKind kind);

@@ -1,0 +1,153 @@
+// The search for the cheapest collectives between two shardings: Dijkstra's, on
+// the graph of reshard_moves.h, bounded by a way that always exists.
+#include "compiler/core/reshard.h"
+
+#include <queue>
+#include <unordered_map>
+
+#include "compiler/core/reshard_moves.h"
+
+namespace partita::core {
+namespace {
+
+// Placements looked at before the long way is taken. Meshes of five axes stay
+// below.
+constexpr size_t kMostStates = 20000;
+
+struct Node {
+  Layout layout;
+  Move move;  // that led here
+  int parent = -1;
+  double seconds = 0;
+  bool done = false;
+};
+
+std::vector<Move> PathTo(const std::vector<Node>& nodes, int node) {
+  std::vector<Move> path;
+  for (; nodes[node].parent >= 0; node = nodes[node].parent)
+    path.insert(path.begin(), nodes[node].move);
+  return path;
+}
+
+std::vector<Move> Search(const ReshardProblem& problem) {
+  std::vector<Move> best = problem.LongWay();
+  double bound = 0;
+  for (const Move& move : best) bound += move.seconds;
+
+  std::vector<Node> nodes;
+  nodes.push_back({problem.start(), {}, -1, 0, false});
+  std::unordered_map<std::string, int> index = {{problem.start().Key(), 0}};
+  using Entry = std::pair<double, int>;  // equal costs: the older node first
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
+  queue.push({0, 0});
+  while (!queue.empty()) {
+    const int current = queue.top().second;
+    queue.pop();
+    if (nodes[current].done) continue;
+    nodes[current].done = true;
+    if (nodes[current].layout == problem.goal()) return PathTo(nodes, current);
+    if (nodes.size() > kMostStates) continue;
+    for (Move& move : problem.MovesFrom(nodes[current].layout)) {
+      const double seconds = nodes[current].seconds + move.seconds;
+      if (seconds > bound * (1 + 1e-12)) continue;
+      const auto [it, is_new] =
+          index.emplace(move.result.Key(), static_cast<int>(nodes.size()));
+      if (is_new) nodes.emplace_back();
+      Node& node = nodes[it->second];
+      if (!is_new && (node.done || node.seconds <= seconds)) continue;
+      Layout layout = move.result;
+      node = {std::move(layout), std::move(move), current, seconds, false};
+      queue.push({seconds, it->second});
+    }
+  }
+  return best;
+}
+
+// Two permutations after each other are one.
+void JoinPermutations(const ReshardProblem& problem, std::vector<Move>& path) {
+  Layout before = problem.start();
+  for (size_t i = 0; i + 1 < path.size();) {
+    if (path[i].kind == CollectiveKind::kPermute &&
+        path[i + 1].kind == CollectiveKind::kPermute) {
+      path[i] = problem.Permutation(before, path[i + 1].result);
+      path.erase(path.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    } else {
+      before = path[i++].result;
+    }
+  }
+}
+
+}  // namespace
+
+ReshardPlan PlanReshard(const Mesh& mesh, const std::vector<int64_t>& shape,
+                        int64_t element_bytes, const Sharding& from,
+                        const Sharding& to, Reduction reduction,
+                        const Link& link) {
+  const ReshardProblem problem(mesh, shape, element_bytes, from, to, link);
+  std::vector<Move> path = Search(problem);
+  JoinPermutations(problem, path);
+  ReshardPlan plan;
+  for (const Move& move : path) {
+    Collective step{move.kind, problem.ToAxes(move.atoms), move.dim,
+                    move.other_dim};
+    if (move.kind == CollectiveKind::kAllReduce ||
+        move.kind == CollectiveKind::kReduceScatter)
+      step.reduction = reduction;
+    step.result = problem.ToSharding(move.result);
+    step.bytes = move.bytes;
+    plan.steps.push_back(std::move(step));
+    plan.seconds += move.seconds;
+  }
+  if (!plan.steps.empty()) {
+    // Written as the caller wrote it, openness and priorities included.
+    Sharding& last = plan.steps.back().result;
+    last.dims = to.dims;
+    last.replicated = to.replicated;
+    if (SizeOf(last.unreduced) == SizeOf(to.unreduced))
+      last.unreduced = to.unreduced;
+    CanonicalizeBlocks(shape, last);
+  }
+  return plan;
+}
+
+int64_t BytesSent(CollectiveKind kind, int64_t group, int64_t input_bytes) {
+  if (group <= 1) return 0;
+  const int64_t all_but_own = input_bytes - input_bytes / group;
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return 2 * all_but_own;
+    case CollectiveKind::kAllGather:
+      return input_bytes * (group - 1);
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll:
+      return all_but_own;
+    case CollectiveKind::kExchange:
+    case CollectiveKind::kPermute:
+      return input_bytes;
+    case CollectiveKind::kAllSlice:
+      return 0;
+  }
+  return 0;
+}
+
+std::string ToString(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "all_reduce";
+    case CollectiveKind::kAllGather:
+      return "all_gather";
+    case CollectiveKind::kReduceScatter:
+      return "reduce_scatter";
+    case CollectiveKind::kAllToAll:
+      return "all_to_all";
+    case CollectiveKind::kAllSlice:
+      return "all_slice";
+    case CollectiveKind::kExchange:
+      return "exchange";
+    case CollectiveKind::kPermute:
+      return "permute";
+  }
+  return "";
+}
+
+}  // namespace partita::core

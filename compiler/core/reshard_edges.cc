@@ -1,0 +1,216 @@
+// The single collectives that may help from a placement.
+#include <algorithm>
+
+#include "compiler/core/reshard_moves.h"
+
+namespace partita::core {
+namespace {
+
+uint64_t SetOf(const std::vector<int>& atoms) {
+  uint64_t set = 0;
+  for (int atom : atoms) set |= uint64_t{1} << atom;
+  return set;
+}
+
+}  // namespace
+
+void ReshardProblem::AddReductions(const Layout& layout,
+                                   std::vector<Move>& moves) const {
+  const uint64_t pending = layout.unreduced & ~goal_.unreduced;
+  if (pending == 0) return;
+  std::vector<uint64_t> sets = {pending};
+  for (int atom : AtomsIn(pending))
+    if (uint64_t{1} << atom != pending) sets.push_back(uint64_t{1} << atom);
+  for (uint64_t set : sets) {
+    Move move{CollectiveKind::kAllReduce, AtomsIn(set), -1, -1, layout, 0, 0};
+    move.result.unreduced &= ~set;
+    Add(layout, move, moves);
+  }
+  for (int dim = 0; dim < static_cast<int>(shape_.size()); ++dim)
+    for (const std::vector<int>& run : RunsFor(layout, dim, pending))
+      for (Layout& result : Append(layout, dim, run)) {
+        result.unreduced &= ~SetOf(run);
+        Add(layout,
+            {CollectiveKind::kReduceScatter, run, dim, -1, result, 0, 0},
+            moves);
+      }
+}
+
+void ReshardProblem::AddGathers(const Layout& layout,
+                                std::vector<Move>& moves) const {
+  for (int dim = 0; dim < static_cast<int>(shape_.size()); ++dim) {
+    const std::vector<int>& atoms = layout.dims[dim];
+    for (size_t count = 1; count <= atoms.size(); ++count)
+      Add(layout,
+          {CollectiveKind::kAllGather,
+           {atoms.end() - count, atoms.end()},
+           dim,
+           -1,
+           DropMinor(layout, dim, count),
+           0,
+           0},
+          moves);
+  }
+}
+
+void ReshardProblem::AddSlices(const Layout& layout,
+                               std::vector<Move>& moves) const {
+  for (int dim = 0; dim < static_cast<int>(shape_.size()); ++dim) {
+    // To slice by what the goal does not have there would have to be undone.
+    uint64_t wanted = 0;
+    for (int atom : goal_.dims[dim])
+      if (IsFree(layout, atom)) wanted |= uint64_t{1} << atom;
+    for (const std::vector<int>& run : RunsFor(layout, dim, wanted))
+      for (Layout& result : Append(layout, dim, run))
+        Add(layout, {CollectiveKind::kAllSlice, run, dim, -1, result, 0, 0},
+            moves);
+  }
+}
+
+void ReshardProblem::AddAllToAlls(const Layout& layout,
+                                  std::vector<Move>& moves) const {
+  const int rank = static_cast<int>(shape_.size());
+  for (int source = 0; source < rank; ++source) {
+    const std::vector<int>& atoms = layout.dims[source];
+    for (size_t count = 1; count <= atoms.size(); ++count) {
+      const std::vector<int> run(atoms.end() - count, atoms.end());
+      const Layout dropped = DropMinor(layout, source, count);
+      for (int dim = 0; dim < rank; ++dim) {
+        if (dim == source) continue;
+        for (Layout& result : Append(dropped, dim, run))
+          Add(layout,
+              {CollectiveKind::kAllToAll, run, dim, source, result, 0, 0},
+              moves);
+      }
+    }
+  }
+}
+
+void ReshardProblem::AddExchanges(const Layout& layout,
+                                  std::vector<Move>& moves) const {
+  for (int dim = 0; dim < static_cast<int>(shape_.size()); ++dim) {
+    if (layout.dims[dim].empty()) continue;
+    for (int64_t block : Blocks(dim, Count(layout.dims[dim]))) {
+      if (block == layout.blocks[dim]) continue;
+      Move move{
+          CollectiveKind::kExchange, layout.dims[dim], dim, -1, layout, 0, 0};
+      move.result.blocks[dim] = block;
+      Add(layout, move, moves);
+    }
+  }
+}
+
+Move ReshardProblem::Permutation(const Layout& from, const Layout& to) const {
+  // The group: atoms that do not keep their dimension and place value there.
+  const auto places = [&](const Layout& layout) {
+    std::vector<std::pair<int, int64_t>> place(atoms_.size(), {-1, 0});
+    for (size_t dim = 0; dim < layout.dims.size(); ++dim) {
+      int64_t value = 1;
+      for (size_t i = layout.dims[dim].size(); i-- > 0;) {
+        const int atom = layout.dims[dim][i];
+        place[atom] = {static_cast<int>(dim), value};
+        value *= atoms_[atom].size;
+      }
+    }
+    return place;
+  };
+  const auto before = places(from), after = places(to);
+  Move move{CollectiveKind::kPermute, {}, -1, -1, to, 0, 0};
+  for (size_t i = 0; i < atoms_.size(); ++i)
+    if (before[i] != after[i]) move.atoms.push_back(static_cast<int>(i));
+  Price(from, move);
+  return move;
+}
+
+void ReshardProblem::AddPermutations(const Layout& layout,
+                                     std::vector<Move>& moves) const {
+  const size_t rank = shape_.size();
+  bool alike =
+      layout.unreduced == goal_.unreduced && layout.blocks == goal_.blocks;
+  for (size_t i = 0; i < rank && alike; ++i)
+    alike = Count(layout.dims[i]) == Count(goal_.dims[i]);
+  if (alike) moves.push_back(Permutation(layout, goal_));
+
+  for (size_t dim = 0; dim < rank; ++dim) {
+    // Another order within the dimension.
+    if (layout.dims[dim].size() > 1 && layout.dims[dim].size() <= 4) {
+      Layout result = layout;
+      std::sort(result.dims[dim].begin(), result.dims[dim].end());
+      do {
+        if (!(result == layout)) moves.push_back(Permutation(layout, result));
+      } while (std::next_permutation(result.dims[dim].begin(),
+                                     result.dims[dim].end()));
+    }
+    for (size_t i = 0; i < layout.dims[dim].size(); ++i) {
+      const int atom = layout.dims[dim][i];
+      // A free atom of equal size instead.
+      for (int other : goal_.dims[dim]) {
+        if (atoms_[other].size != atoms_[atom].size || !IsFree(layout, other))
+          continue;
+        Layout result = layout;
+        result.dims[dim][i] = other;
+        moves.push_back(Permutation(layout, result));
+      }
+      // Two of equal size in each other's place.
+      for (size_t later = dim + 1; later < rank; ++later)
+        for (size_t j = 0; j < layout.dims[later].size(); ++j) {
+          if (atoms_[layout.dims[later][j]].size != atoms_[atom].size) continue;
+          Layout result = layout;
+          std::swap(result.dims[dim][i], result.dims[later][j]);
+          moves.push_back(Permutation(layout, result));
+        }
+    }
+  }
+}
+
+std::vector<Move> ReshardProblem::MovesFrom(const Layout& layout) const {
+  std::vector<Move> moves;
+  AddReductions(layout, moves);
+  AddSlices(layout, moves);
+  AddGathers(layout, moves);
+  AddAllToAlls(layout, moves);
+  AddExchanges(layout, moves);
+  AddPermutations(layout, moves);
+  return moves;
+}
+
+std::vector<Move> ReshardProblem::LongWay() const {
+  std::vector<Move> moves;
+  Layout now = start_;
+  if (now.unreduced != goal_.unreduced) {
+    Move move{CollectiveKind::kAllReduce,
+              AtomsIn(now.unreduced & ~goal_.unreduced),
+              -1,
+              -1,
+              now,
+              0,
+              0};
+    move.result.unreduced = goal_.unreduced;
+    Add(now, move, moves);
+    now = moves.back().result;
+  }
+  for (int dim = 0; dim < static_cast<int>(shape_.size()); ++dim) {
+    if (now.dims[dim].empty()) continue;
+    if (now.dims[dim] == goal_.dims[dim] &&
+        now.blocks[dim] == goal_.blocks[dim])
+      continue;
+    Add(now,
+        {CollectiveKind::kAllGather, now.dims[dim], dim, -1,
+         DropMinor(now, dim, now.dims[dim].size()), 0, 0},
+        moves);
+    now = moves.back().result;
+  }
+  for (int dim = 0; dim < static_cast<int>(shape_.size()); ++dim) {
+    if (now.dims[dim] == goal_.dims[dim]) continue;
+    Layout result = now;
+    result.dims[dim] = goal_.dims[dim];
+    result.blocks[dim] = goal_.blocks[dim];
+    Add(now,
+        {CollectiveKind::kAllSlice, goal_.dims[dim], dim, -1, result, 0, 0},
+        moves);
+    now = result;
+  }
+  return moves;
+}
+
+}  // namespace partita::core
