@@ -22,7 +22,7 @@ void registerDialects(mlir::DialectRegistry& registry) {
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
                   mlir::math::MathDialect, exec::ExecDialect, nn::NNDialect>();
   mlir::func::registerAllExtensions(registry);
-  nn::registerReferenceModels(registry);
+  nn::registerExternalModels(registry);
   kernels::registerKernelModels(registry);
   kernels::registerCodegenDialects(registry);
   kernels::registerObjectTranslations(registry);

@@ -80,7 +80,7 @@ std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
   std::unique_ptr<CompiledKernel> kernel(new CompiledKernel());
   DialectRegistry registry;
   registry.insert<nn::NNDialect>();
-  nn::registerReferenceModels(registry);
+  nn::registerExternalModels(registry);
   registerKernelModels(registry);
   registerCodegenDialects(registry);
   registerObjectTranslations(registry);

@@ -36,6 +36,25 @@ def NN_InitAttr : NN_Attr<"Init", "init"> {
   let genVerifyDecl = 1;
 }
 
+def NN_RuleAttr : NN_Attr<"Rule", "rule"> {
+  let summary = "A sharding rule given by the user for one operation";
+  let description = [{
+    Attached to an operation as `nn.rule`, it replaces the rule that the
+    operation has by itself. Each dimension of each operand and result is a
+    string of factors, the most significant first, or 1 where there are none;
+    the sizes follow in braces. Factors are carried through unless listed as
+    `reduced` (with `:product`, `:max`, `:min`, `:any` or `:all` where partial
+    results are not summed), `halo`, `whole` or `decompose`. `linear` lists
+    operands through which partial sums may pass together, `multilinear` those
+    through which they may pass one at a time.
+
+    Example: `#nn.rule<([i, k], [k, j]) -> ([i, j]) {i=4, j=8, k=2} reduced={k} multilinear={0, 1}>`
+  }];
+  let parameters = (ins "::partita::nn::ShardingRule":$rule);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 class NN_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
   let cppNamespace = "::partita::nn";
   let genSpecializedAttr = 0;

@@ -3,6 +3,7 @@
 #ifndef PARTITA_DIALECTS_NN_DIALECT_H_
 #define PARTITA_DIALECTS_NN_DIALECT_H_
 
+#include "dialects/nn/sharding_rule.h"
 #include "dialects/nn/tensor.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
@@ -31,10 +32,17 @@ inline constexpr char kKindAttr[] = "nn.kind";
 inline constexpr char kNameAttr[] = "nn.name";
 inline constexpr char kSourceAttr[] = "nn.source";
 inline constexpr char kUnsignedAttr[] = "nn.unsigned";
+inline constexpr char kRuleAttr[] = "nn.rule";
 
-// Gives arith and math operations the ReferenceOpInterface. Call it on every
-// registry that holds nn.
+// Gives arith and math operations the ReferenceOpInterface.
 void registerReferenceModels(mlir::DialectRegistry& registry);
+// The same for the ShardingRuleOpInterface.
+void registerShardingRuleModels(mlir::DialectRegistry& registry);
+// Both. Call it on every registry that holds nn.
+inline void registerExternalModels(mlir::DialectRegistry& registry) {
+  registerReferenceModels(registry);
+  registerShardingRuleModels(registry);
+}
 
 // The result type that the operands and attributes determine; null where the
 // attributes do not fit the operands' ranks (or, in a gather, sizes).

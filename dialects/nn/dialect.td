@@ -26,6 +26,9 @@ def NN_Dialect : Dialect {
     | `nn.source` | argument | where its data comes from: `#nn.file<...>` or `#nn.init<...>`; absent on inputs |
     | `nn.unsigned` | argument, result | the signless integer type stands for an unsigned one |
 
+    Any operation may carry `nn.rule`, a `#nn.rule<...>`: how it may be divided,
+    instead of what its `ShardingRuleOpInterface` says.
+
     Where there is a public function `@init`, its arguments are stored tensors as
     above and its results are the `"derived"` arguments of `@main`, in order: it
     runs once, when a model is loaded.
@@ -34,7 +37,7 @@ def NN_Dialect : Dialect {
     `func.call`; `@main` is a flat list of calls and operations.
   }];
   let useDefaultAttributePrinterParser = 1;
-  let hasOperationAttrVerify = 0;
+  let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
   let hasConstantMaterializer = 1;

@@ -38,4 +38,17 @@ def NN_DecompositionOpInterface : OpInterface<"DecompositionOpInterface"> {
   ];
 }
 
+def NN_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
+  let cppNamespace = "::partita::nn";
+  let description = [{
+    How an operation may be divided: its dimensions as factors, and of which
+    kind each is. See `sharding_rule.h`. `arith` and `math` have it through
+    external models. Ask `shardingRuleOf`, which knows the user's rules too.
+  }];
+  let methods = [
+    InterfaceMethod<"The rule for the operation's own types and attributes.",
+      "::partita::nn::ShardingRule", "getShardingRule", (ins)>
+  ];
+}
+
 #endif  // PARTITA_DIALECTS_NN_INTERFACES_TD

@@ -14,7 +14,7 @@ namespace partita::nn {
 InterpreterFixture::InterpreterFixture() {
   mlir::DialectRegistry registry;
   registry.insert<NNDialect, mlir::func::FuncDialect>();
-  registerReferenceModels(registry);
+  registerExternalModels(registry);
   context_.appendDialectRegistry(registry);
   context_.loadAllAvailableDialects();
 }

@@ -12,7 +12,8 @@ def NN_FloatTensor : StaticShapeTensorOf<[AnyFloat]>;
 def NN_IntTensor : StaticShapeTensorOf<[AnySignlessInteger]>;
 
 class NN_Op<string mnemonic, list<Trait> traits = []>
-    : Op<NN_Dialect, mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<NN_ReferenceOpInterface>], traits)> {
+    : Op<NN_Dialect, mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<NN_ReferenceOpInterface>,
+                                   DeclareOpInterfaceMethods<NN_ShardingRuleOpInterface>], traits)> {
   let hasVerifier = 1;
 }
 

@@ -39,7 +39,7 @@ struct ImportReport {
 };
 
 // Null after emitting diagnostics. The context must have the nn dialect's
-// reference models registered (nn::registerReferenceModels): the importer folds
+// reference models registered (nn::registerExternalModels): the importer folds
 // shape code with them.
 mlir::OwningOpRef<mlir::ModuleOp> importOnnx(const std::string& path,
                                              const ImportOptions& options,

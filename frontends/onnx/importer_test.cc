@@ -19,7 +19,7 @@ class ImporterTest : public testing::Test {
   ImporterTest() {
     mlir::DialectRegistry registry;
     registry.insert<nn::NNDialect>();
-    nn::registerReferenceModels(registry);
+    nn::registerExternalModels(registry);
     context_.appendDialectRegistry(registry);
     context_.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) {
       llvm::raw_string_ostream stream(errors_);

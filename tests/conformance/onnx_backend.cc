@@ -50,7 +50,7 @@ struct Run {
     result.name = name;
     mlir::DialectRegistry registry;
     registry.insert<nn::NNDialect>();
-    nn::registerReferenceModels(registry);
+    nn::registerExternalModels(registry);
     context.appendDialectRegistry(registry);
     context.getDiagEngine().registerHandler([this](mlir::Diagnostic& d) {
       if (d.getSeverity() == mlir::DiagnosticSeverity::Error) {

@@ -52,7 +52,7 @@ std::vector<size_t> StructureOf(const std::string& file) {
 bool Imports(const std::string& bytes) {
   mlir::DialectRegistry registry;
   registry.insert<partita::nn::NNDialect>();
-  partita::nn::registerReferenceModels(registry);
+  partita::nn::registerExternalModels(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   int errors = 0;
   context.getDiagEngine().registerHandler([&](mlir::Diagnostic& diagnostic) {

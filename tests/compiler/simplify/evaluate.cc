@@ -25,7 +25,7 @@ mlir::DialectRegistry testRegistry() {
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
                   mlir::math::MathDialect, nn::NNDialect>();
   mlir::func::registerAllExtensions(registry);
-  nn::registerReferenceModels(registry);
+  nn::registerExternalModels(registry);
   return registry;
 }
 

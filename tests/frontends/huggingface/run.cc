@@ -45,7 +45,7 @@ mlir::DialectRegistry registry() {
   mlir::DialectRegistry registry;
   registry.insert<nn::NNDialect, mlir::func::FuncDialect,
                   mlir::arith::ArithDialect, mlir::math::MathDialect>();
-  nn::registerReferenceModels(registry);
+  nn::registerExternalModels(registry);
   return registry;
 }
 

@@ -18,7 +18,7 @@ class OnnxTinyTest : public testing::TestWithParam<const char*> {
   OnnxTinyTest() {
     mlir::DialectRegistry registry;
     registry.insert<nn::NNDialect>();
-    nn::registerReferenceModels(registry);
+    nn::registerExternalModels(registry);
     context_.appendDialectRegistry(registry);
   }
 

@@ -1,0 +1,86 @@
+// What an operation lets be divided: its dimensions as factors, as in an
+// einsum.
+//
+// A rule speaks of the factors only. That a shard's computation needs more than
+// smaller shapes (an offset into an iota, masked rows of a gather, rows of a
+// neighbour) is the business of the local form of the operation;
+// rule_soundness.h has a slow one.
+#ifndef PARTITA_DIALECTS_NN_SHARDING_RULE_H_
+#define PARTITA_DIALECTS_NN_SHARDING_RULE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "llvm/ADT/Hashing.h"
+#include "mlir/IR/TypeRange.h"
+
+namespace mlir {
+class Operation;
+}  // namespace mlir
+
+namespace partita::nn {
+
+enum class FactorKind {
+  kCarried,    // in operands and results, or in results only: each shard
+               // computes its part
+  kReduced,    // in operands only: each shard has a partial result
+  kHalo,       // carried, but a shard needs neighbouring rows too; its sizes in
+               // operands and results may differ (stride)
+  kWhole,      // must not be divided in this operation
+  kDecompose,  // may be divided once the composite operation is decomposed
+};
+
+// How partial results combine; kAny and kAll are those of i1.
+enum class Reduction { kSum, kProduct, kMax, kMin, kAny, kAll };
+
+struct Factor {
+  int64_t size = 1;  // for kHalo: of the result's dimension
+  FactorKind kind = FactorKind::kCarried;
+  Reduction reduction = Reduction::kSum;  // of kReduced
+};
+
+// The factors of one dimension, the most significant first. Their sizes
+// multiply to the dimension's (except a single kHalo factor of an operand). A
+// dimension of size 1 may have no factor.
+using DimFactors = std::vector<int>;
+using TensorFactors = std::vector<DimFactors>;
+
+struct ShardingRule {
+  std::vector<Factor> factors;
+  // One entry per operand and result, absent optional operands left out; no
+  // dimensions where it is not a tensor.
+  std::vector<TensorFactors> operands, results;
+  // Operands in which, taken together, the operation is linear: partial sums
+  // may pass through if all of them are unreduced over the same axes.
+  std::vector<int> linear;
+  // Operands in each of which alone it is linear, the others being whole sums
+  // (the factors of a product).
+  std::vector<int> multilinear;
+};
+
+bool operator==(const Factor& a, const Factor& b);
+bool operator==(const ShardingRule& a, const ShardingRule& b);
+llvm::hash_code hash_value(const ShardingRule& rule);
+
+// i, j, ... z, then z_1, z_2 ...
+std::string factorName(int factor);
+// "([i, k], [k, j]) -> ([i, j]) {i=4, j=8, k=2} reduced={k}"; a dimension
+// without factors is 1.
+std::string toString(const ShardingRule& rule);
+
+// What is wrong with the rule itself, as the end of a message ("expected ...,
+// found ..."); empty where nothing is.
+std::string findFlaw(const ShardingRule& rule);
+// The same, with the types of an operation's operands and results.
+std::string findFlaw(const ShardingRule& rule, mlir::TypeRange operands,
+                     mlir::TypeRange results);
+
+// The rule a user attached to the operation as `nn.rule`, else that of its
+// ShardingRuleOpInterface, else none.
+std::optional<ShardingRule> shardingRuleOf(mlir::Operation* op);
+
+}  // namespace partita::nn
+
+#endif  // PARTITA_DIALECTS_NN_SHARDING_RULE_H_
