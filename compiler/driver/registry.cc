@@ -8,6 +8,7 @@
 #include "compiler/memory/passes.h"
 #include "compiler/sharding/passes.h"
 #include "compiler/simplify/passes.h"
+#include "dialects/dist/dialect.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,7 +21,8 @@ namespace partita::driver {
 
 void registerDialects(mlir::DialectRegistry& registry) {
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
-                  mlir::math::MathDialect, exec::ExecDialect, nn::NNDialect>();
+                  mlir::math::MathDialect, dist::DistDialect, exec::ExecDialect,
+                  nn::NNDialect>();
   mlir::func::registerAllExtensions(registry);
   nn::registerExternalModels(registry);
   kernels::registerKernelModels(registry);

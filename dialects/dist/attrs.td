@@ -1,0 +1,111 @@
+// Attributes of the dist dialect. Their text is written and read in attrs.cc.
+#ifndef PARTITA_DIALECTS_DIST_ATTRS_TD
+#define PARTITA_DIALECTS_DIST_ATTRS_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "dialects/dist/dialect.td"
+
+class Dist_Attr<string name, string attrMnemonic> : AttrDef<Dist_Dialect, name> {
+  let mnemonic = attrMnemonic;
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Dist_AxisAttr : Dist_Attr<"Axis", "axis"> {
+  let summary = "A mesh axis, or a part of one";
+  let description = [{
+    `"a"` is the whole axis. `"a":(pre)size` is a part of it: of an axis of n devices, the coordinate c has there the value
+    c / (n / (pre * size)) mod size. So `"a":(1)2` is the slow half of an axis of 4 and `"a":(2)2` the fast one.
+
+    Example: `#dist.axis<"data":(2)4>`
+  }];
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$pre, "int64_t":$size);  // size 0: the whole axis
+  let builders = [AttrBuilder<(ins "::llvm::StringRef":$name), [{ return $_get($_ctxt, name, 1, 0); }]>];
+  let extraClassDeclaration = [{
+    bool isWhole() const { return getSize() == 0; }
+    // Whether some device's position depends on a part that both name.
+    bool overlaps(AxisAttr other) const;
+    // As in an operation: "a" or "a":(1)2.
+    void printShort(::llvm::raw_ostream& os) const;
+  }];
+}
+
+def Dist_AxesAttr : Dist_Attr<"Axes", "axes"> {
+  let summary = "Axes in order, the first the slowest";
+  let description = [{
+    Together they number the devices of a group: row-major, the first axis slowest. No part of an axis stands twice.
+
+    Example: `#dist.axes<["data", "tensor":(1)2]>`
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"AxisAttr">:$axes);
+  let extraClassDeclaration = [{
+    auto begin() const { return getAxes().begin(); }
+    auto end() const { return getAxes().end(); }
+    size_t size() const { return getAxes().size(); }
+    bool empty() const { return getAxes().empty(); }
+  }];
+}
+
+def Dist_DimAttr : Dist_Attr<"Dim", "dim"> {
+  let summary = "How one dimension is divided";
+  let description = [{
+    Its axes, the first the most significant; `?` last if propagation may add more; `p1` a priority other than 0, lower numbers first;
+    `|28` the rows per shard where they are not the even share ceil(size / shards).
+
+    Example: `#dist.dim<{"data", ?}p1|28>`
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"AxisAttr">:$axes, "bool":$open, "int64_t":$priority, "int64_t":$block);  // block 0: even
+  let builders = [AttrBuilder<(ins CArg<"::llvm::ArrayRef<AxisAttr>", "{}">:$axes, CArg<"bool", "false">:$open),
+                              [{ return $_get($_ctxt, axes, open, 0, 0); }]>];
+}
+
+def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
+  let summary = "How one tensor lies on the mesh";
+  let description = [{
+    An entry per dimension; axes that propagation may not use for it; axes over which its value is a partial sum.
+    Along axes named nowhere the tensor is a copy.
+
+    Example: `#dist.sharding<[{"data"}, {"tensor":(1)2, ?}p1, {} ] replicated = {"pipe"} unreduced = {"tensor":(2)2}>`
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"DimAttr">:$dims, OptionalArrayRefParameter<"AxisAttr">:$replicated,
+                        OptionalArrayRefParameter<"AxisAttr">:$unreduced);
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return getDims().size(); }
+    // All dimensions whole and open, or whole and closed.
+    static ShardingAttr getReplicated(::mlir::MLIRContext* context, int64_t rank, bool open = false);
+  }];
+}
+
+def Dist_MeshAxisAttr : Dist_Attr<"MeshAxis", "mesh_axis"> {
+  let summary = "An axis of a mesh and its number of devices";
+  let description = [{
+    Example: `#dist.mesh_axis<"data"=2>`
+  }];
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$size);
+  let genVerifyDecl = 0;
+}
+
+def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
+  let summary = "The axes of a mesh, the outermost (slowest network) first";
+  let description = [{
+    Example: `#dist.mesh<["data"=2, "tensor"=4]>`
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"MeshAxisAttr">:$axes);
+}
+
+class Dist_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::partita::dist";
+  let genSpecializedAttr = 0;
+}
+
+def Dist_Reduction : Dist_Enum<"Reduction", "how the elements of several devices are combined", [
+    I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"prod", 1>, I32EnumAttrCase<"max", 2>, I32EnumAttrCase<"min", 3>,
+    I32EnumAttrCase<"any", 4>, I32EnumAttrCase<"all", 5>]>;
+def Dist_ReductionAttr : EnumAttr<Dist_Dialect, Dist_Reduction, "reduction"> { let assemblyFormat = "`` $value"; }
+
+def Dist_Direction : Dist_Enum<"Direction", "where propagation may pass", [
+    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"forward", 1>, I32EnumAttrCase<"backward", 2>]>;
+def Dist_DirectionAttr : EnumAttr<Dist_Dialect, Dist_Direction, "direction"> { let assemblyFormat = "`` $value"; }
+
+#endif  // PARTITA_DIALECTS_DIST_ATTRS_TD

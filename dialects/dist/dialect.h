@@ -1,0 +1,58 @@
+// The dist dialect's classes, generated from dialect.td, attrs.td and ops.td.
+#ifndef PARTITA_DIALECTS_DIST_DIALECT_H_
+#define PARTITA_DIALECTS_DIST_DIALECT_H_
+
+#include "dialects/nn/dialect.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+// Generated code uses what stands above it.
+// clang-format off
+#include "dialects/dist/dialect.h.inc"
+#include "dialects/dist/enums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/dist/attrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/dist/ops.h.inc"
+// clang-format on
+
+namespace partita::dist {
+
+// The one name of a mesh.
+inline constexpr char kMeshName[] = "mesh";
+
+// Names of the discardable attributes that the dialect defines; see dialect.td.
+inline constexpr char kShardingAttr[] = "dist.sharding";
+inline constexpr char kShardingsAttr[] = "dist.shardings";
+inline constexpr char kGlobalTypeAttr[] = "dist.global_type";
+
+// The mesh of the module that `op` stands in or is; null if it has none.
+MeshOp findMesh(mlir::Operation* op);
+
+using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
+
+// Checks the dialect's C1 and C2 (axes), and C1 to C4 (shardings of a tensor of
+// global type `type`); `mesh` may be null, which is an error if an axis is
+// named.
+mlir::LogicalResult verifyAxes(EmitError error, MeshOp mesh,
+                               llvm::ArrayRef<AxisAttr> axes);
+mlir::LogicalResult verifySharding(EmitError error, MeshOp mesh,
+                                   ShardingAttr sharding,
+                                   mlir::RankedTensorType type);
+
+// Rows per shard of a dimension of this size, and the local type of a tensor,
+// both under shardings that are verified.
+int64_t blockOf(MeshOp mesh, DimAttr dim, int64_t size);
+mlir::RankedTensorType localType(MeshOp mesh, ShardingAttr sharding,
+                                 mlir::RankedTensorType global);
+
+}  // namespace partita::dist
+
+#endif  // PARTITA_DIALECTS_DIST_DIALECT_H_

@@ -1,0 +1,253 @@
+// Operations of the dist dialect. Each constraint (Cn) is checked in verify.cc and violated by a test in
+// tests/dialects/dist/invalid.mlir.
+#ifndef PARTITA_DIALECTS_DIST_OPS_TD
+#define PARTITA_DIALECTS_DIST_OPS_TD
+
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/dist/attrs.td"
+include "dialects/nn/interfaces.td"
+
+def Dist_Tensor : StaticShapeTensorOf<[AnyFloat, AnySignlessInteger]>;
+def Dist_I64Scalar : TypeConstraint<CPred<"$_self == ::mlir::RankedTensorType::get({}, ::mlir::IntegerType::get($_self.getContext(), 64))">,
+                                    "tensor<i64>">, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
+
+def Dist_MeshOp : Op<Dist_Dialect, "mesh", [Symbol]> {
+  let summary = "The devices, by named axes";
+  let description = [{
+    Device i stands at row-major position i of the axes' sizes, or `device_ids[i]` does.
+    - (C1) It is named `mesh` and stands in a module.
+    - (C2) Axes have distinct names, not empty, and sizes of at least 1.
+    - (C3) `device_ids` holds each number from 0 to the number of devices, without it, once.
+
+    Example: `dist.mesh @mesh <["data"=2, "tensor"=4]>`
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Dist_MeshAttr:$axes, OptionalAttr<DenseI64ArrayAttr>:$device_ids);
+  let assemblyFormat = "$sym_name $axes (`device_ids` `=` $device_ids^)? attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    // The number of the axis of this name; -1 if there is none.
+    int64_t indexOf(::llvm::StringRef name);
+    // Positions along a part of an axis, or along several; all of them must be
+    // of this mesh.
+    int64_t sizeOf(AxisAttr axis);
+    int64_t sizeOf(::llvm::ArrayRef<AxisAttr> axes);
+    // Number of devices.
+    int64_t getDeviceCount();
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// On global values
+//===----------------------------------------------------------------------===//
+
+class Dist_ValueOp<string mnemonic, list<Trait> traits = []>
+    : Op<Dist_Dialect, mnemonic, !listconcat([Pure, SameOperandsAndResultType, DeclareOpInterfaceMethods<NN_ReferenceOpInterface>], traits)> {
+  let results = (outs Dist_Tensor:$result);
+  // Each means its operand.
+  let extraClassDefinition = [{
+    ::mlir::FailureOr<::llvm::SmallVector<::partita::nn::Tensor>> $cppClass::evaluate(
+        ::llvm::ArrayRef<::partita::nn::Tensor> operands) {
+      return ::llvm::SmallVector<::partita::nn::Tensor>{operands.front()};
+    }
+  }];
+}
+
+def Dist_ConstraintOp : Dist_ValueOp<"constraint", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A value whose sharding someone has chosen";
+  let description = [{
+    - (C1) `sharding` fits the result and the mesh (see the dialect's C1 to C4).
+
+    Example: `%y = dist.constraint %x <[{"data"}, {?} ]> : tensor<8x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_ShardingAttr:$sharding);
+  let assemblyFormat = "$input $sharding attr-dict `:` type($input)";
+}
+
+def Dist_BarrierOp : Dist_ValueOp<"barrier"> {
+  let summary = "Propagation passes here one way, or not at all";
+  let description = [{
+    `forward`: from the operand to the result only; `backward`: the other way only; `none`: not at all.
+
+    Example: `%y = dist.barrier %x forward : tensor<8x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_DirectionAttr:$direction);
+  let assemblyFormat = "$input $direction attr-dict `:` type($input)";
+}
+
+def Dist_GroupOp : Dist_ValueOp<"group"> {
+  let summary = "All values of one group have the same sharding";
+  let description = [{
+    - (C1) All members of a group in a function have the same shape.
+
+    Example: `%y = dist.group %x id = 3 : tensor<8x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, I64Attr:$id);
+  let assemblyFormat = "$input `id` `=` $id attr-dict `:` type($input)";
+  let hasVerifier = 1;
+}
+
+def Dist_ReshardOp : Dist_ValueOp<"reshard", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "The same value under another sharding";
+  let description = [{
+    Becomes the cheapest sequence of collectives. The result's `unreduced` axes must be partial in the operand.
+    - (C1) Both shardings fit the result and the mesh (see the dialect's C1 to C4).
+    - (C2) Axes unreduced in `to` are unreduced in `from`.
+
+    Example: `%y = dist.reshard %x from <[{"data"}, {} ]> to <[{}, {"data"} ]> : tensor<8x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_ShardingAttr:$from, Dist_ShardingAttr:$to, OptionalAttr<AnyAttr>:$why);
+  let assemblyFormat = "$input `from` $from `to` $to attr-dict `:` type($input)";
+}
+
+//===----------------------------------------------------------------------===//
+// On local values
+//===----------------------------------------------------------------------===//
+
+// Devices that differ in their position along `axes` only are a group of n. `why` is a chain of reasons, for people; no pass reads it.
+class Dist_Collective<string mnemonic, list<Trait> traits = []>
+    : Op<Dist_Dialect, mnemonic, !listconcat([Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
+  let hasVerifier = 1;
+}
+
+def Dist_AllReduceOp : Dist_Collective<"all_reduce", [SameOperandsAndResultType]> {
+  let summary = "The devices' elements combined, on all of them";
+  let description = [{
+    - (C1) `axes` are of the mesh.
+    - (C2) `sum`, `prod`, `max` and `min` are of numbers, `any` and `all` of i1.
+
+    Example: `%y = dist.all_reduce %x over ["tensor"] sum : tensor<4x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, Dist_ReductionAttr:$reduction, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$input `over` custom<Axes>($axes) $reduction attr-dict `:` type($input)";
+}
+
+def Dist_AllGatherOp : Dist_Collective<"all_gather"> {
+  let summary = "The devices' blocks of a dimension, side by side";
+  let description = [{
+    From b rows of `dim` on each of n devices to the S rows of them all. What lies behind S is dropped.
+    - (C1) `axes` are of the mesh.
+    - (C2) `dim` is a dimension; the types are equal but for its size.
+    - (C3) S is at most n * b.
+
+    Example: `%y = dist.all_gather %x over ["tensor"] dim = 1 : tensor<4x2xf32> -> tensor<4x7xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, I64Attr:$dim, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$input `over` custom<Axes>($axes) `dim` `=` $dim attr-dict `:` type($input) `->` type($result)";
+}
+
+def Dist_ReduceScatterOp : Dist_Collective<"reduce_scatter"> {
+  let summary = "The devices' elements combined, each device with its block";
+  let description = [{
+    From S rows of `dim` to the block of b rows of this device. What lies behind S is 0.
+    - (C1) `axes` are of the mesh.
+    - (C2) `dim` is a dimension; the types are equal but for its size.
+    - (C3) S is at most n * b.
+    - (C4) `sum`, `prod`, `max` and `min` are of numbers, `any` and `all` of i1.
+
+    Example: `%y = dist.reduce_scatter %x over ["tensor"] dim = 1 sum : tensor<4x7xf32> -> tensor<4x2xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, I64Attr:$dim, Dist_ReductionAttr:$reduction, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$input `over` custom<Axes>($axes) `dim` `=` $dim $reduction attr-dict `:` type($input) `->` type($result)";
+}
+
+def Dist_AllSliceOp : Dist_Collective<"all_slice"> {
+  let summary = "Each device's block of a value that all of them have";
+  let description = [{
+    From S rows of `dim` to the block of b rows of this device. What lies behind S is 0. Nothing moves.
+    - (C1) `axes` are of the mesh.
+    - (C2) `dim` is a dimension; the types are equal but for its size.
+    - (C3) S is at most n * b.
+
+    Example: `%y = dist.all_slice %x over ["tensor"] dim = 1 : tensor<4x7xf32> -> tensor<4x2xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, I64Attr:$dim, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$input `over` custom<Axes>($axes) `dim` `=` $dim attr-dict `:` type($input) `->` type($result)";
+}
+
+def Dist_AllToAllOp : Dist_Collective<"all_to_all"> {
+  let summary = "From a division of one dimension to that of another";
+  let description = [{
+    `split_dim` goes from S rows to this device's block of b, filled up with 0; `concat_dim` from its block of b' rows to all S', and what lies behind is dropped.
+    - (C1) `axes` are of the mesh.
+    - (C2) `split_dim` and `concat_dim` are two dimensions; the types are equal but for their sizes.
+    - (C3) S is at most n * b, and S' at most n * b'.
+
+    Example: `%y = dist.all_to_all %x over ["tensor"] split = 0 concat = 1 : tensor<8x2xf32> -> tensor<2x7xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, I64Attr:$split_dim, I64Attr:$concat_dim, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = [{
+    $input `over` custom<Axes>($axes) `split` `=` $split_dim `concat` `=` $concat_dim attr-dict `:` type($input) `->` type($result)
+  }];
+}
+
+def Dist_PermuteOp : Dist_Collective<"permute", [SameOperandsAndResultType]> {
+  let summary = "Shards change devices";
+  let description = [{
+    The result on the device of index i along `to` is the operand of the device of index i along `axes`, with the same position along all other axes.
+    - (C1) `axes` and `to` are of the mesh.
+    - (C2) They are the same parts of axes, in another order or cut otherwise.
+
+    Example: `%y = dist.permute %x over ["data", "tensor"] to ["tensor", "data"] : tensor<4x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, Dist_AxesAttr:$to, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$input `over` custom<Axes>($axes) `to` custom<Axes>($to) attr-dict `:` type($input)";
+  let hasVerifier = 0;
+}
+
+def Dist_ExchangeOp : Dist_Collective<"exchange"> {
+  let summary = "Each device's window of a divided dimension";
+  let description = [{
+    `dim` has `size` rows in blocks of b, its size in the operand. The device of index r gets rows [r * step + offset, r * step + offset + w), w being its size in the result, from those who have them; rows outside [0, size) are `fill`.
+    This is the halo of a convolution (stride, dilation and windows wider than a block included) and the change of a block's length.
+    - (C1) `axes` are of the mesh.
+    - (C2) `dim` is a dimension; the types are equal but for its size.
+    - (C3) `size` is from 0 to n * b, and `step` at least 0.
+
+    Example: `%y = dist.exchange %x over ["tensor"] dim = 0 size = 14 step = 4 offset = -1 fill = 0.0 : tensor<4x6xf32> -> tensor<6x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, I64Attr:$dim, I64Attr:$size, I64Attr:$step, I64Attr:$offset,
+                       F64Attr:$fill, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = [{
+    $input `over` custom<Axes>($axes) `dim` `=` $dim `size` `=` $size `step` `=` $step `offset` `=` $offset `fill` `=` $fill attr-dict
+    `:` type($input) `->` type($result)
+  }];
+}
+
+def Dist_BroadcastOp : Dist_Collective<"broadcast", [SameOperandsAndResultType]> {
+  let summary = "One device's value, on all of them";
+  let description = [{
+    - (C1) `axes` are of the mesh.
+    - (C2) `root` is an index along `axes`.
+
+    Example: `%y = dist.broadcast %x over ["tensor"] root = 0 : tensor<4x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, I64Attr:$root, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$input `over` custom<Axes>($axes) `root` `=` $root attr-dict `:` type($input)";
+  let hasVerifier = 0;
+}
+
+def Dist_CoordinateOp : Dist_Collective<"coordinate"> {
+  let summary = "This device's index along axes";
+  let description = [{
+    - (C1) `axes` are of the mesh.
+
+    Example: `%i = dist.coordinate over ["data", "tensor"] : tensor<i64>`
+  }];
+  let arguments = (ins Dist_AxesAttr:$axes);
+  let results = (outs Dist_I64Scalar:$result);
+  let assemblyFormat = "`over` custom<Axes>($axes) attr-dict `:` type($result)";
+  let hasVerifier = 0;
+}
+
+#endif  // PARTITA_DIALECTS_DIST_OPS_TD
