@@ -1,7 +1,9 @@
 // Makes every factor that can be divided the first of its dimension; see
 // passes.td.
+#include "compiler/sharding/hoist_slices.h"
 #include "compiler/sharding/passes.h"
 #include "compiler/sharding/sink_reshapes.h"
+#include "compiler/sharding/view_parameters.h"
 
 namespace partita::sharding {
 
@@ -15,12 +17,34 @@ using mlir::func::FuncOp;
 class ExposeFactorsPass
     : public impl::ExposeFactorsPassBase<ExposeFactorsPass> {
   void runOnOperation() override {
+    const Callers callers(getOperation());
+    llvm::DenseSet<mlir::Operation*> views;
     for (FuncOp function : getOperation().getOps<FuncOp>()) {
       if (function.isExternal()) continue;
+      // First, so that slices meet products without reshapes between.
       const mlir::FailureOr<int64_t> count = sinkReshapes(function);
       if (failed(count)) return signalPassFailure();
       sunk += *count;
+      hoisted += hoistSlices(
+          function,
+          [&](mlir::BlockArgument argument) {
+            return callers.isStored(argument);
+          },
+          views);
+      eraseDead(function, views);
     }
+    viewed += viewParameters(getOperation(), views);
+  }
+
+  // What the copies replaced.
+  static void eraseDead(FuncOp function,
+                        llvm::DenseSet<mlir::Operation*>& views) {
+    for (mlir::Operation& op :
+         llvm::make_early_inc_range(llvm::reverse(function.front())))
+      if (mlir::isOpTriviallyDead(&op)) {
+        views.erase(&op);
+        op.erase();
+      }
   }
 };
 

@@ -22,9 +22,30 @@ def ExposeFactorsPass : Pass<"partita-expose-factors", "::mlir::ModuleOp"> {
     %0 = nn.dot_general %x, %w contract = [2] x [0] : tensor<4x8x32xf32>, tensor<32x96xf32> -> tensor<4x8x96xf32>
     %1 = nn.reshape %0 : tensor<4x8x96xf32> -> tensor<32x96xf32>
     ```
+
+    Packed projections come apart. Where a product (or convolution), with what
+    is added to it, is used in slices of a dimension only, and the slices are
+    its first factor, they move up to the parameters, whose dimension becomes
+    two: the same bytes, in functions and their callers alike. Work on
+    parameters moves to load time later on.
+
+    ```mlir
+    func.func @main(%x: tensor<8x32xf32>, %w: tensor<32x96xf32> {nn.source = ...}) {
+      %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<8x32xf32>, tensor<32x96xf32> -> tensor<8x96xf32>
+      %q = nn.slice %0 starts = [0, 0] strides = [1, 1] : tensor<8x96xf32> -> tensor<8x32xf32>
+      ...
+    // becomes
+    func.func @main(%x: tensor<8x32xf32>, %w: tensor<32x3x32xf32> {nn.source = ...}) {
+      %0 = nn.slice %w starts = [0, 0, 0] strides = [1, 1, 1] : tensor<32x3x32xf32> -> tensor<32x1x32xf32>
+      %1 = nn.reshape %0 : tensor<32x1x32xf32> -> tensor<32x32xf32>
+      %q = nn.dot_general %x, %1 contract = [1] x [0] : tensor<8x32xf32>, tensor<32x32xf32> -> tensor<8x32xf32>
+      ...
+    ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
-  let statistics = [Statistic<"sunk", "sunk", "Operations that a flattening moved behind">];
+  let statistics = [Statistic<"sunk", "sunk", "Operations that a flattening moved behind">,
+                    Statistic<"hoisted", "hoisted", "Slices moved up to parameters">,
+                    Statistic<"viewed", "viewed", "Parameters given another shape">];
 }
 
 #endif  // PARTITA_COMPILER_SHARDING_PASSES_TD
