@@ -1,0 +1,199 @@
+// Divisions of dimensions as divisions of factors, and back.
+//
+// A dimension of factors f1 x f2 with f1 over n1 and f2 over n2 shards has
+// shard (i1, i2) at row (i1 * b1) * f2 + i2 * b2. That is a multiple of one
+// block only if f2 is whole, or if b1 = 1 and n2 * b2 = f2.
+#include "compiler/core/projection.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace partita::core {
+namespace {
+
+int64_t Even(int64_t size, int64_t shards) {
+  return (size + shards - 1) / shards;
+}
+
+struct Cut {
+  std::vector<AxisRef> front, rest;
+};
+
+// Cuts a list after exactly `shards` positions, splitting an axis if that
+// divides it.
+std::optional<Cut> CutAfter(const std::vector<AxisRef>& axes, int64_t shards) {
+  Cut cut;
+  for (const AxisRef& ref : axes) {
+    if (shards == 1) {
+      cut.rest.push_back(ref);
+    } else if (shards % ref.size == 0) {
+      cut.front.push_back(ref);
+      shards /= ref.size;
+    } else if (ref.size % shards == 0) {
+      cut.front.push_back({ref.axis, ref.pre, shards});
+      cut.rest.push_back({ref.axis, ref.pre * shards, ref.size / shards});
+      shards = 1;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (shards != 1) return std::nullopt;
+  return cut;
+}
+
+}  // namespace
+
+AxesMatch MatchAxes(const std::vector<AxisRef>& a,
+                    const std::vector<AxisRef>& b) {
+  AxesMatch match{{}, a, b};
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    AxisRef &left = match.rest_a[i], &right = match.rest_b[j];
+    const int64_t part = std::min(left.size, right.size);
+    if (left.axis != right.axis || left.pre != right.pre ||
+        left.size % part != 0 || right.size % part != 0)
+      break;
+    match.common.push_back({left.axis, left.pre, part});
+    const auto advance = [part](AxisRef& ref, size_t& index) {
+      if (ref.size == part) {
+        ++index;
+      } else {
+        ref = {ref.axis, ref.pre * part, ref.size / part};
+      }
+    };
+    advance(left, i);
+    advance(right, j);
+  }
+  match.rest_a.erase(match.rest_a.begin(), match.rest_a.begin() + i);
+  match.rest_b.erase(match.rest_b.begin(), match.rest_b.begin() + j);
+  return match;
+}
+
+std::vector<AxisRef> Before(const std::vector<AxisRef>& axes,
+                            const std::vector<AxisRef>& taken) {
+  std::vector<AxisRef> before;
+  for (AxisRef ref : axes) {
+    bool cut = false;
+    for (const AxisRef& other : taken) {
+      if (!Overlap(ref, other)) continue;
+      const bool splits =
+          other.pre % ref.pre == 0 && ref.size % (other.pre / ref.pre) == 0;
+      ref.size = splits && other.pre > ref.pre ? other.pre / ref.pre : 1;
+      cut = true;
+      if (ref.size == 1) break;
+    }
+    if (!cut || ref.size > 1) before.push_back(ref);
+    if (cut) break;
+  }
+  return before;
+}
+
+std::vector<FactorAxes> ProjectDim(const Rule& rule, const DimFactors& factors,
+                                   int64_t size, const DimSharding& dim) {
+  std::vector<FactorAxes> projected(factors.size());
+  if (dim.axes.empty() || factors.empty()) return projected;
+  if (factors.size() == 1) {
+    const bool halo = rule.factors[factors[0]].kind == FactorKind::kHalo;
+    projected[0] = {dim.axes, halo ? 0 : dim.block, true};
+    if (dim.block == Even(size, SizeOf(dim.axes))) projected[0].block = 0;
+    return projected;
+  }
+  const int64_t block = BlockOf(size, dim);
+  std::vector<AxisRef> rest = dim.axes;
+  int64_t minor = size;
+  for (size_t k = 0; k < factors.size() && !rest.empty(); ++k) {
+    const int64_t rows = rule.factors[factors[k]].size;
+    if (rows == 1 && k + 1 < factors.size()) continue;
+    minor /= std::max<int64_t>(rows, 1);
+    const int64_t shards = SizeOf(rest);
+    if (minor > 0 && block % minor == 0) {
+      const int64_t own = block / minor;
+      projected[k] = {rest, own == Even(rows, shards) ? 0 : own, true};
+      return projected;
+    }
+    std::optional<Cut> cut = CutAfter(rest, rows);
+    if (!cut || SizeOf(cut->rest) * block != minor) {
+      projected[k] = {rest, 0, false};
+      return projected;
+    }
+    projected[k] = {cut->front, 0, true};
+    rest = std::move(cut->rest);
+  }
+  return projected;
+}
+
+int AssembleDim(const Mesh& mesh, const Rule& rule, const DimFactors& factors,
+                int64_t size, const std::vector<FactorAxes>& by_factor,
+                DimSharding& dim) {
+  dim.axes.clear();
+  dim.block = 0;
+  if (factors.size() == 1) {
+    const FactorAxes& only = by_factor[factors[0]];
+    dim.axes = only.axes;
+    dim.block = only.block;
+    return -1;
+  }
+  // From the minor factor up: `shards` of `block` rows of the `rows` below.
+  int64_t rows = 1, block = 1, shards = 1;
+  int inner = -1;
+  for (size_t k = factors.size(); k-- > 0;) {
+    const FactorAxes& own = by_factor[factors[k]];
+    const int64_t own_rows = rule.factors[factors[k]].size;
+    if (own_rows == 1 && own.axes.empty()) continue;
+    const int64_t own_shards = SizeOf(own.axes);
+    const int64_t own_block =
+        own.axes.empty()
+            ? own_rows
+            : (own.block > 0 ? own.block : Even(own_rows, own_shards));
+    if (inner >= 0) {
+      if (own_block != 1 || shards * block != rows) return inner;
+    } else {
+      block = own_block * rows;
+    }
+    if (!own.axes.empty()) inner = factors[k];
+    dim.axes.insert(dim.axes.begin(), own.axes.begin(), own.axes.end());
+    rows *= own_rows;
+    shards *= own_shards;
+  }
+  dim.axes = Normalize(mesh, dim.axes);
+  dim.block = block == Even(size, shards) ? 0 : block;
+  return -1;
+}
+
+int64_t BytesOf(const Value& value) {
+  int64_t bytes = value.element_bytes;
+  for (int64_t size : value.shape) bytes *= size;
+  return bytes;
+}
+
+std::vector<OpTensor> TensorsOf(const Op& op) {
+  std::vector<OpTensor> tensors;
+  tensors.reserve(op.operands.size() + op.results.size());
+  for (size_t i = 0; i < op.operands.size(); ++i)
+    tensors.push_back(
+        {op.operands[i], false, static_cast<int>(i), &op.rule.operands[i]});
+  for (size_t i = 0; i < op.results.size(); ++i)
+    tensors.push_back(
+        {op.results[i], true, static_cast<int>(i), &op.rule.results[i]});
+  return tensors;
+}
+
+TensorProjection ProjectTensor(const Rule& rule, const TensorFactors& factors,
+                               const std::vector<int64_t>& shape,
+                               const Sharding& sharding) {
+  TensorProjection projection;
+  projection.factors.resize(rule.factors.size());
+  projection.dims.assign(rule.factors.size(), -1);
+  for (size_t d = 0; d < factors.size(); ++d) {
+    for (int factor : factors[d]) projection.dims[factor] = static_cast<int>(d);
+    if (sharding.dims[d].axes.empty()) continue;
+    std::vector<FactorAxes> projected =
+        ProjectDim(rule, factors[d], shape[d], sharding.dims[d]);
+    for (size_t k = 0; k < factors[d].size(); ++k)
+      projection.factors[factors[d][k]] = std::move(projected[k]);
+  }
+  return projection;
+}
+
+}  // namespace partita::core

@@ -1,0 +1,239 @@
+// Propagation with a worklist: an operation is looked at again when a value it
+// touches has changed, operations of a lower round always first.
+#include "compiler/core/propagate.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "compiler/core/projection.h"
+
+namespace partita::core {
+namespace {
+
+bool Travels(FactorKind kind) {
+  return kind == FactorKind::kCarried || kind == FactorKind::kReduced ||
+         kind == FactorKind::kHalo;
+}
+
+// What the tensors of an operation agree on for one factor.
+struct Claim {
+  int factor = -1;
+  FactorAxes axes;
+  int priority = 0;
+  int64_t bytes = 0;  // of the tensor it came from
+  int tensor = 0;
+  bool contested = false;
+};
+
+// Members of a group are the operands of an operation that ties all dims.
+Op OpOfGroup(const Graph& graph, const std::vector<int>& group) {
+  Op op;
+  op.round = 0;
+  op.operands = group;
+  if (group.empty()) return op;
+  TensorFactors factors;
+  for (int64_t size : graph.values[group[0]].shape) {
+    factors.push_back({static_cast<int>(op.rule.factors.size())});
+    op.rule.factors.push_back({size});
+  }
+  op.rule.operands.assign(group.size(), factors);
+  return op;
+}
+
+class Propagator {
+ public:
+  Propagator(const Graph& graph, int priority, std::vector<Sharding>& shardings)
+      : graph_(graph), priority_(priority), shardings_(shardings) {
+    for (const std::vector<int>& group : graph.groups)
+      groups_.push_back(OpOfGroup(graph, group));
+    for (const Op& op : graph.ops) ops_.push_back(&op);
+    for (const Op& op : groups_) ops_.push_back(&op);
+    queued_.assign(ops_.size(), false);
+    users_.resize(graph.values.size());
+    for (size_t i = 0; i < ops_.size(); ++i)
+      for (const std::vector<int>* values :
+           {&ops_[i]->operands, &ops_[i]->results})
+        for (int value : *values)
+          if (users_[value].empty() ||
+              users_[value].back() != static_cast<int>(i))
+            users_[value].push_back(static_cast<int>(i));
+  }
+
+  void Run() {
+    for (size_t i = 0; i < ops_.size(); ++i) Enqueue(static_cast<int>(i));
+    while (!queues_.empty()) {
+      const auto first = queues_.begin();
+      if (first->second.empty()) {
+        queues_.erase(first);
+        continue;
+      }
+      const int op = first->second.front();
+      first->second.pop_front();
+      queued_[op] = false;
+      Visit(*ops_[op]);
+    }
+  }
+
+ private:
+  void Enqueue(int op) {
+    if (queued_[op] || ops_[op]->direction == Direction::kNone) return;
+    queued_[op] = true;
+    queues_[ops_[op]->round].push_back(op);
+  }
+
+  bool Moves(const DimSharding& dim) const {
+    return !dim.axes.empty() && dim.priority <= priority_;
+  }
+
+  bool AnySource(const Op& op) const {
+    for (const std::vector<int>* values : {&op.operands, &op.results})
+      for (int value : *values)
+        for (const DimSharding& dim : shardings_[value].dims)
+          if (Moves(dim)) return true;
+    return false;
+  }
+
+  void Visit(const Op& op) {
+    if (!AnySource(op)) return;
+    const std::vector<OpTensor> tensors = TensorsOf(op);
+    std::vector<TensorProjection> projections;
+    for (const OpTensor& tensor : tensors)
+      projections.push_back(ProjectTensor(op.rule, *tensor.factors,
+                                          graph_.values[tensor.value].shape,
+                                          shardings_[tensor.value]));
+    const std::vector<Claim> claims = FindClaims(op, tensors, projections);
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      if (op.direction ==
+          (tensors[t].is_result ? Direction::kBackward : Direction::kForward))
+        continue;
+      bool changed = false;
+      for (const Claim& claim : claims)
+        if (Extend(op.rule, tensors[t], claim, projections[t])) changed = true;
+      if (changed)
+        for (int user : users_[tensors[t].value]) Enqueue(user);
+    }
+  }
+
+  // Claims in the order in which they take axes: by priority, then the larger
+  // tensor, then the first.
+  std::vector<Claim> FindClaims(
+      const Op& op, const std::vector<OpTensor>& tensors,
+      const std::vector<TensorProjection>& projections) const {
+    std::vector<Claim> claims;
+    for (size_t f = 0; f < op.rule.factors.size(); ++f) {
+      if (!Travels(op.rule.factors[f].kind)) continue;
+      Claim claim;
+      claim.factor = static_cast<int>(f);
+      for (size_t t = 0; t < tensors.size(); ++t) {
+        if (op.direction ==
+            (tensors[t].is_result ? Direction::kForward : Direction::kBackward))
+          continue;
+        const int d = projections[t].dims[f];
+        if (d < 0) continue;
+        const FactorAxes& own = projections[t].factors[f];
+        const Sharding& sharding = shardings_[tensors[t].value];
+        if (own.axes.empty() || !Moves(sharding.dims[d])) continue;
+        Merge({claim.factor, own, sharding.dims[d].priority,
+               BytesOf(graph_.values[tensors[t].value]), static_cast<int>(t),
+               false},
+              claim);
+      }
+      if (!claim.axes.axes.empty()) claims.push_back(std::move(claim));
+    }
+    std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
+      return std::make_tuple(a.priority, -a.bytes, a.tensor, a.factor) <
+             std::make_tuple(b.priority, -b.bytes, b.tensor, b.factor);
+    });
+    return claims;
+  }
+
+  // The longest list of those that are prefixes of each other; where equals
+  // disagree, what they have in common.
+  static void Merge(Claim other, Claim& claim) {
+    if (claim.axes.axes.empty() && !claim.contested) {
+      claim = std::move(other);
+      return;
+    }
+    AxesMatch match = MatchAxes(claim.axes.axes, other.axes.axes);
+    if (match.Conflict()) {
+      if (other.priority < claim.priority) {
+        claim = std::move(other);
+      } else if (other.priority == claim.priority) {
+        claim.axes = {std::move(match.common), 0, true};
+        claim.contested = true;
+      }
+    } else if (match.rest_a.empty() && !match.rest_b.empty()) {
+      if (!claim.contested) claim = std::move(other);
+    } else if (match.Same() && !claim.axes.exact && other.axes.exact) {
+      claim.axes = std::move(other.axes);
+    }
+  }
+
+  // Appends to the tensor's dimension what it can take of a claim.
+  bool Extend(const Rule& rule, const OpTensor& tensor, const Claim& claim,
+              TensorProjection& projection) {
+    const int d = projection.dims[claim.factor];
+    if (d < 0) return false;
+    Sharding& sharding = shardings_[tensor.value];
+    DimSharding& dim = sharding.dims[d];
+    FactorAxes& own = projection.factors[claim.factor];
+    if (!dim.open || !own.exact) return false;
+    AxesMatch match = MatchAxes(own.axes, claim.axes.axes);
+    if (!match.rest_a.empty() || match.rest_b.empty()) return false;
+    std::vector<AxisRef> tail = Before(match.rest_b, UsedAxes(sharding));
+    const FactorAxes before = own;
+    for (; !tail.empty(); tail.pop_back()) {
+      own.axes = before.axes;
+      own.axes.insert(own.axes.end(), tail.begin(), tail.end());
+      own.axes = Normalize(graph_.mesh, own.axes);
+      const bool all = MatchAxes(own.axes, claim.axes.axes).Same();
+      own.block = all && rule.factors[claim.factor].kind != FactorKind::kHalo
+                      ? claim.axes.block
+                      : 0;
+      DimSharding assembled;
+      if (AssembleDim(graph_.mesh, rule, (*tensor.factors)[d],
+                      graph_.values[tensor.value].shape[d], projection.factors,
+                      assembled) < 0 &&
+          MatchAxes(dim.axes, assembled.axes).rest_a.empty()) {
+        dim.priority = dim.axes.empty()
+                           ? claim.priority
+                           : std::min(dim.priority, claim.priority);
+        dim.axes = std::move(assembled.axes);
+        dim.block = assembled.block;
+        return true;
+      }
+    }
+    own = before;
+    return false;
+  }
+
+  static std::vector<AxisRef> UsedAxes(const Sharding& sharding) {
+    std::vector<AxisRef> used = sharding.replicated;
+    used.insert(used.end(), sharding.unreduced.begin(),
+                sharding.unreduced.end());
+    for (const DimSharding& dim : sharding.dims)
+      used.insert(used.end(), dim.axes.begin(), dim.axes.end());
+    return used;
+  }
+
+  const Graph& graph_;
+  const int priority_;
+  std::vector<Sharding>& shardings_;
+  std::vector<Op> groups_;
+  std::vector<const Op*> ops_;  // the graph's, then the groups'
+  std::vector<std::vector<int>> users_;
+  std::map<int, std::deque<int>> queues_;  // by round
+  std::vector<char> queued_;
+};
+
+}  // namespace
+
+void Propagate(const Graph& graph, int priority,
+               std::vector<Sharding>& shardings) {
+  Propagator(graph, priority, shardings).Run();
+}
+
+}  // namespace partita::core

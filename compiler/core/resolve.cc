@@ -1,0 +1,384 @@
+// How one operation is computed: its factors' axes, out of what its operands
+// and results are annotated with.
+//
+// Every tensor that holds a factor wishes it divided as it is. Wishes are
+// merged per factor; the first axis that two factors want is taken from the
+// weaker one's wishes, and merging starts again, until nothing is contested and
+// every tensor can express its factors.
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "compiler/core/projection.h"
+#include "compiler/core/propagate.h"
+
+namespace partita::core {
+namespace {
+
+bool Divides(FactorKind kind) {
+  return kind == FactorKind::kCarried || kind == FactorKind::kReduced ||
+         kind == FactorKind::kHalo;
+}
+
+// One tensor's wish for one factor.
+struct Wish {
+  int tensor = 0;
+  FactorAxes wanted;          // as annotated
+  std::vector<AxisRef> axes;  // what of it is not yet lost
+  int priority = 0;
+  int64_t bytes = 0;
+};
+
+// An axis that a factor is to be divided over.
+struct Claim {
+  int factor = 0;
+  AxisRef axis;
+  int priority = 0;
+  int64_t bytes = 0;  // of all tensors that have it so
+  int tensor = 0;     // the first of them
+
+  auto Rank() const {
+    return std::make_tuple(priority, -bytes, tensor, factor);
+  }
+};
+
+class Resolver {
+ public:
+  Resolver(const Graph& graph, int op, const std::vector<Sharding>& shardings,
+           bool decompose)
+      : graph_(graph),
+        index_(op),
+        op_(graph.ops[op]),
+        shardings_(shardings),
+        decompose_(decompose),
+        tensors_(TensorsOf(op_)),
+        wishes_(op_.rule.factors.size()),
+        factors_(op_.rule.factors.size()) {}
+
+  OpSharding Run() {
+    PassPartialSums();
+    CollectWishes();
+    while (!Settle()) {
+    }
+    for (size_t f = 0; f < wishes_.size(); ++f)
+      MergeWishes(static_cast<int>(f), &conflicts_);
+    ChooseBlocks();
+    FitDims();
+    return Build();
+  }
+
+ private:
+  const Sharding& ShardingOf(int tensor) const {
+    return shardings_[tensors_[tensor].value];
+  }
+
+  // Partial sums pass where all linear operands are partial over the same axes
+  // and no other operand holds these.
+  void PassPartialSums() {
+    const std::vector<int>& linear = op_.rule.linear;
+    if (linear.empty()) return;
+    const std::vector<AxisRef> axes =
+        shardings_[op_.operands[linear[0]]].unreduced;
+    for (int operand : linear)
+      if (shardings_[op_.operands[operand]].unreduced != axes) return;
+    for (int value : op_.operands)
+      for (const DimSharding& dim : shardings_[value].dims)
+        for (const AxisRef& ref : dim.axes)
+          if (OverlapAny(ref, axes)) return;
+    partial_ = axes;
+  }
+
+  void CollectWishes() {
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      const OpTensor& tensor = tensors_[t];
+      const Value& value = graph_.values[tensor.value];
+      TensorProjection projection =
+          ProjectTensor(op_.rule, *tensor.factors, value.shape, ShardingOf(t));
+      for (size_t f = 0; f < wishes_.size(); ++f) {
+        FactorAxes& own = projection.factors[f];
+        if (own.axes.empty()) continue;
+        Wish wish{static_cast<int>(t), own, Before(own.axes, partial_),
+                  ShardingOf(t).dims[projection.dims[f]].priority,
+                  BytesOf(value)};
+        if (wish.axes.empty()) continue;
+        const FactorKind kind = op_.rule.factors[f].kind;
+        // What a composite gives may be sliced; only operands are in its way.
+        if (!Divides(kind) && tensor.is_result) continue;
+        if (!Divides(kind) && (kind != FactorKind::kDecompose || !decompose_)) {
+          Refuse(static_cast<int>(f), wish);
+          continue;
+        }
+        wishes_[f].push_back(std::move(wish));
+      }
+    }
+  }
+
+  void Refuse(int factor, const Wish& wish) {
+    const bool whole = op_.rule.factors[factor].kind == FactorKind::kWhole;
+    conflicts_.push_back(
+        {index_, -1, factor, wish.axes[0],
+         Capital(NameOf(factor, wish.tensor)) + " is divided over " +
+             ToString(graph_.mesh, wish.axes) + ", and " + OpName() +
+             (whole ? " needs it whole" : " needs it whole until decomposed")});
+  }
+
+  // Takes the first contested axis from whoever loses it; true if there is
+  // none.
+  bool Settle() {
+    std::vector<Claim> claims;
+    for (size_t f = 0; f < wishes_.size(); ++f) {
+      std::vector<Claim> own = MergeWishes(static_cast<int>(f), nullptr);
+      claims.insert(claims.end(), own.begin(), own.end());
+    }
+    std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
+      return a.Rank() < b.Rank();
+    });
+    for (size_t i = 0; i < claims.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (claims[i].factor != claims[j].factor &&
+            Overlap(claims[i].axis, claims[j].axis)) {
+          Lose(claims[j], claims[i]);
+          return false;
+        }
+    return true;
+  }
+
+  void Lose(const Claim& kept, const Claim& lost) {
+    std::string reason = Axis(kept.axis) + " stays with " +
+                         NameOf(kept.factor, kept.tensor) + ": ";
+    if (kept.priority != lost.priority) {
+      reason += "its entry (priority " + std::to_string(kept.priority) +
+                ") comes before that of " + NameOf(lost.factor, lost.tensor) +
+                " (priority " + std::to_string(lost.priority) + ")";
+    } else if (kept.bytes != lost.bytes) {
+      reason += "moving it would cost " + std::to_string(kept.bytes) +
+                " bytes, moving " + NameOf(lost.factor, lost.tensor) + " " +
+                std::to_string(lost.bytes);
+    } else {
+      reason +=
+          "equal in all, it comes before " + NameOf(lost.factor, lost.tensor);
+    }
+    conflicts_.push_back(
+        {index_, kept.factor, lost.factor, lost.axis, std::move(reason)});
+    for (Wish& wish : wishes_[lost.factor])
+      wish.axes = Before(wish.axes, {lost.axis});
+  }
+
+  // The axes of one factor: the strongest wish, lengthened by those that agree
+  // with it. Notes the wishes that do not in `conflicts`.
+  std::vector<Claim> MergeWishes(int factor, std::vector<Conflict>* conflicts) {
+    std::vector<Wish>& wishes = wishes_[factor];
+    const auto weight = [&wishes](const Wish& wish) {
+      int64_t bytes = 0;
+      for (const Wish& other : wishes)
+        if (other.axes == wish.axes) bytes += other.bytes;
+      return bytes;
+    };
+    std::vector<std::tuple<int, int64_t, size_t>> order;
+    for (size_t w = 0; w < wishes.size(); ++w)
+      if (!wishes[w].axes.empty())
+        order.emplace_back(wishes[w].priority, -weight(wishes[w]), w);
+    std::sort(order.begin(), order.end());
+    std::vector<AxisRef> axes;
+    std::vector<Claim> claims;
+    int strongest = -1;
+    for (const auto& [priority, bytes, w] : order) {
+      const Wish& wish = wishes[w];
+      AxesMatch match = MatchAxes(axes, wish.axes);
+      if (match.Conflict()) {
+        if (conflicts != nullptr)
+          conflicts->push_back(
+              Disagreement(factor, wishes[strongest], wish, match.rest_b[0]));
+        continue;
+      }
+      if (match.rest_b.empty()) continue;
+      if (strongest < 0) strongest = static_cast<int>(w);
+      for (const AxisRef& ref : match.rest_b) {
+        axes.push_back(ref);
+        claims.push_back({factor, ref, priority, 0, wish.tensor});
+      }
+    }
+    for (Claim& claim : claims)
+      for (const Wish& wish : wishes)
+        if (OverlapAny(claim.axis, wish.axes)) claim.bytes += wish.bytes;
+    factors_[factor].axes = Normalize(graph_.mesh, axes);
+    factors_[factor].priority =
+        strongest < 0 ? kNoPriority : wishes[strongest].priority;
+    return claims;
+  }
+
+  Conflict Disagreement(int factor, const Wish& kept, const Wish& lost,
+                        const AxisRef& axis) const {
+    return {
+        index_, factor, factor, axis,
+        Capital(NameOf(factor, kept.tensor)) + " is divided over " +
+            ToString(graph_.mesh, kept.axes) + " and " +
+            NameOf(factor, lost.tensor) + " over " +
+            ToString(graph_.mesh, lost.axes) + ": the first is kept" +
+            (kept.priority < lost.priority ? ", its entry comes first" : "")};
+  }
+
+  // Rows per shard, of the strongest tensor that has just these axes.
+  void ChooseBlocks() {
+    for (size_t f = 0; f < wishes_.size(); ++f) {
+      DimSharding& dim = factors_[f];
+      dim.block = 0;
+      if (op_.rule.factors[f].kind == FactorKind::kHalo) continue;
+      const Wish* best = nullptr;
+      const auto rank = [this](const Wish& wish) {
+        return std::make_tuple(!wish.wanted.exact, wish.priority,
+                               !tensors_[wish.tensor].is_result, wish.tensor);
+      };
+      for (const Wish& wish : wishes_[f])
+        if (MatchAxes(wish.wanted.axes, dim.axes).Same() &&
+            (best == nullptr || rank(wish) < rank(*best)))
+          best = &wish;
+      if (best != nullptr) dim.block = best->wanted.block;
+    }
+  }
+
+  std::vector<FactorAxes> FactorList() const {
+    std::vector<FactorAxes> list(factors_.size());
+    for (size_t f = 0; f < factors_.size(); ++f)
+      list[f] = {factors_[f].axes, factors_[f].block, true};
+    return list;
+  }
+
+  // Shortens factors' axes until every dimension can express its factors.
+  void FitDims() {
+    for (bool again = true; again;) {
+      again = false;
+      const std::vector<FactorAxes> list = FactorList();
+      for (size_t t = 0; t < tensors_.size() && !again; ++t) {
+        const TensorFactors& factors = *tensors_[t].factors;
+        for (size_t d = 0; d < factors.size() && !again; ++d) {
+          DimSharding dim;
+          const int culprit =
+              AssembleDim(graph_.mesh, op_.rule, factors[d],
+                          graph_.values[tensors_[t].value].shape[d], list, dim);
+          if (culprit < 0) continue;
+          again = true;
+          Shorten(culprit, static_cast<int>(t), static_cast<int>(d));
+        }
+      }
+    }
+  }
+
+  void Shorten(int culprit, int tensor, int dim) {
+    DimSharding& factor = factors_[culprit];
+    conflicts_.push_back(
+        {index_, -1, culprit, factor.axes.back(),
+         "dimension " + std::to_string(dim) + " of " + TensorName(tensor) +
+             " holds a part of " +
+             std::to_string(op_.rule.factors[culprit].size) +
+             " rows behind another that is not divided to single rows, so it "
+             "cannot be divided over " +
+             ToString(graph_.mesh, factor.axes.back())});
+    factor.axes.pop_back();
+    factor.block = 0;
+  }
+
+  OpSharding Build() {
+    OpSharding result;
+    const std::vector<FactorAxes> list = FactorList();
+    std::vector<AxisRef> unreduced = partial_;
+    for (size_t f = 0; f < factors_.size(); ++f)
+      if (op_.rule.factors[f].kind == FactorKind::kReduced)
+        unreduced.insert(unreduced.end(), factors_[f].axes.begin(),
+                         factors_[f].axes.end());
+    std::sort(unreduced.begin(), unreduced.end(),
+              [](const AxisRef& a, const AxisRef& b) {
+                return std::tie(a.axis, a.pre) < std::tie(b.axis, b.pre);
+              });
+    unreduced = Normalize(graph_.mesh, unreduced);
+    for (const OpTensor& tensor : tensors_) {
+      const std::vector<int64_t>& shape = graph_.values[tensor.value].shape;
+      Sharding sharding = Replicated(static_cast<int>(shape.size()));
+      for (size_t d = 0; d < tensor.factors->size(); ++d) {
+        AssembleDim(graph_.mesh, op_.rule, (*tensor.factors)[d], shape[d], list,
+                    sharding.dims[d]);
+        for (int factor : (*tensor.factors)[d])
+          if (!factors_[factor].axes.empty()) {
+            sharding.dims[d].priority = factors_[factor].priority;
+            break;
+          }
+      }
+      if (tensor.is_result) {
+        sharding.unreduced = unreduced;
+      } else if (std::count(op_.rule.linear.begin(), op_.rule.linear.end(),
+                            tensor.index) > 0) {
+        sharding.unreduced = partial_;
+      }
+      (tensor.is_result ? result.results : result.operands)
+          .push_back(std::move(sharding));
+    }
+    result.factors = std::move(factors_);
+    result.conflicts = std::move(conflicts_);
+    return result;
+  }
+
+  std::string Axis(const AxisRef& ref) const {
+    return "Axis '" + ToString(graph_.mesh, ref) + "'";
+  }
+
+  std::string TensorName(int tensor) const {
+    const std::string& name = graph_.values[tensors_[tensor].value].name;
+    if (!name.empty()) return "'" + name + "'";
+    return (tensors_[tensor].is_result ? "result " : "operand ") +
+           std::to_string(tensors_[tensor].index);
+  }
+
+  std::string NameOf(int factor, int tensor) const {
+    const TensorFactors& factors = *tensors_[tensor].factors;
+    for (size_t d = 0; d < factors.size(); ++d)
+      if (std::count(factors[d].begin(), factors[d].end(), factor) > 0)
+        return "dimension " + std::to_string(d) + " of " + TensorName(tensor);
+    return TensorName(tensor);
+  }
+
+  std::string OpName() const {
+    return op_.name.empty() ? "the operation" : "'" + op_.name + "'";
+  }
+
+  static std::string Capital(std::string text) {
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] -= 'a' - 'A';
+    return text;
+  }
+
+  const Graph& graph_;
+  const int index_;
+  const Op& op_;
+  const std::vector<Sharding>& shardings_;
+  const bool decompose_;  // whether kDecompose factors may be divided
+  const std::vector<OpTensor> tensors_;
+  std::vector<std::vector<Wish>> wishes_;  // by factor, operands' first
+  std::vector<DimSharding> factors_;
+  std::vector<AxisRef> partial_;  // partial sums that pass through
+  std::vector<Conflict> conflicts_;
+};
+
+}  // namespace
+
+OpSharding Resolve(const Graph& graph, int op,
+                   const std::vector<Sharding>& shardings) {
+  return Resolver(graph, op, shardings, false).Run();
+}
+
+std::vector<AxisRef> WantsDecomposition(
+    const Graph& graph, int op, const std::vector<Sharding>& shardings) {
+  const std::vector<Factor>& factors = graph.ops[op].rule.factors;
+  const auto composite = [](const Factor& factor) {
+    return factor.kind == FactorKind::kDecompose;
+  };
+  if (std::none_of(factors.begin(), factors.end(), composite)) return {};
+  const OpSharding resolved = Resolver(graph, op, shardings, true).Run();
+  std::vector<AxisRef> axes;
+  for (size_t f = 0; f < factors.size(); ++f)
+    if (composite(factors[f]))
+      axes.insert(axes.end(), resolved.factors[f].axes.begin(),
+                  resolved.factors[f].axes.end());
+  return axes;
+}
+
+}  // namespace partita::core
