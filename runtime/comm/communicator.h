@@ -1,0 +1,83 @@
+// How the ranks of a program exchange tensors.
+#ifndef PARTITA_RUNTIME_COMM_COMMUNICATOR_H_
+#define PARTITA_RUNTIME_COMM_COMMUNICATOR_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/comm/operation.h"
+
+namespace partita::comm {
+
+struct CommOptions {
+  // How long a rank waits for another that makes no progress.
+  std::chrono::milliseconds patience{60000};
+};
+
+// PARTITA_COMM_TIMEOUT, in seconds, where it is set and makes sense.
+CommOptions OptionsFromEnvironment();
+
+// An operation over a group, ready to be run many times.
+class Collective {
+ public:
+  Collective(Operation operation, std::vector<int> ranks, int index);
+  virtual ~Collective() = default;
+
+  const Operation& operation() const { return operation_; }
+  const std::vector<int>& ranks() const { return ranks_; }
+  int index() const { return index_; }  // of this rank in the group
+  int group_size() const { return static_cast<int>(ranks_.size()); }
+  uint64_t fingerprint() const { return fingerprint_; }
+
+ private:
+  const Operation operation_;
+  const std::vector<int> ranks_;
+  const int index_;
+  const uint64_t fingerprint_;
+};
+
+// One rank's end. Every rank of a group runs the group's operations in the same
+// order. Used by one thread at a time, except Fail and Failure.
+//
+// No call waits longer than the patience for a rank that makes no progress: it
+// returns DeadlineExceeded, naming that rank and the operation it was expected
+// at. After any error all later calls of all ranks fail (Aborted, with the
+// first error), so that everyone ends within the same time.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Who a rank is, for messages: "rank 3", with host and process where that
+  // helps.
+  virtual std::string Describe(int rank) const = 0;
+
+  // `ranks` lists the group in the order of its indices and holds this rank
+  // once. Makes room for what Run needs.
+  virtual absl::StatusOr<std::unique_ptr<Collective>> Prepare(
+      Operation operation, std::vector<int> ranks) = 0;
+  // `input` and `output` hold the operation's bytes in host memory. Returns
+  // when the output is there and the input may be overwritten. Does not
+  // allocate.
+  virtual absl::Status Run(Collective& collective, const void* input,
+                           void* output) = 0;
+
+  // This rank is at work: others do not lose patience. OK unless some rank has
+  // failed.
+  virtual absl::Status Progress() = 0;
+  // Tells the others that this rank gives up, and why.
+  virtual void Fail(const absl::Status& status) = 0;
+
+  // All ranks call it; OK if all pass OK, else the status of the lowest rank
+  // that does not, with its name where it is another.
+  absl::Status Agree(const absl::Status& status);
+};
+
+}  // namespace partita::comm
+
+#endif  // PARTITA_RUNTIME_COMM_COMMUNICATOR_H_

@@ -1,0 +1,50 @@
+// Variables of mpirun, PMI launchers and Slurm.
+#include "runtime/comm/launch.h"
+
+#include <cstdlib>
+
+#include "absl/strings/numbers.h"
+
+namespace partita::comm {
+
+std::optional<Launch> DetectLaunch(
+    const std::function<const char*(const char*)>& get) {
+  const auto number = [&get](const char* name) -> std::optional<int> {
+    const char* text = get(name);
+    int value;
+    if (text == nullptr || !absl::SimpleAtoi(text, &value) || value < 0)
+      return std::nullopt;
+    return value;
+  };
+  const struct {
+    const char* launcher;
+    const char* size;
+    const char* rank;
+    const char* local_rank;
+  } kinds[] = {
+      {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+       "OMPI_COMM_WORLD_LOCAL_RANK"},
+      // Slurm sets STEP_NUM_TASKS in what srun starts, and not in a batch
+      // script.
+      {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"},
+      {"srun", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"},
+      {"a PMI launcher", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
+  };
+  for (const auto& kind : kinds) {
+    const std::optional<int> size = number(kind.size);
+    const std::optional<int> rank = number(kind.rank);
+    if (!size || !rank || *size < 1) continue;
+    const std::string launcher = kind.launcher;
+    // A batch script, or srun without a second task: threads serve as well.
+    if (launcher == "srun" && (*size == 1 || get("SLURM_STEP_ID") == nullptr))
+      continue;
+    return Launch{launcher, *rank, *size, number(kind.local_rank).value_or(0)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Launch> DetectLaunch() {
+  return DetectLaunch([](const char* name) { return std::getenv(name); });
+}
+
+}  // namespace partita::comm

@@ -1,0 +1,342 @@
+// Collectives in shared memory. Members publish where their buffers are, meet,
+// and then work without further agreement: whoever owns a part of the result
+// reads it from all inputs at once. A second meeting keeps buffers alive until
+// everyone is done.
+#include "runtime/comm/local.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/comm/barrier.h"
+#include "runtime/comm/reduce.h"
+
+namespace partita::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kSlice{20};
+// Parts of an all_reduce begin at cache lines.
+constexpr int64_t kLine = 64;
+
+// What a member of a group shows the others between two meetings.
+struct alignas(64) Posting {
+  const Collective* collective = nullptr;
+  uint64_t fingerprint = 0;
+  const char* input = nullptr;
+  char* output = nullptr;
+  // Meetings of this group that the member came to.
+  std::atomic<uint64_t> arrivals{0};
+};
+
+struct Group {
+  Group(std::vector<int> members, std::chrono::nanoseconds spin)
+      : ranks(std::move(members)),
+        postings(ranks.size()),
+        barrier(static_cast<int>(ranks.size()), spin) {}
+
+  const std::vector<int> ranks;
+  std::vector<Posting> postings;
+  Barrier barrier;
+};
+
+struct alignas(64) Heart {
+  std::atomic<uint64_t> beats{0};
+};
+
+// What all ranks share.
+class Hub {
+ public:
+  Hub(int size, const CommOptions& options)
+      : options_(options),
+        hearts_(static_cast<size_t>(size)),
+        spin_(static_cast<unsigned>(size) <= std::thread::hardware_concurrency()
+                  ? std::chrono::microseconds(50)
+                  : std::chrono::microseconds(1)) {}
+
+  int size() const { return static_cast<int>(hearts_.size()); }
+  std::chrono::milliseconds patience() const { return options_.patience; }
+  Heart& heart(int rank) { return hearts_[static_cast<size_t>(rank)]; }
+
+  Group* GroupOf(const std::vector<int>& ranks) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::unique_ptr<Group>& group = groups_[ranks];
+    if (group == nullptr) group = std::make_unique<Group>(ranks, spin_);
+    return group.get();
+  }
+
+  // The first failure stands.
+  void Fail(const absl::Status& status) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!failed_.load(std::memory_order_relaxed)) failure_ = status;
+    failed_.store(true, std::memory_order_release);
+  }
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  absl::Status failure() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  const CommOptions options_;
+  std::vector<Heart> hearts_;
+  const std::chrono::nanoseconds spin_;
+  std::mutex mutex_;
+  std::map<std::vector<int>, std::unique_ptr<Group>> groups_;
+  std::atomic<bool> failed_{false};
+  absl::Status failure_;
+};
+
+class LocalCollective : public Collective {
+ public:
+  LocalCollective(Operation operation, Group* group, int index)
+      : Collective(std::move(operation), group->ranks, index),
+        group(group),
+        inputs(group->ranks.size()),
+        outputs(group->ranks.size()) {
+    for (int i = 0; i < group_size(); ++i)
+      pieces.push_back(PieceOf(this->operation(), group_size(), index, i));
+  }
+
+  Group* const group;
+  std::vector<Box> pieces;  // of this member's output, by sender
+  // Room for Reduce's arguments.
+  std::vector<const char*> inputs;
+  std::vector<char*> outputs;
+};
+
+class LocalCommunicator : public Communicator {
+ public:
+  LocalCommunicator(std::shared_ptr<Hub> hub, int rank)
+      : hub_(std::move(hub)), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return hub_->size(); }
+  std::string Describe(int rank) const override {
+    return absl::StrCat("rank ", rank);
+  }
+
+  absl::StatusOr<std::unique_ptr<Collective>> Prepare(
+      Operation operation, std::vector<int> ranks) override {
+    const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+    if (found == ranks.end()) {
+      return absl::InternalError(
+          absl::StrCat("rank ", rank_, " prepares ", comm::Describe(operation),
+                       " of a group that it does not belong to"));
+    }
+    const int index = static_cast<int>(found - ranks.begin());
+    return std::unique_ptr<Collective>(std::make_unique<LocalCollective>(
+        std::move(operation), hub_->GroupOf(ranks), index));
+  }
+
+  absl::Status Run(Collective& collective, const void* input,
+                   void* output) override;
+
+  absl::Status Progress() override {
+    hub_->heart(rank_).beats.fetch_add(1, std::memory_order_relaxed);
+    return hub_->failed() ? Aborted() : absl::OkStatus();
+  }
+
+  void Fail(const absl::Status& status) override {
+    hub_->Fail(absl::Status(
+        status.code(), absl::StrCat("rank ", rank_, ": ", status.message())));
+  }
+
+ private:
+  absl::Status Aborted() const {
+    return absl::AbortedError(absl::StrCat(
+        "rank ", rank_,
+        " was ended by another failure: ", hub_->failure().message()));
+  }
+  // Between the first and the second meeting members read each other's
+  // buffers: the first can be given up, at the second all wait for those who
+  // still read.
+  enum class Meeting { kBegin, kEnd };
+  absl::Status Meet(LocalCollective& collective, Meeting meeting);
+  absl::Status Await(LocalCollective& collective, Meeting meeting,
+                     uint32_t ticket, uint64_t arrival);
+  absl::Status LosePatience(LocalCollective& collective,
+                            const std::vector<size_t>& missing);
+  absl::Status CheckPostings(LocalCollective& collective);
+  void Transfer(LocalCollective& collective);
+  void AllReduce(LocalCollective& collective);
+  void ReduceScatter(LocalCollective& collective);
+
+  const std::shared_ptr<Hub> hub_;
+  const int rank_;
+};
+
+absl::Status LocalCommunicator::LosePatience(
+    LocalCollective& collective, const std::vector<size_t>& missing) {
+  std::string names;
+  for (const size_t i : missing)
+    absl::StrAppend(&names, names.empty() ? "" : ", ",
+                    Describe(collective.ranks()[i]));
+  const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
+      names, " did not arrive at ", comm::Describe(collective.operation()),
+      " within ", hub_->patience().count(), " ms and made no progress (rank ",
+      rank_, " waited)"));
+  hub_->Fail(status);
+  return status;
+}
+
+// Sleeps until all have arrived, as long as those who are missing progress.
+absl::Status LocalCommunicator::Await(LocalCollective& collective,
+                                      Meeting meeting, uint32_t ticket,
+                                      uint64_t arrival) {
+  Group& group = *collective.group;
+  Clock::time_point since = Clock::now();
+  uint64_t seen = 0;
+  while (!group.barrier.Wait(ticket, kSlice)) {
+    if (meeting == Meeting::kBegin && hub_->failed())
+      return group.barrier.Leave(ticket) ? Aborted() : absl::OkStatus();
+    std::vector<size_t> missing;
+    uint64_t beats = 0;
+    for (size_t i = 0; i < group.postings.size(); ++i) {
+      if (group.postings[i].arrivals.load(std::memory_order_relaxed) >= arrival)
+        continue;
+      missing.push_back(i);
+      beats +=
+          hub_->heart(group.ranks[i]).beats.load(std::memory_order_relaxed);
+    }
+    const uint64_t state = beats * (group.ranks.size() + 1) + missing.size();
+    if (state != seen) {
+      seen = state;
+      since = Clock::now();
+    } else if (Clock::now() - since > hub_->patience() && !missing.empty()) {
+      return group.barrier.Leave(ticket) ? LosePatience(collective, missing)
+                                         : absl::OkStatus();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalCommunicator::Meet(LocalCollective& collective,
+                                     Meeting meeting) {
+  Group& group = *collective.group;
+  hub_->heart(rank_).beats.fetch_add(1, std::memory_order_relaxed);
+  Posting& own = group.postings[static_cast<size_t>(collective.index())];
+  const uint64_t arrival =
+      own.arrivals.fetch_add(1, std::memory_order_relaxed) + 1;
+  uint32_t ticket;
+  if (group.barrier.Arrive(ticket) || group.barrier.Spin(ticket))
+    return absl::OkStatus();
+  return Await(collective, meeting, ticket, arrival);
+}
+
+// All members find out if one does, and nobody leaves before all have looked.
+absl::Status LocalCommunicator::CheckPostings(LocalCollective& collective) {
+  const Group& group = *collective.group;
+  for (size_t i = 0; i < group.postings.size(); ++i) {
+    const Posting& posting = group.postings[i];
+    if (posting.fingerprint == collective.fingerprint()) continue;
+    const absl::Status status = absl::InternalError(absl::StrCat(
+        "rank ", rank_, " arrived at ", comm::Describe(collective.operation()),
+        ", but rank ", group.ranks[i], " at ",
+        comm::Describe(posting.collective->operation())));
+    hub_->Fail(status);
+    PARTITA_RETURN_IF_ERROR(Meet(collective, Meeting::kEnd));
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+// Member i combines the i-th part of all inputs and writes it to all outputs:
+// each byte is read and written once per member that has it. Works in place,
+// since nobody else reads or writes these parts.
+void LocalCommunicator::AllReduce(LocalCollective& collective) {
+  const Operation& operation = collective.operation();
+  const int64_t bytes = operation.InputBytes();
+  const int64_t lines = (bytes + kLine - 1) / kLine;
+  const int64_t n = collective.group_size();
+  const int64_t i = collective.index();
+  const int64_t begin = std::min(bytes, lines * i / n * kLine);
+  const int64_t end = std::min(bytes, lines * (i + 1) / n * kLine);
+  for (size_t j = 0; j < collective.inputs.size(); ++j) {
+    const Posting& posting = collective.group->postings[j];
+    collective.inputs[j] = posting.input + begin;
+    collective.outputs[j] = posting.output + begin;
+  }
+  Reduce(operation.reduction, operation.dtype, collective.inputs,
+         collective.outputs, (end - begin) / base::SizeOf(operation.dtype));
+}
+
+void LocalCommunicator::ReduceScatter(LocalCollective& collective) {
+  const Operation& operation = collective.operation();
+  const size_t own = static_cast<size_t>(collective.index());
+  const std::vector<Posting>& postings = collective.group->postings;
+  const Box& box = collective.pieces[own];
+  const int64_t count = box.run / base::SizeOf(operation.dtype);
+  collective.outputs.resize(1);
+  ForEachRun(box, [&](int64_t from, int64_t to) {
+    for (size_t j = 0; j < postings.size(); ++j)
+      collective.inputs[j] = postings[j].input + from;
+    collective.outputs[0] = postings[own].output + to;
+    Reduce(operation.reduction, operation.dtype, collective.inputs,
+           collective.outputs, count);
+  });
+}
+
+void LocalCommunicator::Transfer(LocalCollective& collective) {
+  const std::vector<Posting>& postings = collective.group->postings;
+  const size_t own = static_cast<size_t>(collective.index());
+  switch (collective.operation().kind) {
+    case Kind::kAllReduce:
+      return AllReduce(collective);
+    case Kind::kReduceScatter:
+      ReduceScatter(collective);
+      break;
+    default:
+      // Each begins with its own piece, so that they do not all read from the
+      // same member at once.
+      for (size_t k = 0; k < postings.size(); ++k) {
+        const size_t j = (own + k) % postings.size();
+        if (collective.pieces[j].run == 0) continue;
+        CopyBox(collective.pieces[j], postings[j].input, postings[own].output);
+      }
+  }
+  FillBlanks(collective.operation(), collective.group_size(),
+             collective.index(), postings[own].output);
+}
+
+absl::Status LocalCommunicator::Run(Collective& base, const void* input,
+                                    void* output) {
+  LocalCollective& collective = static_cast<LocalCollective&>(base);
+  if (hub_->failed()) return Aborted();
+  Posting& own =
+      collective.group->postings[static_cast<size_t>(collective.index())];
+  own.collective = &collective;
+  own.fingerprint = collective.fingerprint();
+  own.input = static_cast<const char*>(input);
+  own.output = static_cast<char*>(output);
+  // A slice concerns nobody else.
+  const bool alone = collective.group_size() == 1 ||
+                     collective.operation().kind == Kind::kAllSlice;
+  if (alone) {
+    Transfer(collective);
+    return absl::OkStatus();
+  }
+  PARTITA_RETURN_IF_ERROR(Meet(collective, Meeting::kBegin));
+  PARTITA_RETURN_IF_ERROR(CheckPostings(collective));
+  Transfer(collective);
+  return Meet(collective, Meeting::kEnd);
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> MakeLocalCommunicators(
+    int size, const CommOptions& options) {
+  const auto hub = std::make_shared<Hub>(size, options);
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  for (int rank = 0; rank < size; ++rank)
+    communicators.push_back(std::make_unique<LocalCommunicator>(hub, rank));
+  return communicators;
+}
+
+}  // namespace partita::comm

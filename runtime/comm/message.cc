@@ -1,0 +1,336 @@
+// Each pair of members exchanges what PieceOf says, all pairs at once. Big
+// all-reduces go in two rounds, so that every member sends and receives
+// 2 (n-1)/n of the tensor; sums are formed in the order of the group, so that
+// all get the same bits.
+#include "runtime/comm/message.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/comm/reduce.h"
+
+namespace partita::comm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kLine = 64;
+// Below this a second round costs more than sending everything to everyone.
+constexpr int64_t kOneRoundBytes = 32 << 10;
+
+int64_t AlignUp(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+// What this member and another exchange.
+struct Peer {
+  int rank = 0;
+  Box outgoing;              // from this member's input into the peer's output
+  Box incoming;              // from the peer's input into this member's output
+  int64_t outgoing_at = -1;  // in scratch; negative: sent from the input
+  int64_t incoming_at = -1;  // in scratch; negative: received in the output
+};
+
+class MessageCollective : public Collective {
+ public:
+  using Collective::Collective;
+
+  std::vector<Peer> peers;  // by index in the group, this member included
+  int64_t scratch_bytes = 0;
+};
+
+class MessageCommunicator : public Communicator {
+ public:
+  MessageCommunicator(std::unique_ptr<Transport> transport,
+                      const CommOptions& options)
+      : transport_(std::move(transport)), options_(options) {}
+
+  int rank() const override { return transport_->rank(); }
+  int size() const override { return transport_->size(); }
+  std::string Describe(int rank) const override {
+    return transport_->Describe(rank);
+  }
+  absl::StatusOr<std::unique_ptr<Collective>> Prepare(
+      Operation operation, std::vector<int> ranks) override;
+  absl::Status Run(Collective& collective, const void* input,
+                   void* output) override;
+  absl::Status Progress() override {
+    return failure_.ok() ? transport_->Health() : failure_;
+  }
+  void Fail(const absl::Status& status) override {
+    if (!failure_.ok()) return;
+    failure_ = status;
+    transport_->Fail(status);
+  }
+
+ private:
+  struct Pending {
+    Transport::Request request;
+    int rank;
+  };
+
+  absl::Status Execute(MessageCollective& collective, const char* input,
+                       char* output);
+  absl::Status AllReduce(MessageCollective& collective, const char* input,
+                         char* output);
+  absl::Status Exchange(MessageCollective& collective, const char* input,
+                        char* output);
+  void Combine(MessageCollective& collective, const char* input, char* output);
+  absl::Status Send(const char* data, int64_t bytes, int to);
+  absl::Status Receive(char* data, int64_t bytes, int from);
+  absl::Status Finish(const MessageCollective& collective);
+  absl::Status LosePatience(const MessageCollective& collective);
+
+  const std::unique_ptr<Transport> transport_;
+  const CommOptions options_;
+  std::vector<Pending> pending_;
+  std::vector<char> scratch_;  // shared by all operations
+  std::vector<const char*> inputs_;
+  absl::Status failure_;
+};
+
+absl::StatusOr<std::unique_ptr<Collective>> MessageCommunicator::Prepare(
+    Operation operation, std::vector<int> ranks) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank());
+  if (found == ranks.end()) {
+    return absl::InternalError(
+        absl::StrCat("rank ", rank(), " prepares ", comm::Describe(operation),
+                     " of a group that it does not belong to"));
+  }
+  const int own = static_cast<int>(found - ranks.begin());
+  auto collective = std::make_unique<MessageCollective>(std::move(operation),
+                                                        std::move(ranks), own);
+  const Operation& op = collective->operation();
+  const int n = collective->group_size();
+  const bool reduces =
+      op.kind == Kind::kAllReduce || op.kind == Kind::kReduceScatter;
+  int64_t bytes = 0;
+  const auto reserve = [&bytes](int64_t size) {
+    const int64_t at = bytes;
+    bytes += AlignUp(size);
+    return at;
+  };
+  for (int i = 0; i < n; ++i) {
+    Peer peer;
+    peer.rank = collective->ranks()[static_cast<size_t>(i)];
+    peer.outgoing = PieceOf(op, n, i, own);
+    peer.incoming = PieceOf(op, n, own, i);
+    if (i != own && op.kind != Kind::kAllReduce) {
+      if (!peer.outgoing.IsOneRun())
+        peer.outgoing_at = reserve(peer.outgoing.Bytes());
+      if (reduces || !peer.incoming.IsOneRun())
+        peer.incoming_at = reserve(peer.incoming.Bytes());
+    }
+    collective->peers.push_back(peer);
+  }
+  // Everybody's input, or everybody's version of this member's part.
+  if (op.kind == Kind::kAllReduce) {
+    const int64_t whole = op.InputBytes();
+    const int64_t part = whole <= kOneRoundBytes
+                             ? whole
+                             : (AlignUp(whole) / kLine + n - 1) / n * kLine;
+    for (Peer& peer : collective->peers) peer.incoming_at = reserve(part);
+  }
+  collective->scratch_bytes = bytes;
+  if (bytes > static_cast<int64_t>(scratch_.size()))
+    scratch_.resize(static_cast<size_t>(bytes));
+  inputs_.resize(std::max(inputs_.size(), collective->peers.size()));
+  pending_.reserve(2 * collective->peers.size());
+  return std::unique_ptr<Collective>(std::move(collective));
+}
+
+absl::Status MessageCommunicator::Send(const char* data, int64_t bytes,
+                                       int to) {
+  if (bytes == 0) return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(const Transport::Request request,
+                           transport_->Send(data, bytes, to));
+  pending_.push_back({request, to});
+  return absl::OkStatus();
+}
+
+absl::Status MessageCommunicator::Receive(char* data, int64_t bytes, int from) {
+  if (bytes == 0) return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(const Transport::Request request,
+                           transport_->Receive(data, bytes, from));
+  pending_.push_back({request, from});
+  return absl::OkStatus();
+}
+
+absl::Status MessageCommunicator::LosePatience(
+    const MessageCollective& collective) {
+  std::vector<int> ranks;
+  for (const Pending& pending : pending_) ranks.push_back(pending.rank);
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  std::string names;
+  for (const int rank : ranks)
+    absl::StrAppend(&names, names.empty() ? "" : ", ", Describe(rank));
+  return absl::DeadlineExceededError(absl::StrCat(
+      names, " did not arrive at ", comm::Describe(collective.operation()),
+      " within ", options_.patience.count(), " ms (", Describe(rank()),
+      " waited)"));
+}
+
+// Waits for all requests, as long as some finish.
+absl::Status MessageCommunicator::Finish(const MessageCollective& collective) {
+  Clock::time_point since = Clock::now();
+  for (int idle = 0; !pending_.empty(); ++idle) {
+    const size_t before = pending_.size();
+    for (size_t i = 0; i < pending_.size();) {
+      PARTITA_ASSIGN_OR_RETURN(const bool done,
+                               transport_->Test(pending_[i].request));
+      if (done) {
+        pending_[i] = pending_.back();
+        pending_.pop_back();
+      } else {
+        ++i;
+      }
+    }
+    if (pending_.size() < before) {
+      idle = 0;
+      since = Clock::now();
+      continue;
+    }
+    PARTITA_RETURN_IF_ERROR(transport_->Health());
+    if (idle < 200) continue;
+    sched_yield();
+    if (idle < 2000) continue;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (Clock::now() - since > options_.patience)
+      return LosePatience(collective);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MessageCommunicator::AllReduce(MessageCollective& collective,
+                                            const char* input, char* output) {
+  const Operation& op = collective.operation();
+  const int64_t bytes = op.InputBytes();
+  const int64_t element = base::SizeOf(op.dtype);
+  const std::vector<Peer>& peers = collective.peers;
+  const size_t own = static_cast<size_t>(collective.index());
+  const bool one_round = bytes <= kOneRoundBytes;
+  const int64_t lines = AlignUp(bytes) / kLine;
+  const int64_t n = collective.group_size();
+  const auto part_at = [&](size_t i) {
+    return std::min(bytes, lines * static_cast<int64_t>(i) / n * kLine);
+  };
+  const int64_t begin = one_round ? 0 : part_at(own);
+  const int64_t end = one_round ? bytes : part_at(own + 1);
+  for (size_t i = 0; i < peers.size(); ++i) {
+    char* place = scratch_.data() + peers[i].incoming_at;
+    inputs_[i] = i == own ? input + begin : place;
+    if (i == own) continue;
+    PARTITA_RETURN_IF_ERROR(Receive(place, end - begin, peers[i].rank));
+    const int64_t first = one_round ? 0 : part_at(i);
+    const int64_t last = one_round ? bytes : part_at(i + 1);
+    PARTITA_RETURN_IF_ERROR(Send(input + first, last - first, peers[i].rank));
+  }
+  PARTITA_RETURN_IF_ERROR(Finish(collective));
+  Reduce(op.reduction, op.dtype,
+         {inputs_.begin(), inputs_.begin() + static_cast<int64_t>(n)},
+         {output + begin}, (end - begin) / element);
+  if (one_round) return absl::OkStatus();
+  for (size_t i = 0; i < peers.size(); ++i) {
+    if (i == own) continue;
+    PARTITA_RETURN_IF_ERROR(Receive(
+        output + part_at(i), part_at(i + 1) - part_at(i), peers[i].rank));
+    PARTITA_RETURN_IF_ERROR(Send(output + begin, end - begin, peers[i].rank));
+  }
+  return Finish(collective);
+}
+
+// Pieces of a reduce_scatter lie packed in scratch, this member's own among
+// them in place.
+void MessageCommunicator::Combine(MessageCollective& collective,
+                                  const char* input, char* output) {
+  const Operation& op = collective.operation();
+  const size_t n = collective.peers.size();
+  const size_t own = static_cast<size_t>(collective.index());
+  const Box& box = collective.peers[own].incoming;
+  std::vector<const char*> inputs(n);
+  int64_t packed = 0;
+  ForEachRun(box, [&](int64_t from, int64_t to) {
+    for (size_t i = 0; i < n; ++i) {
+      inputs[i] =
+          i == own ? input + from
+                   : scratch_.data() + collective.peers[i].incoming_at + packed;
+    }
+    Reduce(op.reduction, op.dtype, inputs, {output + to},
+           box.run / base::SizeOf(op.dtype));
+    packed += box.run;
+  });
+}
+
+absl::Status MessageCommunicator::Exchange(MessageCollective& collective,
+                                           const char* input, char* output) {
+  const size_t own = static_cast<size_t>(collective.index());
+  const std::vector<Peer>& peers = collective.peers;
+  for (size_t i = 0; i < peers.size(); ++i) {
+    const Peer& peer = peers[i];
+    if (i == own) continue;
+    PARTITA_RETURN_IF_ERROR(Receive(peer.incoming_at < 0
+                                        ? output + peer.incoming.to
+                                        : scratch_.data() + peer.incoming_at,
+                                    peer.incoming.Bytes(), peer.rank));
+  }
+  for (size_t k = 1; k < peers.size(); ++k) {
+    const Peer& peer = peers[(own + k) % peers.size()];
+    const char* data = input + peer.outgoing.from;
+    if (peer.outgoing_at >= 0) {
+      char* place = scratch_.data() + peer.outgoing_at;
+      PackBox(peer.outgoing, input, place);
+      data = place;
+    }
+    PARTITA_RETURN_IF_ERROR(Send(data, peer.outgoing.Bytes(), peer.rank));
+  }
+  const bool reduces = collective.operation().kind == Kind::kReduceScatter;
+  if (!reduces) CopyBox(peers[own].incoming, input, output);
+  PARTITA_RETURN_IF_ERROR(Finish(collective));
+  if (reduces) {
+    Combine(collective, input, output);
+  } else {
+    for (size_t i = 0; i < peers.size(); ++i) {
+      if (i == own || peers[i].incoming_at < 0) continue;
+      UnpackBox(peers[i].incoming, scratch_.data() + peers[i].incoming_at,
+                output);
+    }
+  }
+  FillBlanks(collective.operation(), collective.group_size(),
+             collective.index(), output);
+  return absl::OkStatus();
+}
+
+absl::Status MessageCommunicator::Execute(MessageCollective& collective,
+                                          const char* input, char* output) {
+  return collective.operation().kind == Kind::kAllReduce
+             ? AllReduce(collective, input, output)
+             : Exchange(collective, input, output);
+}
+
+absl::Status MessageCommunicator::Run(Collective& base, const void* input,
+                                      void* output) {
+  PARTITA_RETURN_IF_ERROR(Progress());
+  const absl::Status status =
+      Execute(static_cast<MessageCollective&>(base),
+              static_cast<const char*>(input), static_cast<char*>(output));
+  if (!status.ok()) {
+    pending_.clear();
+    Fail(status);
+  }
+  return status;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> MakeMessageCommunicator(
+    std::unique_ptr<Transport> transport, const CommOptions& options) {
+  return std::make_unique<MessageCommunicator>(std::move(transport), options);
+}
+
+}  // namespace partita::comm

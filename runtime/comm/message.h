@@ -1,0 +1,46 @@
+// Ranks that exchange messages: collectives from sends and receives.
+#ifndef PARTITA_RUNTIME_COMM_MESSAGE_H_
+#define PARTITA_RUNTIME_COMM_MESSAGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
+
+namespace partita::comm {
+
+// Messages between two ranks arrive in the order in which they were sent.
+class Transport {
+ public:
+  using Request = void*;
+
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // "rank 3 (node07, process 4711)"
+  virtual std::string Describe(int rank) const = 0;
+
+  // Begin, and return at once. The memory must stay as it is until the request
+  // is done. A message and its receive have the same size.
+  virtual absl::StatusOr<Request> Send(const void* data, int64_t bytes,
+                                       int to) = 0;
+  virtual absl::StatusOr<Request> Receive(void* data, int64_t bytes,
+                                          int from) = 0;
+  // Whether a request is done; if so it is gone.
+  virtual absl::StatusOr<bool> Test(Request request) = 0;
+
+  // OK unless some rank is known to have failed.
+  virtual absl::Status Health() = 0;
+  // Tells the others, if there is a way.
+  virtual void Fail(const absl::Status& status) = 0;
+};
+
+std::unique_ptr<Communicator> MakeMessageCommunicator(
+    std::unique_ptr<Transport> transport, const CommOptions& options = {});
+
+}  // namespace partita::comm
+
+#endif  // PARTITA_RUNTIME_COMM_MESSAGE_H_

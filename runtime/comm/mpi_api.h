@@ -1,0 +1,47 @@
+/* What the runtime needs of MPI, as C functions: MPI's own header defines its
+ * names as addresses inside one implementation, so only libpartita_mpi.so
+ * includes it, and the runtime opens that when it was started as several
+ * processes. */
+#ifndef PARTITA_RUNTIME_COMM_MPI_API_H_
+#define PARTITA_RUNTIME_COMM_MPI_API_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PARTITA_MPI_API_VERSION 1
+#define PARTITA_MPI_API_SYMBOL "partita_mpi_api"
+#define PARTITA_MPI_NAME_BYTES 256
+
+/* Functions return 0, or not 0 and then error() says why. All are called from
+ * one thread. */
+struct PartitaMpiApi {
+  int version;
+  /* Starts MPI, unless it runs already. */
+  int (*start)(int* rank, int* size);
+  /* Collective: `name`, PARTITA_MPI_NAME_BYTES long, of every rank in `all`. */
+  int (*exchange_names)(const char* name, char* all);
+  /* The library's own description of itself. */
+  const char* (*library)(void);
+  /* Begin, and return at once; *request is what test takes. */
+  int (*send)(const void* data, int64_t bytes, int to, void** request);
+  int (*receive)(void* data, int64_t bytes, int from, void** request);
+  /* Frees the request when *done. */
+  int (*test)(void* request, int* done);
+  /* Collective. */
+  int (*finish)(void);
+  /* Ends all ranks; does not return. */
+  void (*abort)(int exit_code);
+  const char* (*error)(void);
+};
+
+/* The one symbol of libpartita_mpi.so. */
+typedef const struct PartitaMpiApi* (*PartitaMpiApiFunction)(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PARTITA_RUNTIME_COMM_MPI_API_H_ */

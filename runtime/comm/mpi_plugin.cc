@@ -1,0 +1,123 @@
+// libpartita_mpi.so: the only code that knows MPI. Messages go as bytes with
+// one tag; big ones in pieces whose count fits an int, which arrive in order.
+#include <mpi.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "runtime/comm/mpi_api.h"
+
+namespace {
+
+constexpr int64_t kPiece = int64_t{1} << 30;
+constexpr int kTag = 7;
+
+std::string& LastError() {
+  static std::string error;
+  return error;
+}
+
+int Check(int code) {
+  if (code == MPI_SUCCESS) return 0;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  LastError().assign(text, static_cast<size_t>(length));
+  return 1;
+}
+
+using Requests = std::vector<MPI_Request>;
+
+int Start(int* rank, int* size) {
+  int running = 0;
+  if (Check(MPI_Initialized(&running)) != 0) return 1;
+  if (running == 0) {
+    int provided = 0;
+    if (Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED,
+                              &provided)) != 0)
+      return 1;
+  }
+  if (Check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)) != 0)
+    return 1;
+  return Check(MPI_Comm_rank(MPI_COMM_WORLD, rank)) |
+         Check(MPI_Comm_size(MPI_COMM_WORLD, size));
+}
+
+int ExchangeNames(const char* name, char* all) {
+  return Check(MPI_Allgather(name, PARTITA_MPI_NAME_BYTES, MPI_CHAR, all,
+                             PARTITA_MPI_NAME_BYTES, MPI_CHAR, MPI_COMM_WORLD));
+}
+
+const char* Library() {
+  static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  return text;
+}
+
+// Calls begin(offset, count, request) for each piece of a message.
+template <typename Begin>
+int BeginPieces(int64_t bytes, void** request, const Begin& begin) {
+  auto* requests = new Requests();
+  for (int64_t at = 0; at < bytes; at += kPiece) {
+    requests->push_back(MPI_REQUEST_NULL);
+    const int count = static_cast<int>(std::min(kPiece, bytes - at));
+    // Pieces already begun stay begun: the caller gives up.
+    if (Check(begin(at, count, &requests->back())) != 0) return 1;
+  }
+  *request = requests;
+  return 0;
+}
+
+int Send(const void* data, int64_t bytes, int to, void** request) {
+  return BeginPieces(
+      bytes, request, [&](int64_t at, int count, MPI_Request* piece) {
+        return MPI_Isend(static_cast<const char*>(data) + at, count, MPI_BYTE,
+                         to, kTag, MPI_COMM_WORLD, piece);
+      });
+}
+
+int Receive(void* data, int64_t bytes, int from, void** request) {
+  return BeginPieces(
+      bytes, request, [&](int64_t at, int count, MPI_Request* piece) {
+        return MPI_Irecv(static_cast<char*>(data) + at, count, MPI_BYTE, from,
+                         kTag, MPI_COMM_WORLD, piece);
+      });
+}
+
+int Test(void* request, int* done) {
+  auto* requests = static_cast<Requests*>(request);
+  const int code = MPI_Testall(static_cast<int>(requests->size()),
+                               requests->data(), done, MPI_STATUSES_IGNORE);
+  if (Check(code) != 0) return 1;
+  if (*done != 0) delete requests;
+  return 0;
+}
+
+int Finish() {
+  int finished = 0;
+  if (Check(MPI_Finalized(&finished)) != 0) return 1;
+  return finished != 0 ? 0 : Check(MPI_Finalize());
+}
+
+void Abort(int exit_code) { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+
+const char* Error() { return LastError().c_str(); }
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const PartitaMpiApi*
+partita_mpi_api() {
+  static const PartitaMpiApi api = {PARTITA_MPI_API_VERSION,
+                                    &Start,
+                                    &ExchangeNames,
+                                    &Library,
+                                    &Send,
+                                    &Receive,
+                                    &Test,
+                                    &Finish,
+                                    &Abort,
+                                    &Error};
+  return &api;
+}

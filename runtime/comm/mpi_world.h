@@ -1,0 +1,46 @@
+// Ranks as processes under MPI.
+#ifndef PARTITA_RUNTIME_COMM_MPI_WORLD_H_
+#define PARTITA_RUNTIME_COMM_MPI_WORLD_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/launch.h"
+#include "runtime/comm/mpi_api.h"
+
+namespace partita::comm {
+
+// MPI as long as this process runs. Its communicators must not outlive it.
+class MpiWorld {
+ public:
+  // Opens libpartita_mpi.so (`plugin`, or beside the program if empty), starts
+  // MPI and learns who the others are. `launch` is what the launcher promised:
+  // FailedPrecondition, with what to do, where MPI sees another number of
+  // processes, or where MPI is not installed.
+  static absl::StatusOr<std::unique_ptr<MpiWorld>> Start(
+      const Launch& launch, const std::string& plugin = "");
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options);
+
+  // Ends MPI on all ranks; each must call it, having received all messages.
+  absl::Status Finish();
+  // Ends all processes at once with this exit code. Does not return.
+  void Abort(int exit_code);
+
+ private:
+  MpiWorld() = default;
+
+  const PartitaMpiApi* api_ = nullptr;
+  int rank_ = 0;
+  int size_ = 1;
+  std::string names_;  // PARTITA_MPI_NAME_BYTES each
+};
+
+}  // namespace partita::comm
+
+#endif  // PARTITA_RUNTIME_COMM_MPI_WORLD_H_

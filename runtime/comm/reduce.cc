@@ -1,0 +1,141 @@
+// Reductions go through a block on the stack that stays in the first-level
+// cache: memory is read once per input and written once per output.
+#include "runtime/comm/reduce.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace partita::comm {
+namespace {
+
+using base::DType;
+
+constexpr int64_t kBlockBytes = 8192;
+
+template <typename T>
+T Combine(Reduction reduction, T a, T b) {
+  using Wrap = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                  std::common_type<T>>;
+  using U = typename Wrap::type;
+  switch (reduction) {
+    case Reduction::kSum:
+      return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+    case Reduction::kProd:
+      // Small types would be multiplied as int, which may overflow.
+      if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<uint64_t>(a) *
+                              static_cast<uint64_t>(b));
+      return static_cast<T>(a * b);
+    case Reduction::kMax:
+      return a > b || a != a ? a : b;
+    case Reduction::kMin:
+      return a < b || a != a ? a : b;
+    case Reduction::kAny:
+      return static_cast<T>((a != T(0)) | (b != T(0)));
+    case Reduction::kAll:
+      break;
+  }
+  return static_cast<T>((a != T(0)) & (b != T(0)));
+}
+
+template <Reduction kReduction, typename T>
+void CombineBlock(T* __restrict block, const T* __restrict next,
+                  int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    block[i] = Combine<T>(kReduction, block[i], next[i]);
+}
+
+template <typename T>
+using Combiner = void (*)(T*, const T*, int64_t);
+
+template <typename T>
+Combiner<T> CombinerOf(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kSum:
+      return &CombineBlock<Reduction::kSum, T>;
+    case Reduction::kProd:
+      return &CombineBlock<Reduction::kProd, T>;
+    case Reduction::kMax:
+      return &CombineBlock<Reduction::kMax, T>;
+    case Reduction::kMin:
+      return &CombineBlock<Reduction::kMin, T>;
+    case Reduction::kAny:
+      return &CombineBlock<Reduction::kAny, T>;
+    case Reduction::kAll:
+      break;
+  }
+  return &CombineBlock<Reduction::kAll, T>;
+}
+
+template <typename T>
+void ReduceAs(Reduction reduction, const std::vector<const char*>& inputs,
+              const std::vector<char*>& outputs, int64_t count) {
+  constexpr int64_t kBlock = kBlockBytes / static_cast<int64_t>(sizeof(T));
+  alignas(64) T block[kBlock];
+  const Combiner<T> combine = CombinerOf<T>(reduction);
+  for (int64_t done = 0; done < count; done += kBlock) {
+    const int64_t size = std::min(kBlock, count - done);
+    const size_t bytes = static_cast<size_t>(size) * sizeof(T);
+    std::memcpy(block, reinterpret_cast<const T*>(inputs[0]) + done, bytes);
+    for (size_t i = 1; i < inputs.size(); ++i)
+      combine(block, reinterpret_cast<const T*>(inputs[i]) + done, size);
+    for (char* output : outputs)
+      std::memcpy(reinterpret_cast<T*>(output) + done, block, bytes);
+  }
+}
+
+// In f32; maxima and minima come out exactly.
+void ReduceNarrow(Reduction reduction, DType dtype,
+                  const std::vector<const char*>& inputs,
+                  const std::vector<char*>& outputs, int64_t count) {
+  constexpr int64_t kBlock = kBlockBytes / 4;
+  alignas(64) float block[kBlock];
+  alignas(64) float next[kBlock];
+  const Combiner<float> combine = CombinerOf<float>(reduction);
+  for (int64_t done = 0; done < count; done += kBlock) {
+    const int64_t size = std::min(kBlock, count - done);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      base::Convert(dtype, inputs[i] + done * 2, DType::kF32,
+                    i == 0 ? block : next, size);
+      if (i > 0) combine(block, next, size);
+    }
+    for (char* output : outputs)
+      base::Convert(DType::kF32, block, dtype, output + done * 2, size);
+  }
+}
+
+}  // namespace
+
+void Reduce(Reduction reduction, DType dtype,
+            const std::vector<const char*>& inputs,
+            const std::vector<char*>& outputs, int64_t count) {
+  switch (dtype) {
+    case DType::kF32:
+      return ReduceAs<float>(reduction, inputs, outputs, count);
+    case DType::kF64:
+      return ReduceAs<double>(reduction, inputs, outputs, count);
+    case DType::kF16:
+    case DType::kBF16:
+      return ReduceNarrow(reduction, dtype, inputs, outputs, count);
+    case DType::kI8:
+      return ReduceAs<int8_t>(reduction, inputs, outputs, count);
+    case DType::kI16:
+      return ReduceAs<int16_t>(reduction, inputs, outputs, count);
+    case DType::kI32:
+      return ReduceAs<int32_t>(reduction, inputs, outputs, count);
+    case DType::kI64:
+      return ReduceAs<int64_t>(reduction, inputs, outputs, count);
+    case DType::kI1:
+    case DType::kU8:
+      return ReduceAs<uint8_t>(reduction, inputs, outputs, count);
+    case DType::kU16:
+      return ReduceAs<uint16_t>(reduction, inputs, outputs, count);
+    case DType::kU32:
+      return ReduceAs<uint32_t>(reduction, inputs, outputs, count);
+    case DType::kU64:
+      return ReduceAs<uint64_t>(reduction, inputs, outputs, count);
+  }
+}
+
+}  // namespace partita::comm
