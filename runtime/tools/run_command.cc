@@ -128,11 +128,8 @@ absl::Status Run(const RunOptions& options, std::ostream& out) {
     report.profile = executor->profile()->Rows();
     report.profile_table = executor->profile()->ToString();
   }
-  out << (options.json ? ToJson(report, outputs) : ToTables(report, outputs))
-      << std::flush;
-  return out.good() ? absl::OkStatus()
-                    : absl::UnavailableError(
-                          "cannot write the results to standard output");
+  out << (options.json ? ToJson(report, outputs) : ToTables(report, outputs));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -145,11 +142,14 @@ int RunCommand(const std::vector<std::string>& arguments, std::ostream& out,
           << "\nTry partita-run --help.\n";
     return 2;
   }
-  if (options->help) {
+  absl::Status status;
+  if (options->help)
     out << RunHelp();
-    return 0;
-  }
-  const absl::Status status = Run(*options, out);
+  else
+    status = Run(*options, out);
+  if (status.ok() && !out.flush().good())
+    status =
+        absl::UnavailableError("cannot write the results to standard output");
   if (status.ok()) return 0;
   error << "partita-run: " << status.message() << "\n";
   return absl::IsInternal(status) ? 70 : 1;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/quantity.h"
 
 namespace partita::tools {
 namespace {
@@ -46,10 +47,6 @@ Summary Summarise(const HostTensor& tensor) {
     summary.min = summary.max = summary.mean =
         std::numeric_limits<double>::quiet_NaN();
   return summary;
-}
-
-std::string Megabytes(int64_t bytes) {
-  return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / 1e6);
 }
 
 std::string OutputTable(const std::vector<HostTensor>& outputs) {
@@ -102,16 +99,16 @@ std::string ToTables(const RunReport& report,
       report.times_ms.size(), report.times_ms.size() == 1 ? "" : "s",
       report.steps, report.load_ms);
   const executor::MemoryUse& memory = report.memory;
-  absl::StrAppend(&text, "memory  ", Megabytes(memory.Total()), " on ",
-                  report.device, ": arena ", Megabytes(memory.arena),
-                  ", weights ", Megabytes(memory.globals), ", packed weights ",
-                  Megabytes(memory.packed), ", scratch ",
-                  Megabytes(memory.scratch));
+  absl::StrAppend(&text, "memory  ", base::FormatBytes(memory.Total()), " on ",
+                  report.device, ": arena ", base::FormatBytes(memory.arena),
+                  ", weights ", base::FormatBytes(memory.globals),
+                  ", packed weights ", base::FormatBytes(memory.packed),
+                  ", scratch ", base::FormatBytes(memory.scratch));
   if (memory.staging > 0)
-    absl::StrAppend(&text, ", staging ", Megabytes(memory.staging));
-  absl::StrAppend(&text, "; mapped weights ", Megabytes(memory.mapped),
+    absl::StrAppend(&text, ", staging ", base::FormatBytes(memory.staging));
+  absl::StrAppend(&text, "; mapped weights ", base::FormatBytes(memory.mapped),
                   "; peak of the process ",
-                  Megabytes(report.peak_process_bytes), "\n");
+                  base::FormatBytes(report.peak_process_bytes), "\n");
   if (!report.profile_table.empty())
     absl::StrAppend(&text, "\n", report.profile_table);
   return text;

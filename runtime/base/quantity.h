@@ -1,0 +1,18 @@
+// Large numbers as people read them.
+#ifndef PARTITA_RUNTIME_BASE_QUANTITY_H_
+#define PARTITA_RUNTIME_BASE_QUANTITY_H_
+
+#include <cstdint>
+#include <string>
+
+namespace partita::base {
+
+// "832 B", "45.1 KB", "1.2 GB": one decimal, thousands.
+std::string FormatBytes(int64_t bytes);
+
+// "832", "30.6 thousand", "124.4 million".
+std::string FormatCount(int64_t count);
+
+}  // namespace partita::base
+
+#endif  // PARTITA_RUNTIME_BASE_QUANTITY_H_
