@@ -27,8 +27,8 @@ namespace {
 
 using namespace mlir;
 
-// The attribute by which compileToSharedObject knows kernels: the sizes of
-// their buffers in bytes.
+// The attribute by which compileToObject knows kernels: the sizes of their
+// buffers in bytes.
 constexpr char kBuffersAttr[] = "kernel.buffer_bytes";
 
 // Composites without a rule of their own, in terms of operations that have one.

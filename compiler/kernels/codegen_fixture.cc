@@ -96,7 +96,9 @@ std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
   if (failed(code)) return nullptr;
   kernel->code_ = *code;
   if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();
-  FailureOr<std::string> object = compileToSharedObject(*target);
+  FailureOr<std::string> compiled = compileToObject(*target);
+  if (failed(compiled)) return nullptr;
+  FailureOr<std::string> object = linkSharedObject(target->getLoc(), *compiled);
   if (failed(object)) return nullptr;
   if (const char* path = std::getenv("PARTITA_SAVE_KERNELS")) {
     std::error_code error;

@@ -4,7 +4,6 @@
 #include "compiler/kernels/codegen.h"
 #include "dialects/exec/dialect.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/TargetParser/Host.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::kernels {
@@ -27,19 +26,7 @@ mlir::FailureOr<std::string> generateCode(mlir::ModuleOp module,
     launch.setGrain(kernel.grain);
     launch.setScratch(kernel.scratch_bytes);
   });
-  return compileToSharedObject(*code, options);
-}
-
-std::string requiredFeatures(const std::string& cpu) {
-  std::string features;
-  if (cpu != "host") return features;
-  std::vector<std::string> names;
-  for (const auto& feature : llvm::sys::getHostCPUFeatures())
-    if (feature.second) names.push_back(feature.first().str());
-  llvm::sort(names);
-  for (const std::string& name : names)
-    features += (features.empty() ? "+" : ",+") + name;
-  return features;
+  return compileToObject(*code, options);
 }
 
 }  // namespace partita::kernels

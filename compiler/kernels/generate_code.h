@@ -10,14 +10,10 @@
 namespace partita::kernels {
 
 // Generates every function marked `exec.kernel`, writes what each launch needs
-// to know onto the launches, and returns the shared object with one symbol per
-// kernel (empty if there is none).
+// to know onto the launches, and returns an object file with one symbol per
+// kernel (empty if there is none), for linkSharedObject.
 mlir::FailureOr<std::string> generateCode(mlir::ModuleOp module,
                                           const ObjectOptions& options);
-
-// The features that code for `cpu` (an LLVM name, or "host") may use, as LLVM
-// writes them: "+avx2,+fma". Empty for a CPU that is not this machine's.
-std::string requiredFeatures(const std::string& cpu);
 
 }  // namespace partita::kernels
 

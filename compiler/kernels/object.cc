@@ -198,51 +198,10 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, int level) {
   passes.buildPerModuleDefaultPipeline(opt).run(module, modules);
 }
 
-FailureOr<std::string> link(ModuleOp module, StringRef object) {
-  auto fail = [&](const llvm::Twine& what) {
-    return module.emitError() << "could not link kernels: " << what;
-  };
-  llvm::SmallString<128> folder;
-  if (std::error_code error =
-          llvm::sys::fs::createUniqueDirectory("partita-kernels", folder))
-    return fail("expected to make a temporary folder: " + error.message());
-  auto clean =
-      llvm::scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
-  std::string input = (folder + "/kernels.o").str(),
-              output = (folder + "/kernels.so").str();
-  {
-    std::error_code error;
-    llvm::raw_fd_ostream file(input, error);
-    file << object;
-    file.close();
-    if (file.has_error()) {
-      error = file.error();
-      file.clear_error();  // or the stream's destructor ends the process
-    }
-    if (error)
-      return fail("expected to write " + input + ", found: " + error.message() +
-                  "; is the disk full? TMPDIR may name another folder");
-  }
-  std::string message;
-  llvm::raw_string_ostream errors(message);
-  std::vector<const char*> arguments = {
-      "ld.lld", "-shared",      "--threads=1", "--hash-style=gnu",
-      "-o",     output.c_str(), input.c_str()};
-  static std::mutex one_at_a_time;  // lld keeps global state
-  std::lock_guard<std::mutex> lock(one_at_a_time);
-  lld::Result result = lld::lldMain(arguments, llvm::nulls(), errors,
-                                    {{lld::Gnu, &lld::elf::link}});
-  if (result.retCode != 0) return fail(message);
-  auto bytes = llvm::MemoryBuffer::getFile(output, /*IsText=*/false,
-                                           /*RequiresNullTerminator=*/false);
-  if (!bytes) return fail("expected to read " + output);
-  return (*bytes)->getBuffer().str();
-}
-
 }  // namespace
 
-FailureOr<std::string> compileToSharedObject(ModuleOp target,
-                                             const ObjectOptions& options) {
+FailureOr<std::string> compileToObject(ModuleOp target,
+                                       const ObjectOptions& options) {
   if (failed(expandOperations(target)) || failed(lowerControlFlow(target)) ||
       failed(lowerToLlvmDialect(target)))
     return target.emitError(
@@ -279,7 +238,48 @@ FailureOr<std::string> compileToSharedObject(ModuleOp target,
     return target.emitError(
         "expected LLVM to write object files for this target");
   emission.run(*module);
-  return link(target, StringRef(object.data(), object.size()));
+  return std::string(object.data(), object.size());
+}
+
+FailureOr<std::string> linkSharedObject(Location loc, StringRef object) {
+  auto fail = [&](const llvm::Twine& what) {
+    return mlir::emitError(loc) << "could not link kernels: " << what;
+  };
+  llvm::SmallString<128> folder;
+  if (std::error_code error =
+          llvm::sys::fs::createUniqueDirectory("partita-kernels", folder))
+    return fail("expected to make a temporary folder: " + error.message());
+  auto clean =
+      llvm::scope_exit([&] { llvm::sys::fs::remove_directories(folder); });
+  std::string input = (folder + "/kernels.o").str(),
+              output = (folder + "/kernels.so").str();
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream file(input, error);
+    file << object;
+    file.close();
+    if (file.has_error()) {
+      error = file.error();
+      file.clear_error();  // or the stream's destructor ends the process
+    }
+    if (error)
+      return fail("expected to write " + input + ", found: " + error.message() +
+                  "; is the disk full? TMPDIR may name another folder");
+  }
+  std::string message;
+  llvm::raw_string_ostream errors(message);
+  std::vector<const char*> arguments = {
+      "ld.lld", "-shared",      "--threads=1", "--hash-style=gnu",
+      "-o",     output.c_str(), input.c_str()};
+  static std::mutex one_at_a_time;  // lld keeps global state
+  std::lock_guard<std::mutex> lock(one_at_a_time);
+  lld::Result result = lld::lldMain(arguments, llvm::nulls(), errors,
+                                    {{lld::Gnu, &lld::elf::link}});
+  if (result.retCode != 0) return fail(message);
+  auto bytes = llvm::MemoryBuffer::getFile(output, /*IsText=*/false,
+                                           /*RequiresNullTerminator=*/false);
+  if (!bytes) return fail("expected to read " + output);
+  return (*bytes)->getBuffer().str();
 }
 
 void registerObjectTranslations(DialectRegistry& registry) {

@@ -15,11 +15,16 @@ struct ObjectOptions {
   int opt_level = 3;
 };
 
-// Lowers what generateKernel appended to `target` (which it consumes) and links
-// it into a shared object whose bytes it returns. The object needs libm and
-// libc. Emits a diagnostic where it fails.
-mlir::FailureOr<std::string> compileToSharedObject(
-    mlir::ModuleOp target, const ObjectOptions& options = {});
+// Lowers what generateKernel appended to `target` (which it consumes) to the
+// bytes of an object file. Emits a diagnostic where it fails.
+mlir::FailureOr<std::string> compileToObject(mlir::ModuleOp target,
+                                             const ObjectOptions& options = {});
+
+// Links an object file into a shared object, whose bytes it returns; the object
+// needs libm and libc. Works on files in the folder for temporary ones; emits a
+// diagnostic at `loc` where that fails.
+mlir::FailureOr<std::string> linkSharedObject(mlir::Location loc,
+                                              llvm::StringRef object);
 
 // Registers what the lowering needs beyond generateKernel's dialects:
 // translations to LLVM IR.
