@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,60 +12,24 @@
 #include "compiler/driver/compile.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/inspect.h"
-#include "compiler/driver/registry.h"
+#include "compiler/driver/session.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Support/FileUtilities.h"
 #include "runtime/base/atomic_file.h"
+#include "runtime/base/quantity.h"
 
 namespace partita::driver {
 namespace {
 
 namespace fs = std::filesystem;
 
-enum ExitCode {
-  kSuccess = 0,
-  kUserError = 1,
-  kUsageError = 2,
-  kInternalError = 70
-};
-
-// A context that prints diagnostics as `error: ...` and counts nothing else.
-class Session {
- public:
-  Session() {
-    mlir::DialectRegistry registry;
-    registerDialects(registry);
-    context_.appendDialectRegistry(registry);
-    context_.loadAllAvailableDialects();
-    context_.disableMultithreading();
-    context_.printOpOnDiagnostic(false);  // users know their model, not our IR
-    context_.getDiagEngine().registerHandler(
-        [](mlir::Diagnostic& diagnostic) { print(diagnostic); });
-  }
-  mlir::MLIRContext* context() { return &context_; }
-
- private:
-  static void print(mlir::Diagnostic& diagnostic) {
-    const char* severity =
-        diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error ? "error"
-        : diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning
-            ? "warning"
-            : "note";
-    llvm::errs() << severity << ": " << diagnostic;
-    if (!llvm::isa<mlir::UnknownLoc>(diagnostic.getLocation()))
-      llvm::errs() << " [" << diagnostic.getLocation() << "]";
-    llvm::errs() << "\n";
-    for (mlir::Diagnostic& note : diagnostic.getNotes()) print(note);
-  }
-  mlir::MLIRContext context_;
-};
-
 // What import, compile and inspect share: how to open a model.
 struct ModelArguments {
-  std::string model;
-  std::vector<std::string> dims;
+  std::string model, optional_inputs;
+  std::vector<std::string> dims, shapes;
   ImportOptions options;
 
   void add(CLI::App* command, const std::string& what) {
@@ -75,18 +38,33 @@ struct ModelArguments {
         ->add_option("--dim", dims,
                      "Sizes of symbolic dimensions: batch=8,seq=128")
         ->allow_extra_args(false);
+    command
+        ->add_option("--input-shape", shapes,
+                     "Whole shape of an input of an ONNX model: NAME=1,8")
+        ->allow_extra_args(false);
+    command
+        ->add_option("--optional-inputs", optional_inputs,
+                     "Which optional inputs a Hugging Face model takes, or "
+                     "none: attention_mask,token_type_ids")
+        ->allow_extra_args(false);
     command->add_option("--seed", options.seed,
                         "Seed of weights that no file holds");
   }
-  // Reads --dim; prints what is wrong.
+  // Reads the texts of options; prints what is wrong.
   bool finish() {
     std::string error;
     for (const std::string& text : dims)
-      if (!parseDims(text, options.dims, error)) {
-        llvm::errs() << "error: " << error << "\n";
-        return false;
-      }
-    return true;
+      if (error.empty()) parseDims(text, options.dims, error);
+    for (const std::string& text : shapes)
+      if (error.empty()) parseInputShape(text, options.input_shapes, error);
+    if (!optional_inputs.empty())
+      options.optional_inputs = parseNames(optional_inputs);
+    if (!error.empty()) llvm::errs() << "error: " << error << "\n";
+    return error.empty();
+  }
+  // Null after diagnostics where the model cannot be read.
+  mlir::OwningOpRef<mlir::ModuleOp> import(Session& session) const {
+    return importModel(model, options, session.context());
   }
   std::string folder() const {
     return llvm::StringRef(model).ends_with(".mlir")
@@ -98,8 +76,7 @@ struct ModelArguments {
 int import(ModelArguments& arguments, const std::string& output, bool json) {
   if (!arguments.finish()) return kUsageError;
   Session session;
-  auto module =
-      importModel(arguments.model, arguments.options, session.context());
+  auto module = arguments.import(session);
   if (!module) return kUserError;
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -117,36 +94,48 @@ int import(ModelArguments& arguments, const std::string& output, bool json) {
   return kSuccess;
 }
 
+std::string plural(int64_t count, const std::string& word) {
+  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
+
 void printReport(const CompileReport& report, const std::string& output) {
-  auto mb = [](int64_t bytes) {
-    return llvm::formatv("{0:F1} MB", bytes / 1e6).str();
-  };
   llvm::outs()
-      << llvm::formatv("{0}: {1} operations, {2} parameters ({3:F1} M)\n",
-                       report.model, report.operations, report.parameters,
-                       report.parameter_elements / 1e6)
+      << llvm::formatv("{0}: {1}, {2} ({3} numbers)\n", report.model,
+                       plural(report.operations, "operation"),
+                       plural(report.parameters, "parameter"),
+                       base::FormatCount(report.parameter_elements))
       << llvm::formatv(
-             "layers: {0} kinds, {1} calls; kernels: {2} ({3} launches); "
-             "library calls: {4} products, {5} convolutions\n",
-             report.layer_kinds, report.layer_calls, report.kernels,
-             report.launches, report.gemms, report.convolutions)
+             "layers: {0}, {1}; kernels: {2}, launched {3}; library calls: "
+             "{4}, {5}\n",
+             plural(report.layer_kinds, "kind"),
+             plural(report.layer_calls, "call"), report.kernels,
+             plural(report.launches, "time"), plural(report.gemms, "product"),
+             plural(report.convolutions, "convolution"))
       << llvm::formatv("memory: {0} arena, {1} derived from parameters\n",
-                       mb(report.arena_bytes), mb(report.derived_bytes))
+                       base::FormatBytes(report.arena_bytes),
+                       base::FormatBytes(report.derived_bytes))
       << llvm::formatv("wrote {0} ({1}) in {2:F2} s\n", output,
-                       mb(report.artifact_bytes), report.seconds);
+                       base::FormatBytes(report.artifact_bytes),
+                       report.seconds);
 }
 
 int compile(ModelArguments& arguments, CompileOptions& options, bool json) {
   if (!arguments.finish()) return kUsageError;
+  // Before a large model is read.
+  if (std::string wrong = prepareOptions(options); !wrong.empty()) {
+    llvm::errs() << "error: " << wrong << "\n";
+    return kUserError;
+  }
   Session session;
-  auto module =
-      importModel(arguments.model, arguments.options, session.context());
+  auto module = arguments.import(session);
   if (!module) return kUserError;
   options.source_folder = arguments.folder();
   if (!module->getName())
     module->setName(fs::path(arguments.model).stem().string());
-  auto report = compileToFile(*module, options);
-  if (mlir::failed(report)) return kUserError;
+  Fault fault;
+  auto report = compileToFile(*module, options, &fault);
+  if (mlir::failed(report))
+    return fault == Fault::kOurs ? kInternalError : kUserError;
   if (json)
     llvm::outs() << report->toJson() << "\n";
   else
@@ -167,8 +156,7 @@ int inspect(ModelArguments& arguments, bool json) {
     facts = inspectArtifact(*artifact);
   } else {
     Session session;
-    auto module =
-        importModel(arguments.model, arguments.options, session.context());
+    auto module = arguments.import(session);
     if (!module) return kUserError;
     facts = inspectModel(*module);
   }
@@ -198,11 +186,46 @@ int run(const std::vector<std::string>& arguments) {
   return kInternalError;
 }
 
-}  // namespace
+// Where the command line has a command or an option that does not exist, says
+// so: parsing may complain of something missing first.
+bool explainUnknown(const CLI::App& app) {
+  auto nearest = [](llvm::StringRef found, llvm::ArrayRef<std::string> known) {
+    constexpr unsigned kTypo = 2;
+    for (const std::string& name : known)
+      if (found.edit_distance(name) <= kTypo)
+        return "; did you mean '" + name + "'?";
+    return std::string();
+  };
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    commands.push_back(command->get_name());
+    std::vector<std::string> options;
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames())
+        options.push_back("--" + name);
+    if (!command->parsed()) continue;
+    for (const std::string& word : command->remaining()) {
+      if (word.size() < 2 || word[0] != '-') continue;
+      llvm::errs() << "error: partita " << command->get_name()
+                   << " has no option '" << word << "'"
+                   << nearest(llvm::StringRef(word).split('=').first, options)
+                   << "\n";
+      return true;
+    }
+  }
+  for (const std::string& word : app.remaining()) {
+    llvm::errs() << "error: expected a command, one of "
+                 << llvm::join(commands, ", ") << "; found '" << word << "'"
+                 << nearest(word, commands) << "\n";
+    return true;
+  }
+  return false;
+}
 
-int runPartita(int argc, char** argv) {
+int runCommand(int argc, char** argv) {
   CLI::App app(
-      "Partita: one model graph, divided over many devices, compiled and run.");
+      "Partita: one model graph, divided over many devices, compiled and run.",
+      "partita");
   app.require_subcommand(1);
   app.footer(
       "Example:\n  partita compile gpt2/ --dim batch=1,seq=128 -o gpt2.partita "
@@ -257,12 +280,19 @@ int runPartita(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0 && explainUnknown(app)) return kUsageError;
     return app.exit(error) == 0 ? kSuccess : kUsageError;
   }
   if (*import_command) return import(import_model, import_output, json);
   if (*compile_command) return compile(compile_model, compile_options, json);
   if (*inspect_command) return inspect(inspect_model, json);
   return run(run_command->remaining());
+}
+
+}  // namespace
+
+int runPartita(int argc, char** argv) {
+  return finishOutput(runCommand(argc, argv));
 }
 
 }  // namespace partita::driver

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <filesystem>
 
+#include "compiler/driver/check_model.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/emit/emit.h"
+#include "compiler/kernels/cpu_names.h"
 #include "compiler/kernels/generate_code.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
@@ -35,46 +37,27 @@ class Compilation {
       : module_(module), options_(options), start_(now()) {}
 
   FailureOr<CompileReport> run() {
-    if (mlir::failed(checkModel())) return failure();
+    if (std::string wrong = prepareOptions(options_); !wrong.empty())
+      return mlir::emitError(mlir::UnknownLoc::get(module_.getContext()),
+                             wrong);
+    if (mlir::failed(checkModel(module_))) return failure();
     countModel();
-    if (mlir::failed(dump("import"))) return failure();
-    if (mlir::failed(runPhases(lowerToExec()))) return failure();
-    countProgram();
-    kernels::ObjectOptions object_options;
-    object_options.cpu = options_.cpu;
-    FailureOr<std::string> code = failure();
-    LogicalResult generated = phase("code", [&] {
-      code = kernels::generateCode(module_, object_options);
-      return success(mlir::succeeded(code));
-    });
-    if (mlir::failed(generated) || mlir::failed(runPhases(planResources())))
+    std::string object, code;
+    if (mlir::failed(dump("import")) || mlir::failed(runPhases(lowerToExec())))
       return failure();
-    if (mlir::failed(phase("write", [&] { return write(std::move(*code)); })))
+    countProgram();
+    if (mlir::failed(generate(object)) ||
+        mlir::failed(phase("link", [&] { return link(object, code); })) ||
+        mlir::failed(runPhases(planResources())) ||
+        mlir::failed(phase("write", [&] { return write(std::move(code)); })))
       return failure();
     report_.seconds = now() - start_;
     return report_;
   }
 
- private:
-  // What no program can express, all at once, each where it first occurs.
-  LogicalResult checkModel() {
-    bool fine = true;
-    for (FuncOp function : module_.getOps<FuncOp>()) {
-      if (!function.isExternal()) continue;
-      function.emitError("expected every function to have a body, found '")
-          << function.getName() << "' without one";
-      fine = false;
-    }
-    for (const auto& [name, loc] : unsupportedTypes(module_)) {
-      mlir::emitError(loc)
-          << "expected tensors of static shape with elements f32, f64, f16, "
-             "bf16, i1, i8, i16, i32 or i64, found "
-          << name << "; sizes are settled at import, with --dim";
-      fine = false;
-    }
-    return success(fine);
-  }
+  Fault fault() const { return fault_; }
 
+ private:
   LogicalResult phase(const std::string& name,
                       llvm::function_ref<LogicalResult()> body) {
     const double begin = now();
@@ -90,33 +73,66 @@ class Compilation {
 
   LogicalResult runPhases(const std::vector<Phase>& phases) {
     for (const Phase& next : phases) {
+      bool passed = false;
       LogicalResult result = phase(next.name, [&] {
         mlir::PassManager manager(module_.getContext());
         next.build(manager);
-        return manager.run(module_);
+        passed = mlir::succeeded(manager.run(module_));
+        return success(passed);
       });
-      if (mlir::failed(result)) return failure();
+      if (!passed) return blameUs(next.name);
+      if (mlir::failed(result)) return failure();  // its dump
     }
+    return success();
+  }
+
+  LogicalResult blameUs(const std::string& name) {
+    fault_ = Fault::kOurs;
+    return mlir::emitError(mlir::UnknownLoc::get(module_.getContext()))
+           << "phase '" << name
+           << "' failed on a model that the compiler had accepted. This is a "
+              "bug of ours, please report it, with the model or the IR that "
+              "--dump-dir writes";
+  }
+
+  LogicalResult generate(std::string& object) {
+    kernels::ObjectOptions object_options;
+    object_options.cpu = options_.cpu;
+    FailureOr<std::string> generated = failure();
+    LogicalResult result = phase("code", [&] {
+      generated = kernels::generateCode(module_, object_options);
+      return success(mlir::succeeded(generated));
+    });
+    if (mlir::failed(generated)) return blameUs("code");
+    object = std::move(*generated);
+    return result;
+  }
+
+  LogicalResult link(const std::string& object, std::string& code) {
+    if (object.empty()) return success();  // a model without kernels
+    FailureOr<std::string> linked = kernels::linkSharedObject(
+        mlir::UnknownLoc::get(module_.getContext()), object);
+    if (mlir::failed(linked)) return failure();
+    code = std::move(*linked);
     return success();
   }
 
   LogicalResult dump(const std::string& name) {
     if (options_.dump_dir.empty()) return success();
     std::error_code error;
-    std::filesystem::create_directories(options_.dump_dir, error);
     std::string path =
         llvm::formatv("{0}/{1,0-2}-{2}.mlir", options_.dump_dir,
                       llvm::formatv("{0:02}", dumps_++).str(), name);
     llvm::raw_fd_ostream stream(path, error);
     if (error)
-      return mlir::emitError(module_.getLoc())
+      return mlir::emitError(mlir::UnknownLoc::get(module_.getContext()))
              << "cannot write " << path << ": " << error.message();
     module_.print(stream, mlir::OpPrintingFlags().elideLargeElementsAttrs(64));
     stream.close();
     if (!stream.has_error()) return success();
     error = stream.error();
     stream.clear_error();  // or the stream's destructor ends the process
-    return mlir::emitError(module_.getLoc())
+    return mlir::emitError(mlir::UnknownLoc::get(module_.getContext()))
            << "cannot write " << path << ": " << error.message();
   }
 
@@ -187,34 +203,11 @@ class Compilation {
   const CompileOptions& options_;
   const double start_;
   int dumps_ = 0;
+  Fault fault_ = Fault::kUser;
   CompileReport report_;
 };
 
 }  // namespace
-
-std::map<std::string, mlir::Location> unsupportedTypes(mlir::ModuleOp module) {
-  std::map<std::string, mlir::Location> found;
-  auto check = [&](mlir::Type type, mlir::Location loc) {
-    auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(type);
-    const bool is_static = tensor && tensor.hasStaticShape();
-    mlir::Type element = is_static ? tensor.getElementType() : type;
-    if (is_static && (element.isF32() || element.isF64() || element.isF16() ||
-                      element.isBF16() || element.isInteger(1) ||
-                      element.isInteger(8) || element.isInteger(16) ||
-                      element.isInteger(32) || element.isInteger(64)))
-      return;
-    std::string name;
-    llvm::raw_string_ostream(name) << element;
-    found.try_emplace(name, loc);
-  };
-  module.walk([&](mlir::Operation* op) {
-    for (mlir::Type type : op->getResultTypes()) check(type, op->getLoc());
-    if (auto function = llvm::dyn_cast<FuncOp>(op))
-      for (mlir::BlockArgument argument : function.getArguments())
-        check(argument.getType(), argument.getLoc());
-  });
-  return found;
-}
 
 llvm::json::Value CompileReport::toJson() const {
   llvm::json::Object phases;
@@ -236,9 +229,25 @@ llvm::json::Value CompileReport::toJson() const {
                             {"seconds", seconds}};
 }
 
+std::string prepareOptions(const CompileOptions& options) {
+  if (std::string wrong = kernels::checkCpu(options.cpu); !wrong.empty())
+    return "--cpu: " + wrong;
+  std::error_code error;
+  if (!options.dump_dir.empty())
+    std::filesystem::create_directories(options.dump_dir, error);
+  if (error)
+    return "--dump-dir: expected a folder that can be made, found " +
+           options.dump_dir + ": " + error.message();
+  return "";
+}
+
 FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
-                                       const CompileOptions& options) {
-  return Compilation(module, options).run();
+                                       const CompileOptions& options,
+                                       Fault* fault) {
+  Compilation compilation(module, options);
+  FailureOr<CompileReport> report = compilation.run();
+  if (fault) *fault = compilation.fault();
+  return report;
 }
 
 }  // namespace partita::driver

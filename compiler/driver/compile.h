@@ -2,7 +2,6 @@
 #ifndef PARTITA_COMPILER_DRIVER_COMPILE_H_
 #define PARTITA_COMPILER_DRIVER_COMPILE_H_
 
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,16 +37,21 @@ struct CompileReport {
   llvm::json::Value toJson() const;
 };
 
+// Whose fault it is that a model was not compiled: the user's, who gave
+// something that cannot be compiled or written, or that of a phase that failed
+// on a model it should have taken.
+enum class Fault { kUser, kOurs };
+
+// Makes the folder for dumps. Returns what is wrong with `options` (the
+// processor is unknown, the folder cannot be made), or an empty text.
+std::string prepareOptions(const CompileOptions& options);
+
 // Compiles `module` (which is consumed: it is lowered in place) and writes the
 // artifact to options.output. Emits diagnostics where it fails; nothing is
-// written then.
+// written then, and `fault`, where given, says whose fault it is.
 mlir::FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
-                                             const CompileOptions& options);
-
-// Types of the module that no program can hold (element types, or whole types
-// that are not tensors of static shape), each with the place where it first
-// occurs. compileToFile refuses a module that has any.
-std::map<std::string, mlir::Location> unsupportedTypes(mlir::ModuleOp module);
+                                             const CompileOptions& options,
+                                             Fault* fault = nullptr);
 
 }  // namespace partita::driver
 

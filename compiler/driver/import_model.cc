@@ -11,6 +11,76 @@
 #include "mlir/Parser/Parser.h"
 
 namespace partita::driver {
+namespace {
+
+// An option that means nothing for this kind of model would be a wish ignored.
+bool refuse(bool given, const char* option, const char* kind,
+            mlir::MLIRContext* context) {
+  if (given)
+    mlir::emitError(mlir::UnknownLoc::get(context))
+        << "expected no " << option << " with " << kind << ", found one";
+  return given;
+}
+
+std::string textOf(const std::map<std::string, int64_t>& dims) {
+  std::string text;
+  for (const auto& [name, size] : dims)
+    text += (text.empty() ? "" : ",") + name + "=" + std::to_string(size);
+  return text;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
+                                                 bool is_folder,
+                                                 const ImportOptions& options,
+                                                 mlir::MLIRContext* context) {
+  if (refuse(!options.input_shapes.empty(), "--input-shape",
+             "a Hugging Face model (--dim settles its sizes)", context))
+    return nullptr;
+  huggingface::HfOptions hf;
+  hf.dims = options.dims;
+  hf.seed = options.seed;
+  hf.optional_inputs = options.optional_inputs;
+  return is_folder ? huggingface::importHuggingFace(model, hf, context)
+                   : huggingface::importFamily(model, hf, context);
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
+                                             const ImportOptions& options,
+                                             mlir::MLIRContext* context) {
+  const llvm::StringRef name(model);
+  if (name.ends_with(".mlir")) {
+    constexpr char kKind[] = "an .mlir file, which was imported already";
+    if (refuse(!options.dims.empty(), "--dim", kKind, context) ||
+        refuse(!options.input_shapes.empty(), "--input-shape", kKind,
+               context) ||
+        refuse(options.optional_inputs.has_value(), "--optional-inputs", kKind,
+               context))
+      return nullptr;
+    return mlir::parseSourceFile<mlir::ModuleOp>(model, context);
+  }
+  if (name.ends_with(".onnx")) {
+    if (refuse(options.optional_inputs.has_value(), "--optional-inputs",
+               "an ONNX model", context))
+      return nullptr;
+    onnx::ImportOptions onnx_options;
+    onnx_options.dims = options.dims;
+    onnx_options.input_shapes = options.input_shapes;
+    auto module = onnx::importOnnx(model, onnx_options, context);
+    // A size that a model cannot have shows far from where it was given.
+    if (!module && !options.dims.empty())
+      mlir::emitRemark(mlir::UnknownLoc::get(context))
+          << "the model was read with --dim " << textOf(options.dims)
+          << "; it may have been exported for smaller sizes";
+    return module;
+  }
+  mlir::emitError(mlir::UnknownLoc::get(context))
+      << "expected a model (.onnx or .mlir file, or a folder with "
+         "config.json), found "
+      << model;
+  return nullptr;
+}
+
+}  // namespace
 
 mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
                                               const ImportOptions& options,
@@ -18,38 +88,17 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(model, error);
-  if (fs::is_directory(status)) {
-    huggingface::HfOptions hf;
-    hf.dims = options.dims;
-    hf.seed = options.seed;
-    return huggingface::importHuggingFace(model, hf, context);
-  }
-  llvm::StringRef name(model);
-  if (fs::exists(status)) {
-    if (name.ends_with(".mlir"))
-      return mlir::parseSourceFile<mlir::ModuleOp>(model, context);
-    if (name.ends_with(".onnx")) {
-      onnx::ImportOptions onnx_options;
-      onnx_options.dims = options.dims;
-      onnx_options.input_shapes = options.input_shapes;
-      return onnx::importOnnx(model, onnx_options, context);
-    }
-    mlir::emitError(mlir::UnknownLoc::get(context))
-        << "expected a model (.onnx or .mlir file, or a folder with "
-           "config.json), found "
-        << model;
-    return nullptr;
-  }
+  if (fs::is_directory(status))
+    return importByConfig(model, /*is_folder=*/true, options, context);
+  if (fs::exists(status)) return importFile(model, options, context);
+  const llvm::StringRef name(model);
   if (name.contains('/') || name.ends_with(".onnx") ||
       name.ends_with(".mlir")) {
     mlir::emitError(mlir::UnknownLoc::get(context))
         << "no file or folder named " << model;
     return nullptr;
   }
-  huggingface::HfOptions hf;
-  hf.dims = options.dims;
-  hf.seed = options.seed;
-  return huggingface::importFamily(model, hf, context);
+  return importByConfig(model, /*is_folder=*/false, options, context);
 }
 
 bool parseDims(const std::string& text, std::map<std::string, int64_t>& dims,
@@ -69,6 +118,38 @@ bool parseDims(const std::string& text, std::map<std::string, int64_t>& dims,
     dims[name.str()] = size;
   }
   return true;
+}
+
+bool parseInputShape(const std::string& text,
+                     std::map<std::string, std::vector<int64_t>>& shapes,
+                     std::string& error) {
+  auto [name, sizes] = llvm::StringRef(text).rsplit('=');
+  llvm::SmallVector<llvm::StringRef> entries;
+  sizes.split(entries, ',', -1, /*KeepEmpty=*/true);
+  if (sizes.empty()) entries.clear();
+  std::vector<int64_t> shape;
+  bool fine = !name.empty() && llvm::StringRef(text).contains('=');
+  for (llvm::StringRef entry : entries) {
+    int64_t size = 0;
+    fine &= !entry.getAsInteger(10, size) && size >= 0;
+    shape.push_back(size);
+  }
+  if (!fine) {
+    error =
+        "expected --input-shape NAME=SIZES, as in --input-shape x=1,8; found "
+        "'" +
+        text + "'";
+    return false;
+  }
+  shapes[name.str()] = std::move(shape);
+  return true;
+}
+
+std::vector<std::string> parseNames(const std::string& text) {
+  if (text == "none") return {};
+  llvm::SmallVector<llvm::StringRef> entries;
+  llvm::StringRef(text).split(entries, ',', -1, /*KeepEmpty=*/false);
+  return {entries.begin(), entries.end()};
 }
 
 }  // namespace partita::driver

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct ImportOptions {
   std::map<std::string, std::vector<int64_t>>
       input_shapes;   // ONNX only: whole shapes by input name
   uint64_t seed = 0;  // of weights that no file holds
+  // Hugging Face and families only: which optional inputs the model takes;
+  // absent: its default.
+  std::optional<std::vector<std::string>> optional_inputs;
 };
 
 // `model` is an .onnx file, a Hugging Face folder, an .mlir file, or the name
@@ -31,6 +35,14 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
 // is not name=positive integer.
 bool parseDims(const std::string& text, std::map<std::string, int64_t>& dims,
                std::string& error);
+
+// "x=1,8" into `shapes`, as parseDims; "x=" is a scalar.
+bool parseInputShape(const std::string& text,
+                     std::map<std::string, std::vector<int64_t>>& shapes,
+                     std::string& error);
+
+// "a,b" as its names; "none" is none.
+std::vector<std::string> parseNames(const std::string& text);
 
 }  // namespace partita::driver
 

@@ -2,11 +2,16 @@
 // value.
 #include "compiler/driver/inspect.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "runtime/base/quantity.h"
 
 namespace partita::driver {
 namespace {
@@ -36,6 +41,74 @@ std::string nameOf(mlir::Attribute attr, const std::string& otherwise) {
 
 Object port(const std::string& name, const std::string& type) {
   return Object{{"name", name}, {"type", type}};
+}
+
+using Entry = std::pair<std::string, const Value*>;
+
+std::vector<Entry> sorted(const Object& object) {
+  std::vector<Entry> entries;
+  for (const auto& [key, value] : object)
+    entries.push_back({key.str(), &value});
+  llvm::sort(entries);
+  return entries;
+}
+
+std::string textOf(const std::string& key, const Value& value) {
+  if (auto text = value.getAsString()) return text->str();
+  auto number = value.getAsInteger();
+  if (number && llvm::StringRef(key).ends_with("_bytes"))
+    return base::FormatBytes(*number);
+  if (number && llvm::StringRef(key).ends_with("_elements"))
+    return base::FormatCount(*number);
+  // Seconds: microseconds are enough.
+  if (!number && value.getAsNumber())
+    return llvm::formatv("{0:F6}", *value.getAsNumber()).str();
+  return llvm::formatv("{0}", value).str();
+}
+
+// Lists of features are long: they are broken at their commas.
+void printFact(const std::string& key, const Value& value,
+               const std::string& indent, llvm::raw_ostream& stream) {
+  constexpr size_t kKeyWidth = 28, kWidth = 80;
+  std::string line = indent + key;
+  line.resize(std::max(line.size() + 1, kKeyWidth + 1), ' ');
+  llvm::SmallVector<llvm::StringRef> words;
+  const std::string text = textOf(key, value);
+  if (text.empty()) return;
+  llvm::StringRef(text).split(words, ',');
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string word = words[i].str() + (i + 1 < words.size() ? "," : "");
+    if (i > 0 && line.size() + word.size() > kWidth) {
+      stream << line << "\n";
+      line = std::string(kKeyWidth + 1, ' ');
+    }
+    line += word;
+  }
+  stream << llvm::StringRef(line).rtrim() << "\n";
+}
+
+// Objects in it are printed as key.field.
+void printFacts(const Object& facts, const std::string& indent,
+                llvm::raw_ostream& stream) {
+  for (const auto& [key, value] : sorted(facts)) {
+    if (const Object* object = value->getAsObject()) {
+      for (const auto& [field, content] : sorted(*object))
+        printFact(key + "." + field, *content, indent, stream);
+    } else {
+      printFact(key, *value, indent, stream);
+    }
+  }
+}
+
+// Names and types, then numbers with what they count.
+void printItem(const Object& item, llvm::raw_ostream& stream) {
+  stream << " ";
+  for (const auto& [field, content] : sorted(item))
+    if (auto text = content->getAsString()) stream << " " << *text;
+  for (const auto& [field, content] : sorted(item))
+    if (!content->getAsString())
+      stream << " " << field << "=" << textOf(field, *content);
+  stream << "\n";
 }
 
 }  // namespace
@@ -76,7 +149,8 @@ Value inspectModel(mlir::ModuleOp module) {
     else if (!llvm::isa<mlir::ModuleOp, FuncOp, mlir::func::ReturnOp>(op))
       ++counts[op->getName().getStringRef()];
   });
-  for (const auto& count : counts) operations[count.first()] = count.second;
+  for (const auto& count : counts)
+    operations[count.first().str()] = count.second;
   for (FuncOp function : module.getOps<FuncOp>())
     if (function.isPrivate() && !function.isExternal())
       layers.push_back(Object{
@@ -135,36 +209,28 @@ Value inspectArtifact(const program::Artifact& artifact) {
       {"code_bytes", static_cast<int64_t>(artifact.code().size())},
       {"data_bytes", static_cast<int64_t>(artifact.data().size())},
       {"file_bytes", artifact.file_bytes()}};
-  if (program.model())
+  if (program.model()) {
     if (auto model = llvm::json::parse(program.model()->str()))
       result["compiled"] = std::move(*model);
     else
       llvm::consumeError(model.takeError());
+  }
   return result;
 }
 
 void printInspection(const Value& value, llvm::raw_ostream& stream) {
-  for (const auto& [key, entry] : *value.getAsObject()) {
-    if (const Array* list = entry.getAsArray()) {
-      stream << key.str() << ":\n";
-      for (const Value& item : *list) {
-        stream << " ";
-        for (const auto& [field, content] : *item.getAsObject()) {
-          if (auto text = content.getAsString())
-            stream << " " << *text;
-          else
-            stream << " " << field.str() << "=" << content;
-        }
-        stream << "\n";
-      }
-    } else if (const Object* object = entry.getAsObject()) {
-      stream << key.str() << ":\n";
-      for (const auto& [field, content] : *object)
-        stream << llvm::formatv("  {0,-24} {1}\n", field.str(), content);
-    } else if (auto text = entry.getAsString()) {
-      stream << llvm::formatv("{0,-24} {1}\n", key.str(), *text);
-    } else {
-      stream << llvm::formatv("{0,-24} {1}\n", key.str(), entry);
+  const Object& facts = *value.getAsObject();
+  // Single facts first: lists may be long.
+  for (const Entry& entry : sorted(facts))
+    if (!entry.second->getAsArray() && !entry.second->getAsObject())
+      printFact(entry.first, *entry.second, "", stream);
+  for (const auto& [key, entry] : sorted(facts)) {
+    if (const Array* list = entry->getAsArray()) {
+      stream << key << ":\n";
+      for (const Value& item : *list) printItem(*item.getAsObject(), stream);
+    } else if (const Object* object = entry->getAsObject()) {
+      stream << key << ":\n";
+      printFacts(*object, "  ", stream);
     }
   }
 }

@@ -86,7 +86,7 @@ void ModelBuilder::expectAtMost(const char* dim, int64_t size, int64_t limit,
   if (size > limit)
     config_.complain("dimension '" + std::string(dim) + "': expected at most " +
                      std::to_string(limit) + " (" + reason + "), found " +
-                     std::to_string(size));
+                     std::to_string(size) + "; --dim sets it");
 }
 
 Value ModelBuilder::argument(RankedTensorType type, StringRef kind,

@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "compiler/driver/check_model.h"
 #include "compiler/driver/registry.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tests/e2e/compiled_model.h"

@@ -65,6 +65,96 @@ class RefusalsTest(unittest.TestCase):
                 file.write(text)
             self.refuse(1, [fragment], PARTITA, "compile", "m.mlir", "-o", "m.partita")
 
+    def compile_text(self, code, fragments, text, *options):
+        with open(self.path("m.mlir"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.refuse(code, fragments, PARTITA, "compile", "m.mlir", "-o", "m.partita", *options)
+
+    def test_function_that_calls_itself(self):
+        self.compile_text(1, ["call themselves", "'f'"],
+                          "func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+                          "  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n"
+                          "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+                          "  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}")
+
+    def test_phase_that_fails_is_our_bug(self):
+        # A kernel written by hand that does what no kernel may: calls.
+        self.compile_text(70, ["bug of ours", "phase 'code'"],
+                          "func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+                          "  %0 = math.exp %x : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n"
+                          "func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel} {\n"
+                          "  %0 = call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n"
+                          "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+                          "  %0 = exec.launch @k(%x) : (tensor<4xf32>) -> tensor<4xf32>\n"
+                          "  return %0 : tensor<4xf32>\n}")
+
+    def test_places_are_files_or_names(self):
+        with open(self.path("m.mlir"), "w", encoding="utf-8") as file:
+            file.write("func.func @main(%x: tensor<2xi4>) -> tensor<2xi4> { return %x : tensor<2xi4> }")
+        result = self.run_command(PARTITA, "compile", "m.mlir", "-o", "m.partita")
+        self.assertIn("[at m.mlir:1:", result.stderr)
+        result = self.run_command(PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "seq=99999", "-o", "m.partita")
+        self.assertIn("config.json]", result.stderr)
+        self.assertNotIn("loc(", result.stderr)
+
+    def test_unknown_cpu_names_the_near_ones(self):
+        # Before the model is read: this one does not exist.
+        self.refuse(1, ["--cpu", "x86-64-v9", "x86-64-v3"], PARTITA, "compile", "no/model.onnx", "--cpu", "x86-64-v9", "-o",
+                    "m.partita")
+
+    def test_named_cpu_is_recorded(self):
+        output = self.path("m.partita")
+        result = self.run_command(PARTITA, "compile", os.path.join(DATA, "gpt2"), "--cpu", "x86-64-v3", "-o", output)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("30.6 thousand", result.stdout)
+        self.assertIn("KB", result.stdout)
+        table = self.run_command(PARTITA, "inspect", output).stdout
+        self.assertIn("+avx2,", table)
+        self.assertNotIn("+avx512f", table)
+        keys = [line.split()[0] for line in table.split(":\n")[0].splitlines()[:-1] if not line.startswith(" ")]
+        self.assertEqual(keys, sorted(keys))
+        self.assertLessEqual(max(len(line) for line in table.splitlines()), 80)
+
+    def test_dump_folder_that_cannot_be_made(self):
+        with open(self.path("file"), "w", encoding="utf-8"):
+            pass
+        self.refuse(1, ["--dump-dir", "file/ir"], PARTITA, "compile", "no/model.onnx", "--dump-dir", "file/ir", "-o",
+                    "m.partita")
+
+    def test_standard_output_full(self):
+        output = self.compile_gpt2()
+        for arguments in ((PARTITA, "inspect", output), (PARTITA, "--help"), (PARTITA_RUN, "--help"),
+                          (PARTITA_RUN, output, "--input", "input_ids=zeros")):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                result = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("standard output", result.stderr)
+
+    def test_unknown_option_before_what_is_missing(self):
+        self.refuse(2, ["no option '--dims'", "'--dim'"], PARTITA, "compile", "--dims", "batch=1")
+        self.refuse(2, ["'compil'", "'compile'"], PARTITA, "compil", "gpt2")
+
+    def test_help_names_the_program(self):
+        self.assertIn("\nUsage: partita compile", self.run_command(PARTITA, "compile", "--help").stdout)
+
+    def test_size_beyond_the_model(self):
+        self.refuse(1, ["seq", "at most 32", "--dim"], PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "seq=99999",
+                    "-o", "m.partita")
+        self.refuse(1, ["--dim batch=1,seq=99999"], PARTITA, "compile", os.path.join(DATA, "gpt2/model_eval.onnx"), "--dim",
+                    "batch=1,seq=99999", "-o", "m.partita")
+
+    def test_shapes_and_optional_inputs(self):
+        model = os.path.join(DATA, "gpt2/model_eval.onnx")
+        result = self.run_command(PARTITA, "inspect", model, "--input-shape", "input_ids=2,8")
+        self.assertIn("tensor<2x8xi64>", result.stdout)
+        self.refuse(2, ["NAME=SIZES", "input_ids=2,x"], PARTITA, "inspect", model, "--input-shape", "input_ids=2,x")
+        self.refuse(1, ["--optional-inputs"], PARTITA, "inspect", model, "--optional-inputs", "none")
+        self.refuse(1, ["--input-shape"], PARTITA, "inspect", os.path.join(DATA, "gpt2"), "--input-shape", "input_ids=2,8")
+        self.assertIn("attention_mask", self.run_command(PARTITA, "inspect", "bert-base").stdout)
+        self.assertNotIn("attention_mask",
+                         self.run_command(PARTITA, "inspect", "bert-base", "--optional-inputs", "none").stdout)
+        self.refuse(1, ["mask", "attention_mask"], PARTITA, "inspect", "bert-base", "--optional-inputs", "mask")
+
     def test_wrong_command_line(self):
         self.assertEqual(self.run_command(PARTITA, "compile", "--colour").returncode, 2)
         self.assertEqual(self.run_command(PARTITA, "no-such-command").returncode, 2)

@@ -1,0 +1,24 @@
+// What a module must be for a program to be made of it.
+#ifndef PARTITA_COMPILER_DRIVER_CHECK_MODEL_H_
+#define PARTITA_COMPILER_DRIVER_CHECK_MODEL_H_
+
+#include <map>
+#include <string>
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LLVM.h"
+
+namespace partita::driver {
+
+// Refuses what no program can express, all of it at once, each where it first
+// occurs. A phase that fails on a model accepted here has a bug.
+mlir::LogicalResult checkModel(mlir::ModuleOp module);
+
+// Types of the module that no program can hold (element types, or whole types
+// that are not tensors of static shape), each with the place where it first
+// occurs. checkModel refuses a module that has any.
+std::map<std::string, mlir::Location> unsupportedTypes(mlir::ModuleOp module);
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_CHECK_MODEL_H_
