@@ -1,0 +1,294 @@
+// What a plan must satisfy as a whole, and what the compiler does not do yet.
+#include <algorithm>
+
+#include "compiler/plan/glob.h"
+#include "compiler/plan/plan.h"
+#include "compiler/plan/text.h"
+#include "compiler/plan/words.h"
+
+namespace partita::plan {
+namespace {
+
+using absl::OkStatus;
+using absl::Status;
+
+Status Refuse(const Plan& plan, Location where, const std::string& message) {
+  return absl::InvalidArgumentError(Where(plan, where) + ": " + message);
+}
+
+Status Refuse(const Plan& plan, Location where, const Status& status) {
+  return status.ok() ? status
+                     : Refuse(plan, where, std::string(status.message()));
+}
+
+Location FieldAt(const Plan& plan, const std::string& field) {
+  const auto it = plan.fields.find(field);
+  return it == plan.fields.end() ? Location() : it->second;
+}
+
+// Dimensions that lie on one tensor in every model that has both: of equal
+// priority on one axis neither could be kept. B and X, and those of different
+// layers, share axes: tokens go from batch to expert.
+bool LieTogether(const std::string& a, const std::string& b) {
+  static const char* const kPairs[] = {
+      "BL", "BH", "BW", "BE", "BM", "BN", "BV", "LE", "LM", "LN", "LV",
+      "HW", "HE", "HM", "WE", "WM", "EM", "EN", "EV", "EX", "MX"};
+  for (const char* pair : kPairs)
+    if ((a == std::string(1, pair[0]) && b == std::string(1, pair[1])) ||
+        (b == std::string(1, pair[0]) && a == std::string(1, pair[1])))
+      return true;
+  return false;
+}
+
+Status CheckDimension(const Plan& plan, const Division& division) {
+  std::vector<std::string> names = KnownDimensions();
+  for (const Name& name : plan.names)
+    if (std::find(names.begin(), names.end(), name.dimension) == names.end())
+      names.push_back(name.dimension);
+  if (std::find(names.begin(), names.end(), division.dimension) !=
+          names.end() &&
+      division.dimension != "none" && division.dimension.back() != '\'')
+    return OkStatus();
+  names.erase(std::remove_if(names.begin(), names.end(),
+                             [](const std::string& name) {
+                               return name == "none" || name.back() == '\'';
+                             }),
+              names.end());
+  const bool is_role =
+      !division.dimension.empty() && division.dimension.back() == '\'';
+  return Refuse(plan, division.where,
+                "shard: expected a dimension (" + Join(names) +
+                    ") or one given a name by 'names', found " +
+                    Quote(division.dimension) +
+                    (is_role ? "; entries mean the dimension without a mark"
+                             : Suggest(division.dimension, names)));
+}
+
+Status CheckDivision(const Plan& plan, const Division& division) {
+  if (Status status = CheckDimension(plan, division); !status.ok())
+    return status;
+  const std::string what = "shard " + Quote(division.dimension);
+  if (division.axes.empty())
+    return Refuse(plan, division.where,
+                  what + ": expected at least one axis, found none");
+  for (size_t i = 0; i < division.axes.size(); ++i) {
+    Status status = CheckAxis(division.axes[i], plan.mesh);
+    if (status.ok())
+      status = CheckUnused(plan.mesh, division.axes[i],
+                           {division.axes.begin(), division.axes.begin() + i},
+                           "a dimension");
+    if (!status.ok())
+      return Refuse(plan, division.where,
+                    what + ": " + std::string(status.message()));
+  }
+  return OkStatus();
+}
+
+// Each dimension once, and no axis twice where that can never be.
+Status CheckEntry(const Plan& plan, const Entry& entry) {
+  for (const std::string& glob : entry.at)
+    if (Status status = CheckGlob(glob); !status.ok())
+      return Refuse(plan, entry.where, "at: " + std::string(status.message()));
+  if (entry.divisions.empty())
+    return Refuse(plan, entry.where,
+                  "shard: expected a dimension and its axes, as M: tensor, "
+                  "found none");
+  for (size_t i = 0; i < entry.divisions.size(); ++i) {
+    const Division& division = entry.divisions[i];
+    if (Status status = CheckDivision(plan, division); !status.ok())
+      return status;
+    for (size_t j = 0; j < i; ++j) {
+      const Division& other = entry.divisions[j];
+      if (other.dimension == division.dimension)
+        return Refuse(
+            plan, division.where,
+            "shard: expected each dimension once in an entry, found " +
+                Quote(division.dimension) +
+                " twice; give all its axes in one list");
+      if (!LieTogether(other.dimension, division.dimension)) continue;
+      for (const core::AxisRef& axis : division.axes)
+        if (core::OverlapAny(axis, other.axes))
+          return Refuse(
+              plan, division.where,
+              "shard: expected dimensions of one tensor to have different axes "
+              "within an entry, found '" +
+                  core::ToString(plan.mesh, axis) + "' for both " +
+                  Quote(other.dimension) + " and " + Quote(division.dimension) +
+                  "; put the one that is to keep the axis into an earlier "
+                  "entry of its own");
+    }
+  }
+  return OkStatus();
+}
+
+// Devices along D run different layers: no other dimension is there to divide.
+Status CheckDepth(const Plan& plan) {
+  for (const Entry& deep : plan.shard)
+    for (const Division& depth : deep.divisions) {
+      if (depth.dimension != "D") continue;
+      for (const Entry& entry : plan.shard)
+        for (const Division& division : entry.divisions)
+          for (const core::AxisRef& axis : division.axes)
+            if (division.dimension != "D" && core::OverlapAny(axis, depth.axes))
+              return Refuse(plan, division.where,
+                            "shard: expected axis '" +
+                                core::ToString(plan.mesh, axis) +
+                                "' to be of 'D' alone, whose devices run "
+                                "different layers, found it for " +
+                                Quote(division.dimension) + " too");
+    }
+  return OkStatus();
+}
+
+Status CheckStages(const Plan& plan) {
+  int64_t devices = plan.mesh.Size();
+  for (const Entry& entry : plan.shard)
+    for (const Division& division : entry.divisions)
+      if (division.dimension == "D") devices /= core::SizeOf(division.axes);
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const Stage& stage = plan.stages[i];
+    if (Status status = CheckGlob(stage.to); !status.ok())
+      return Refuse(plan, stage.where, status);
+    if (!stage.mesh.has_value()) continue;
+    if (Status status = CheckMesh(*stage.mesh); !status.ok())
+      return Refuse(plan, stage.where, status);
+    // Where every stage has a mesh, the plan's need not fit.
+    if (i == 0 &&
+        std::all_of(plan.stages.begin(), plan.stages.end(),
+                    [](const Stage& s) { return s.mesh.has_value(); }))
+      devices = stage.mesh->Size();
+    if (stage.mesh->Size() != devices)
+      return Refuse(plan, stage.where,
+                    "stages: expected " + std::to_string(devices) +
+                        " devices, as every stage has, found " +
+                        std::to_string(stage.mesh->Size()) + " in mesh " +
+                        ToString(*stage.mesh));
+  }
+  return OkStatus();
+}
+
+Status CheckOverride(const Plan& plan, const Override& override) {
+  if (Status status = CheckGlob(override.tensor); !status.ok())
+    return Refuse(plan, override.where, status);
+  std::vector<core::AxisRef> used;
+  std::vector<core::AxisRef> all = override.sharding.replicated;
+  for (const core::AxisRef& axis : override.sharding.unreduced)
+    all.push_back(axis);
+  for (const core::DimSharding& dim : override.sharding.dims)
+    all.insert(all.end(), dim.axes.begin(), dim.axes.end());
+  for (const core::AxisRef& axis : all) {
+    Status status = CheckAxis(axis, plan.mesh);
+    if (status.ok()) status = CheckUnused(plan.mesh, axis, used, "a sharding");
+    if (!status.ok()) return Refuse(plan, override.where, status);
+    used.push_back(axis);
+  }
+  return OkStatus();
+}
+
+Status CheckNumbers(const Plan& plan) {
+  const auto check = [&](const char* field, int64_t value, int64_t least,
+                         int64_t most) {
+    if (least <= value && value <= most) return OkStatus();
+    return Refuse(plan, FieldAt(plan, field),
+                  std::string(field) + ": expected a number from " +
+                      std::to_string(least) + " to " + std::to_string(most) +
+                      ", found " + std::to_string(value));
+  };
+  if (Status status = check("zero", plan.zero, 0, 3); !status.ok())
+    return status;
+  if (Status status = check("microbatches", plan.microbatches, 1, 1 << 20);
+      !status.ok())
+    return status;
+  for (size_t i = 0; i < plan.budgets.size(); ++i) {
+    const Budget& budget = plan.budgets[i];
+    const std::vector<std::string>& kinds = BudgetKinds();
+    if (std::find(kinds.begin(), kinds.end(), budget.kind) == kinds.end())
+      return Refuse(plan, budget.where,
+                    "budgets: expected " + Join(kinds) + ", found " +
+                        Quote(budget.kind) + Suggest(budget.kind, kinds));
+    if (budget.bytes < 0)
+      return Refuse(plan, budget.where,
+                    "budgets: expected at least 0 bytes, found " +
+                        std::to_string(budget.bytes));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status CheckPlan(const Plan& plan) {
+  if (Status status = CheckMesh(plan.mesh); !status.ok())
+    return Refuse(plan, FieldAt(plan, "mesh"), status);
+  for (const Name& name : plan.names) {
+    Status status = CheckGlob(name.tensor);
+    if (status.ok()) status = CheckDimensionName(name.dimension, true);
+    if (!status.ok()) return Refuse(plan, name.where, status);
+  }
+  for (const Entry& entry : plan.shard)
+    if (Status status = CheckEntry(plan, entry); !status.ok()) return status;
+  if (Status status = CheckDepth(plan); !status.ok()) return status;
+  if (Status status = CheckStages(plan); !status.ok()) return status;
+  for (const Override& override : plan.overrides)
+    if (Status status = CheckOverride(plan, override); !status.ok())
+      return status;
+  for (const Recompute& rule : plan.recompute)
+    for (const std::string& glob : rule.at)
+      if (Status status = CheckGlob(glob); !status.ok())
+        return Refuse(plan, FieldAt(plan, "recompute"), status);
+  return CheckNumbers(plan);
+}
+
+Status CheckSupported(const Plan& plan) {
+  const auto refuse = [&](const std::string& field, const std::string& what,
+                          const std::string& otherwise) {
+    return absl::UnimplementedError(Where(plan, FieldAt(plan, field)) + ": " +
+                                    field + ": " + what +
+                                    " is not supported yet; " + otherwise);
+  };
+  const std::string leave_out = "leave the field out";
+  for (const Entry& entry : plan.shard)
+    for (const Division& division : entry.divisions)
+      if (division.dimension == "D")
+        return absl::UnimplementedError(
+            Where(plan, division.where) +
+            ": shard 'D': dividing the sequence of layers into pipeline stages "
+            "is not supported yet; give its axes to another dimension");
+  if (plan.zero > 0)
+    return refuse("zero", "dividing optimizer state, gradients or parameters",
+                  "set it to 0");
+  if (plan.gather.has_value())
+    return refuse("gather", "gathering parameters at their use", leave_out);
+  if (plan.microbatches > 1)
+    return refuse("microbatches", "cutting a batch into several",
+                  "set it to 1");
+  if (plan.schedule.has_value())
+    return refuse("schedule", "a pipeline's schedule", leave_out);
+  if (!plan.stages.empty())
+    return refuse("stages", "cutting a model into stages", "set it to auto");
+  for (const Recompute& rule : plan.recompute)
+    if (rule.policy != RecomputePolicy::kNone)
+      return refuse("recompute", "computing values a second time",
+                    "set it to none");
+  if (plan.precision.value_or(Precision::kF32) != Precision::kF32)
+    return refuse("precision",
+                  "computing in " + WordOf(PrecisionWords(), *plan.precision),
+                  "set it to f32");
+  if (plan.offload != Offload::kNone)
+    return refuse("offload", "keeping optimizer state on the host",
+                  "set it to none");
+  if (plan.memory.has_value())
+    return refuse("memory", "a limit of memory per device", leave_out);
+  return OkStatus();
+}
+
+Status CheckDeviceCount(const Plan& plan, int64_t devices) {
+  if (plan.mesh.Size() == devices) return OkStatus();
+  return Refuse(plan, FieldAt(plan, "mesh"),
+                "mesh: expected sizes that multiply to the " +
+                    std::to_string(devices) + " devices there are, found " +
+                    ToString(plan.mesh) + ", which are " +
+                    std::to_string(plan.mesh.Size()) +
+                    "; change the mesh or the number of devices");
+}
+
+}  // namespace partita::plan

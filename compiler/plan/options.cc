@@ -1,0 +1,102 @@
+// The part of a plan that the command line can say.
+#include "compiler/plan/glob.h"
+#include "compiler/plan/plan.h"
+#include "compiler/plan/text.h"
+
+namespace partita::plan {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::Status;
+using absl::StatusOr;
+
+Status Prefixed(const std::string& option, const Status& status) {
+  return InvalidArgumentError(option + ": " + std::string(status.message()));
+}
+
+// "M=tensor+fsdp".
+StatusOr<Division> ParseDivision(const std::string& text,
+                                 const core::Mesh& mesh) {
+  const size_t equal = text.find('=');
+  if (equal == std::string::npos)
+    return InvalidArgumentError(
+        "expected a dimension and its axes, as M=tensor or B=data+fsdp, "
+        "found " +
+        Quote(Trim(text)));
+  Division division;
+  division.dimension = Trim(text.substr(0, equal));
+  for (const std::string& word : SplitOutside(text.substr(equal + 1), '+')) {
+    StatusOr<core::AxisRef> axis = ParseAxis(word, mesh);
+    if (!axis.ok()) return axis.status();
+    division.axes.push_back(*axis);
+  }
+  return division;
+}
+
+}  // namespace
+
+StatusOr<core::Mesh> ParseMeshOption(const std::string& text) {
+  core::Mesh mesh;
+  for (const std::string& part : SplitOutside(text, ',')) {
+    const size_t equal = part.find('=');
+    const StatusOr<int64_t> size = ParseCount(
+        equal == std::string::npos ? "" : Trim(part.substr(equal + 1)));
+    if (!size.ok())
+      return InvalidArgumentError(
+          "--mesh: expected axes and their sizes, as data=2,tensor=4, found " +
+          Quote(Trim(part)));
+    mesh.axes.push_back({Trim(part.substr(0, equal)), *size});
+  }
+  if (Status status = CheckMesh(mesh); !status.ok())
+    return Prefixed("--mesh", status);
+  return mesh;
+}
+
+StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
+                                              const core::Mesh& mesh,
+                                              const std::vector<Name>& names) {
+  Plan plan;
+  plan.origin = "--shard";
+  plan.mesh = mesh;
+  plan.names = names;
+  for (const std::string& part : SplitOutside(text, ';')) {
+    Entry entry;
+    const size_t scope = part.find('@');
+    if (scope != std::string::npos)
+      entry.at.push_back(Trim(part.substr(scope + 1)));
+    for (const std::string& word : SplitOutside(part.substr(0, scope), ',')) {
+      StatusOr<Division> division = ParseDivision(word, mesh);
+      if (!division.ok()) return Prefixed(plan.origin, division.status());
+      entry.divisions.push_back(*std::move(division));
+    }
+    plan.shard.push_back(std::move(entry));
+  }
+  if (Status status = CheckPlan(plan); !status.ok()) return status;
+  return plan.shard;
+}
+
+StatusOr<Name> ParseName(const std::string& text) {
+  // Names of tensors may have ':' and '=' in them: the last ones count.
+  const size_t equal = text.rfind('=');
+  const size_t colon =
+      equal == std::string::npos ? equal : text.rfind(':', equal);
+  const StatusOr<int64_t> dim =
+      ParseCount(colon == std::string::npos
+                     ? ""
+                     : Trim(text.substr(colon + 1, equal - colon - 1)));
+  if (!dim.ok() || *dim > 64)
+    return InvalidArgumentError(
+        "expected a tensor, a dimension's number and its name, as "
+        "h.*.up.weight:1=M, found " +
+        Quote(text));
+  Name name;
+  name.tensor = Trim(text.substr(0, colon));
+  name.dim = static_cast<int>(*dim);
+  name.dimension = Trim(text.substr(equal + 1));
+  if (Status status = CheckGlob(name.tensor); !status.ok()) return status;
+  if (Status status = CheckDimensionName(name.dimension, true); !status.ok())
+    return status;
+  return name;
+}
+
+}  // namespace partita::plan

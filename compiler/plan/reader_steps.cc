@@ -1,0 +1,117 @@
+// Fields that say how a step runs: gathers, schedule, stages, recomputation.
+#include "compiler/plan/reader.h"
+#include "compiler/plan/words.h"
+
+namespace partita::plan {
+
+using absl::OkStatus;
+using absl::Status;
+using absl::StatusOr;
+
+Status Reader::ReadGather(const Node& value) {
+  if (Status status = CheckMap(value, "gather", {"prefetch", "hold"});
+      !status.ok())
+    return status;
+  Gather gather;
+  if (const Node* node = Find(value, "prefetch")) {
+    StatusOr<int64_t> count = ReadCount(*node, "gather prefetch", 0, 1 << 16);
+    if (!count.ok()) return count.status();
+    gather.prefetch = *count;
+  }
+  if (const Node* node = Find(value, "hold")) {
+    StatusOr<Hold> hold = ReadWord(*node, "gather hold", HoldWords());
+    if (!hold.ok()) return hold.status();
+    gather.hold = *hold;
+  }
+  plan_.gather = gather;
+  return OkStatus();
+}
+
+Status Reader::ReadSchedule(const Node& value) {
+  const std::string& word = value.scalar;
+  const std::string interleaved = "interleaved(";
+  const auto ends_in = [&](const std::string& end) {
+    return word.size() > end.size() &&
+           word.compare(word.size() - end.size(), end.size(), end) == 0;
+  };
+  if (word.compare(0, interleaved.size(), interleaved) == 0 && ends_in(")")) {
+    Node count = value;
+    count.scalar =
+        word.substr(interleaved.size(), word.size() - interleaved.size() - 1);
+    StatusOr<int64_t> chunks =
+        ReadCount(count, "schedule interleaved", 2, 1 << 16);
+    if (!chunks.ok()) return chunks.status();
+    plan_.schedule = Schedule{ScheduleKind::kInterleaved, *chunks, ""};
+    return OkStatus();
+  }
+  if (ends_in(".csv")) {
+    plan_.schedule = Schedule{ScheduleKind::kFile, 1, word};
+    return OkStatus();
+  }
+  for (const auto& [name, kind] : ScheduleWords())
+    if (value.kind == Node::Kind::kScalar && name == word) {
+      plan_.schedule = Schedule{kind, 1, ""};
+      return OkStatus();
+    }
+  const std::vector<std::string> names = {
+      "gpipe", "1f1b",      "interleaved(2)", "zb-h1",
+      "zb-v",  "async-2bw", "async",          "a file.csv"};
+  return Refuse(value, "schedule: expected " + Join(names) + ", found " +
+                           Describe(value) + Suggest(word, names));
+}
+
+Status Reader::ReadStages(const Node& value) {
+  if (value.kind == Node::Kind::kScalar && value.scalar == "auto")
+    return OkStatus();
+  if (value.kind != Node::Kind::kList || value.children.empty())
+    return Refuse(value,
+                  "stages: expected auto or a list, as [{to: \"h.7\"}, {to: "
+                  "\"h.15\"}], found " +
+                      Describe(value));
+  for (const Node& item : value.children) {
+    if (Status status = CheckMap(item, "stages", {"to", "mesh"}, {"to"});
+        !status.ok())
+      return status;
+    StatusOr<std::string> to = ReadGlob(*Find(item, "to"), "stages to");
+    if (!to.ok()) return to.status();
+    Stage stage{*to, {}, item.where};
+    if (const Node* node = Find(item, "mesh")) {
+      StatusOr<core::Mesh> mesh = ReadMesh(*node);
+      if (!mesh.ok()) return mesh.status();
+      stage.mesh = *std::move(mesh);
+    }
+    plan_.stages.push_back(std::move(stage));
+  }
+  return OkStatus();
+}
+
+Status Reader::ReadRecompute(const Node& value) {
+  if (value.kind != Node::Kind::kList) return ReadRecomputeRule(value);
+  for (const Node& item : value.children)
+    if (Status status = ReadRecomputeRule(item); !status.ok()) return status;
+  return OkStatus();
+}
+
+Status Reader::ReadRecomputeRule(const Node& value) {
+  Recompute rule;
+  const Node* policy = &value;
+  if (value.kind == Node::Kind::kMap) {
+    if (Status status =
+            CheckMap(value, "recompute", {"at", "policy"}, {"at", "policy"});
+        !status.ok())
+      return status;
+    StatusOr<std::vector<std::string>> at =
+        ReadGlobs(*Find(value, "at"), "recompute at");
+    if (!at.ok()) return at.status();
+    rule.at = *std::move(at);
+    policy = Find(value, "policy");
+  }
+  StatusOr<RecomputePolicy> word =
+      ReadWord(*policy, "recompute", RecomputeWords());
+  if (!word.ok()) return word.status();
+  rule.policy = *word;
+  plan_.recompute.push_back(std::move(rule));
+  return OkStatus();
+}
+
+}  // namespace partita::plan

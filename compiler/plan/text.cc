@@ -1,0 +1,288 @@
+// Scalars: numbers, sizes in bytes, axes, meshes.
+#include "compiler/plan/text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+
+#include "compiler/plan/plan.h"
+
+namespace partita::plan {
+namespace {
+
+using absl::InvalidArgumentError;
+
+constexpr int64_t kMostDevices = int64_t{1} << 24;
+
+// Edits that make one of the other, two per letter that is wrong, missing or
+// has changed places with the next, one per letter of the wrong case.
+size_t Distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<size_t>> cost(a.size() + 1,
+                                        std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i)
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = 2 * (i + j);
+        continue;
+      }
+      const unsigned char x = a[i - 1], y = b[j - 1];
+      const size_t change = x == y                               ? 0
+                            : std::tolower(x) == std::tolower(y) ? 1
+                                                                 : 2;
+      cost[i][j] = std::min({cost[i - 1][j] + 2, cost[i][j - 1] + 2,
+                             cost[i - 1][j - 1] + change});
+      if (i > 1 && j > 1 && a[i - 2] == b[j - 1] && a[i - 1] == b[j - 2])
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 2);
+    }
+  return cost[a.size()][b.size()];
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+std::vector<std::string> AxisNames(const core::Mesh& mesh) {
+  std::vector<std::string> names;
+  for (const core::Axis& axis : mesh.axes) names.push_back(axis.name);
+  return names;
+}
+
+}  // namespace
+
+std::string Quote(const std::string& text) {
+  std::string quoted = "'";
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (i == 60 && text.size() > 64) {
+      quoted += "...";
+      break;
+    }
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    if (c < 0x20 || c == 0x7f) {
+      char hex[8];
+      std::snprintf(hex, sizeof(hex), "\\x%02x", c);
+      quoted += hex;
+    } else {
+      quoted += text[i];
+    }
+  }
+  return quoted + "'";
+}
+
+std::string Suggest(const std::string& found,
+                    const std::vector<std::string>& candidates) {
+  std::string best;
+  // A third of the letters may be wrong; of a single one its case.
+  size_t least = std::max<size_t>(1, std::min<size_t>(4, 2 * found.size() / 3));
+  if (found.size() > 64) return "";
+  for (const std::string& candidate : candidates) {
+    const size_t distance = Distance(found, candidate);
+    if (distance > least || (distance == least && !best.empty())) continue;
+    best = candidate;
+    least = distance;
+  }
+  return best.empty() ? "" : "; did you mean '" + best + "'?";
+}
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words)
+    text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string Trim(const std::string& text) {
+  const char* spaces = " \t\r\n";
+  const size_t begin = text.find_first_not_of(spaces);
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(spaces) - begin + 1);
+}
+
+std::vector<std::string> SplitOutside(const std::string& text, char separator) {
+  std::vector<std::string> parts = {""};
+  int depth = 0;
+  for (char c : text) {
+    if (c == '{' || c == '[' || c == '(') ++depth;
+    if (c == '}' || c == ']' || c == ')') --depth;
+    if (c == separator && depth <= 0) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+bool IsIdentifier(const std::string& text) {
+  if (text.empty() || text.size() > 64 || IsDigit(text[0])) return false;
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return c < 0x80 && (std::isalnum(c) || c == '_');
+  });
+}
+
+absl::StatusOr<int64_t> ParseCount(const std::string& text) {
+  if (text.empty() || text.size() > 16 ||
+      !std::all_of(text.begin(), text.end(), IsDigit) ||
+      std::stoll(text) > int64_t{1} << 53)
+    return InvalidArgumentError("expected a whole number, found " +
+                                Quote(text));
+  return std::stoll(text);
+}
+
+absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
+  const std::pair<const char*, double> units[] = {{"B", 1},
+                                                  {"kB", 1e3},
+                                                  {"KB", 1e3},
+                                                  {"MB", 1e6},
+                                                  {"GB", 1e9},
+                                                  {"TB", 1e12},
+                                                  {"KiB", 1024.0},
+                                                  {"MiB", 1024.0 * 1024},
+                                                  {"GiB", 1073741824.0},
+                                                  {"TiB", 1073741824.0 * 1024}};
+  const absl::Status refusal = InvalidArgumentError(
+      "expected a number and a unit of B, kB, MB, GB, TB, KiB, MiB, GiB or "
+      "TiB, such as '78 GB', found " +
+      Quote(text));
+  size_t end = 0, dots = 0;
+  while (end < text.size() && (IsDigit(text[end]) || text[end] == '.'))
+    dots += text[end++] == '.';
+  if (end == 0 || end > 18 || dots > 1 || text[0] == '.' ||
+      text[end - 1] == '.')
+    return refusal;
+  const double number = std::strtod(text.substr(0, end).c_str(), nullptr);
+  const std::string unit = Trim(text.substr(end));
+  for (const auto& [name, factor] : units)
+    if (unit == name && number * factor <= 9e15)
+      return static_cast<int64_t>(number * factor + 0.5);
+  return refusal;
+}
+
+absl::Status CheckAxis(const core::AxisRef& axis, const core::Mesh& mesh) {
+  if (axis.axis < 0 || axis.axis >= static_cast<int>(mesh.axes.size()))
+    return InvalidArgumentError("expected an axis of the mesh, found number " +
+                                std::to_string(axis.axis));
+  const core::Axis& whole = mesh.axes[axis.axis];
+  if (axis.pre == 1 && axis.size == whole.size) return absl::OkStatus();
+  // Divided in turn, so that no product overflows.
+  if (axis.pre >= 1 && axis.size >= 2 && whole.size % axis.pre == 0 &&
+      whole.size / axis.pre % axis.size == 0)
+    return absl::OkStatus();
+  return InvalidArgumentError(
+      "expected a part (m)k of axis '" + whole.name + "' where k is at least " +
+      "2 and m * k divides its " + std::to_string(whole.size) +
+      " positions, found (" + std::to_string(axis.pre) + ")" +
+      std::to_string(axis.size));
+}
+
+absl::StatusOr<core::AxisRef> ParseAxis(const std::string& text,
+                                        const core::Mesh& mesh) {
+  const std::string word = Trim(text);
+  const size_t colon = word.find(':');
+  const std::string name = word.substr(0, colon);
+  const int axis = mesh.Find(name);
+  if (axis < 0) {
+    if (mesh.axes.empty())
+      return InvalidArgumentError("expected a mesh that has axis " +
+                                  Quote(name) + ", found one without axes");
+    return InvalidArgumentError("expected an axis of the mesh (" +
+                                Join(AxisNames(mesh)) + "), found " +
+                                Quote(name) + Suggest(name, AxisNames(mesh)));
+  }
+  if (colon == std::string::npos) return core::WholeAxis(mesh, axis);
+  const size_t close = word.find(')');
+  if (colon + 1 < word.size() && word[colon + 1] == '(' &&
+      close != std::string::npos) {
+    const absl::StatusOr<int64_t> pre =
+        ParseCount(word.substr(colon + 2, close - colon - 2));
+    const absl::StatusOr<int64_t> size = ParseCount(word.substr(close + 1));
+    if (pre.ok() && size.ok()) {
+      const core::AxisRef part = {axis, *pre, *size};
+      if (absl::Status status = CheckAxis(part, mesh); !status.ok())
+        return status;
+      return part;
+    }
+  }
+  return InvalidArgumentError(
+      "expected an axis or a part of one, as tensor or tensor:(1)2, found " +
+      Quote(word));
+}
+
+absl::Status CheckUnused(const core::Mesh& mesh, const core::AxisRef& axis,
+                         const std::vector<core::AxisRef>& others,
+                         const std::string& what) {
+  for (const core::AxisRef& other : others)
+    if (core::Overlap(axis, other))
+      return InvalidArgumentError(
+          "expected each axis once in " + what + ", found '" +
+          core::ToString(mesh, axis) + "'" +
+          (axis == other ? " twice"
+                         : " and '" + core::ToString(mesh, other) + "'"));
+  return absl::OkStatus();
+}
+
+absl::Status CheckMesh(const core::Mesh& mesh) {
+  int64_t devices = 1;
+  for (size_t i = 0; i < mesh.axes.size(); ++i) {
+    const core::Axis& axis = mesh.axes[i];
+    if (!IsIdentifier(axis.name))
+      return InvalidArgumentError(
+          "expected an axis named by letters, digits and _, found " +
+          Quote(axis.name));
+    if (mesh.Find(axis.name) != static_cast<int>(i))
+      return InvalidArgumentError("expected axes of different names, found '" +
+                                  axis.name + "' twice");
+    if (axis.size < 1)
+      return InvalidArgumentError("expected axis '" + axis.name +
+                                  "' to have at least 1 position, found " +
+                                  std::to_string(axis.size));
+    if (axis.size > kMostDevices / devices)
+      return InvalidArgumentError("expected a mesh of at most " +
+                                  std::to_string(kMostDevices) +
+                                  " devices, found more");
+    devices *= axis.size;
+  }
+  if (mesh.axes.size() > 16)
+    return InvalidArgumentError("expected at most 16 axes, found " +
+                                std::to_string(mesh.axes.size()));
+  if (mesh.device_ids.empty()) return absl::OkStatus();
+  const auto expected = "expected device_ids to have each of 0 to " +
+                        std::to_string(devices - 1) + " once, found ";
+  if (static_cast<int64_t>(mesh.device_ids.size()) != devices)
+    return InvalidArgumentError(
+        expected + std::to_string(mesh.device_ids.size()) + " numbers");
+  std::vector<bool> seen(devices);
+  for (int64_t id : mesh.device_ids) {
+    if (id < 0 || id >= devices)
+      return InvalidArgumentError(expected + std::to_string(id));
+    if (seen[id])
+      return InvalidArgumentError(expected + std::to_string(id) + " twice");
+    seen[id] = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDimensionName(const std::string& text, bool is_role) {
+  const std::vector<std::string>& known = KnownDimensions();
+  std::string name = text;
+  if (is_role && name == "none") return absl::OkStatus();
+  if (is_role && !name.empty() && name.back() == '\'') name.pop_back();
+  if (std::find(known.begin(), known.end(), name) != known.end())
+    return absl::OkStatus();
+  const std::string expected =
+      "expected the name of a dimension, " + Join(known) +
+      " or one of your own of letters, digits and _, found " + Quote(name);
+  if (!IsIdentifier(name) || name == "at" || name == "none")
+    return InvalidArgumentError(expected);
+  // One letter of the other case is a slip, not a name of one's own.
+  for (const std::string& other : known)
+    if (name.size() == 1 && std::toupper(name[0]) == other[0])
+      return InvalidArgumentError(expected + Suggest(name, known));
+  return absl::OkStatus();
+}
+
+const std::vector<std::string>& KnownDimensions() {
+  static const auto* const names = new std::vector<std::string>{
+      "B", "D", "M", "N", "E", "L", "V", "H", "W", "X"};
+  return *names;
+}
+
+}  // namespace partita::plan

@@ -1,0 +1,58 @@
+// Tables of words.
+#include "compiler/plan/words.h"
+
+namespace partita::plan {
+
+const std::vector<std::string>& FieldNames() {
+  static const auto* const names = new std::vector<std::string>{
+      "mesh",     "shard",     "zero",      "gather",    "microbatches",
+      "schedule", "stages",    "recompute", "precision", "offload",
+      "memory",   "overrides", "budgets",   "names"};
+  return *names;
+}
+
+const std::vector<std::string>& BudgetKinds() {
+  static const auto* const kinds = new std::vector<std::string>{
+      "all_gather", "all_reduce", "reduce_scatter", "all_to_all",
+      "exchange",   "permute",    "total"};
+  return *kinds;
+}
+
+const Words<ScheduleKind>& ScheduleWords() {
+  static const auto* const words = new Words<ScheduleKind>{
+      {"gpipe", ScheduleKind::kGpipe},        {"1f1b", ScheduleKind::k1F1B},
+      {"zb-h1", ScheduleKind::kZbH1},         {"zb-v", ScheduleKind::kZbV},
+      {"async-2bw", ScheduleKind::kAsync2bw}, {"async", ScheduleKind::kAsync}};
+  return *words;
+}
+
+const Words<RecomputePolicy>& RecomputeWords() {
+  static const auto* const words =
+      new Words<RecomputePolicy>{{"none", RecomputePolicy::kNone},
+                                 {"selective", RecomputePolicy::kSelective},
+                                 {"full", RecomputePolicy::kFull},
+                                 {"budget", RecomputePolicy::kBudget}};
+  return *words;
+}
+
+const Words<Precision>& PrecisionWords() {
+  static const auto* const words =
+      new Words<Precision>{{"f32", Precision::kF32},
+                           {"bf16", Precision::kBF16},
+                           {"f16", Precision::kF16}};
+  return *words;
+}
+
+const Words<Offload>& OffloadWords() {
+  static const auto* const words = new Words<Offload>{
+      {"none", Offload::kNone}, {"optimizer", Offload::kOptimizer}};
+  return *words;
+}
+
+const Words<Hold>& HoldWords() {
+  static const auto* const words =
+      new Words<Hold>{{"use", Hold::kUse}, {"step", Hold::kStep}};
+  return *words;
+}
+
+}  // namespace partita::plan
