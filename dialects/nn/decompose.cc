@@ -190,12 +190,11 @@ Results CrossEntropyOp::decompose(mlir::OpBuilder& builder) {
   const Value total = b.log(b.reduce(ReduceKind::sum, b.exp(shifted), axis));
 
   // The target's logit, one per position; the gather clamps targets into range.
-  const int64_t positions =
-      type.getNumElements() / std::max<int64_t>(classes, 1);
-  const Value rows = b.reshape(shifted, {positions, classes});
-  const Value picked =
-      b.gatherPerRow(rows, b.reshape(getTargets(), {positions, 1}));
-  const Value target_logit = b.reshape(picked, b.typeOf(total).getShape());
+  // Positions keep their dimensions, so that each can be divided.
+  SmallVector<int64_t> one_each(b.typeOf(total).getShape());
+  one_each.push_back(1);
+  const Value target_logit =
+      b.gatherPerRow(shifted, b.reshape(getTargets(), one_each));
 
   const double smoothing = getLabelSmoothing().convertToDouble();
   Value loss = b.multiply(b.subtract(total, target_logit), 1 - smoothing);

@@ -190,6 +190,39 @@ TEST_F(DecomposeTest, CrossEntropy) {
   }
 }
 
+// What a composite's rule leaves to its decomposition (kDecompose), that must
+// let be divided: no factor of any operation in it is kWhole, but for the
+// length of a gather's index vectors.
+TEST_F(DecomposeTest, DecompositionsCanBeDividedAlongEveryFactor) {
+  auto module = parse(R"(
+    func.func @f(%x: tensor<2x3x4x5xf32>, %s: tensor<4x5xf32>, %v: tensor<3xf32>, %q: tensor<2x6x4x5xbf16>,
+                 %k: tensor<2x3x7x5xbf16>, %b: tensor<1x6x4x7xbf16>, %t: tensor<2x3x4xi64>) {
+      %0 = nn.softmax %x axis = 2 : tensor<2x3x4x5xf32>
+      %1 = nn.layer_norm %x scale(%s : tensor<4x5xf32>) bias(%s : tensor<4x5xf32>) axis = 2 epsilon = 1.0e-5 : tensor<2x3x4x5xf32>
+      %2 = nn.rms_norm %x scale(%s : tensor<4x5xf32>) axis = 2 epsilon = 1.0e-5 : tensor<2x3x4x5xf32>
+      %3:3 = nn.batch_norm %x, %v, %v, %v, %v feature = 1 epsilon = 1.0e-5 training unbiased
+          : (tensor<2x3x4x5xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>)
+          -> (tensor<2x3x4x5xf32>, tensor<3xf32>, tensor<3xf32>)
+      %4 = nn.attention %q, %k, %k, %b scale = 1.0 causal_offset = 0 softcap = 2.0
+          : (tensor<2x6x4x5xbf16>, tensor<2x3x7x5xbf16>, tensor<2x3x7x5xbf16>, tensor<1x6x4x7xbf16>) -> tensor<2x6x4x5xbf16>
+      %5 = nn.cross_entropy %x, %t label_smoothing = 0.1 : tensor<2x3x4x5xf32>, tensor<2x3x4xi64> -> tensor<2x3x4xf32>
+      return
+    })");
+  ASSERT_TRUE(module);
+  decomposeAll(*module);
+  mlir::func::FuncOp function = functionNamed(*module, "f");
+  for (mlir::Operation& op : function.front().without_terminator()) {
+    const auto rule = shardingRuleOf(&op);
+    ASSERT_TRUE(rule) << op.getName().getStringRef().str();
+    for (const Factor& factor : rule->factors) {
+      const bool is_vector = mlir::isa<GatherOp>(op) && factor.size == 1;
+      EXPECT_TRUE(factor.kind == FactorKind::kCarried ||
+                  factor.kind == FactorKind::kReduced || is_vector)
+          << op.getName().getStringRef().str() << " " << toString(*rule);
+    }
+  }
+}
+
 TEST_F(DecomposeTest, UniformRandomNumbersAgreeBitForBit) {
   const std::string text =
       "func.func @f(%s: tensor<i64>) -> tensor<3x50xf32> {\n"

@@ -135,10 +135,11 @@ Value MathBuilder::iota(Type type, int64_t dim) {
 }
 
 Value MathBuilder::gatherPerRow(Value rows, Value columns) {
+  const int64_t axis = typeOf(rows).getRank() - 1;
   const RankedTensorType type =
-      inferGatherType(typeOf(rows), typeOf(columns), {1}, /*batch_dims=*/1);
+      inferGatherType(typeOf(rows), typeOf(columns), {axis}, axis);
   return GatherOp::create(builder_, loc_, type, rows, columns,
-                          ArrayRef<int64_t>{1}, /*batch_dims=*/1);
+                          ArrayRef<int64_t>{axis}, axis);
 }
 
 }  // namespace partita::nn

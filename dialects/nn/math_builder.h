@@ -84,7 +84,7 @@ class MathBuilder {
                    llvm::ArrayRef<int64_t> x_contract,
                    llvm::ArrayRef<int64_t> y_contract);
   Value iota(Type type, int64_t dim);
-  // One element of each row of a matrix: [n, m] at [n, 1] gives [n].
+  // One element of each row: [..., m] at [..., 1] gives [...].
   Value gatherPerRow(Value rows, Value columns);
 
  private:

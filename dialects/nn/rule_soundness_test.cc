@@ -1,0 +1,444 @@
+// Every sharding rule of nn, arith and math is sound, and the checker finds
+// those that are not.
+#include "dialects/nn/rule_soundness.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "dialects/nn/dialect.h"
+#include "dialects/nn/interpreter_fixture.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace partita::nn {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kMaxShards = 8;
+
+// One operation a line, on operands %a, %b ... of the types behind the colon.
+struct Example {
+  const char* operands;
+  const char* operation;
+};
+
+constexpr Example kMovement[] = {
+    {"3x5xf32",
+     "nn.broadcast %a dims = [1, 3] : tensor<3x5xf32> -> tensor<2x3x2x5xf32>"},
+    {"1x5xi32",
+     "nn.broadcast %a dims = [0, 2] : tensor<1x5xi32> -> tensor<3x2x5xi32>"},
+    {"f32", "nn.broadcast %a dims = [] : tensor<f32> -> tensor<7xf32>"},
+    {"4x6xf32", "nn.reshape %a : tensor<4x6xf32> -> tensor<24xf32>"},
+    {"30xf32", "nn.reshape %a : tensor<30xf32> -> tensor<3x2x5xf32>"},
+    {"2x6xf32", "nn.reshape %a : tensor<2x6xf32> -> tensor<4x3xf32>"},
+    {"3x4x3x5xi64",
+     "nn.reshape %a : tensor<3x4x3x5xi64> -> tensor<3x6x2x5xi64>"},
+    {"1x6x1xf32", "nn.reshape %a : tensor<1x6x1xf32> -> tensor<1x1x3x2xf32>"},
+    {"3x0xf32", "nn.reshape %a : tensor<3x0xf32> -> tensor<0x5xf32>"},
+    {"2x3x7xf32",
+     "nn.transpose %a perm = [2, 0, 1] : tensor<2x3x7xf32> -> "
+     "tensor<7x2x3xf32>"},
+    {"5x6x3xf32",
+     "nn.slice %a starts = [0, 1, 2] strides = [1, 2, -1] : tensor<5x6x3xf32> "
+     "-> tensor<5x2x3xf32>"},
+    {"5x4xf32, f32",
+     "nn.pad %a, %b low = [0, 1] high = [0, 2] : tensor<5x4xf32>, tensor<f32> "
+     "-> tensor<5x7xf32>"},
+    {"5x4xf32, f32",
+     "nn.pad %a, %b low = [0, 1] high = [0, 2] mode = reflect : "
+     "tensor<5x4xf32>, tensor<f32> -> tensor<5x7xf32>"},
+    {"3x1x2xf32, 3x4x2xf32",
+     "nn.concat %a, %b axis = 1 : (tensor<3x1x2xf32>, tensor<3x4x2xf32>) -> "
+     "tensor<3x5x2xf32>"},
+    {"7x5xf32, 2x3x1xi64",
+     "nn.gather %a[%b] axes = [0] : tensor<7x5xf32>, tensor<2x3x1xi64> -> "
+     "tensor<2x3x5xf32>"},
+    {"3x7x5x4xi32, 3x2x2xi64",
+     "nn.gather %a[%b] axes = [3, 1] batch_dims = 1 : tensor<3x7x5x4xi32>, "
+     "tensor<3x2x2xi64> -> tensor<3x2x5xi32>"},
+    {"3x7x5xf32, 3x4x1xi64, 3x4x5xf32",
+     "nn.scatter %a[%b], %c axes = [1] batch_dims = 1 kind = add : "
+     "tensor<3x7x5xf32>, tensor<3x4x1xi64>, tensor<3x4x5xf32> -> "
+     "tensor<3x7x5xf32>"},
+    {"7x5xf32, 4x1xi64, 4x5xf32",
+     "nn.scatter %a[%b], %c axes = [0] kind = set : tensor<7x5xf32>, "
+     "tensor<4x1xi64>, tensor<4x5xf32> -> tensor<7x5xf32>"},
+    {"", "nn.iota dim = 1 : tensor<3x7xi64>"},
+    {"", "nn.iota dim = 0 : tensor<9xf32>"},
+    {"3x7xf32",
+     "nn.top_k %a largest = true : tensor<3x7xf32> -> tensor<3x2xf32>, "
+     "tensor<3x2xi64>"},
+};
+
+constexpr Example kContractions[] = {
+    {"2x3x7xf32, 7x2x5xf32",
+     "nn.dot_general %a, %b batch = [0] x [1] contract = [2] x [0] : "
+     "tensor<2x3x7xf32>, tensor<7x2x5xf32> -> tensor<2x3x5xf32>"},
+    {"3x4x5xi32, 4x5x2xi32",
+     "nn.dot_general %a, %b contract = [1, 2] x [0, 1] : tensor<3x4x5xi32>, "
+     "tensor<4x5x2xi32> -> tensor<3x2xi32>"},
+    {"3x9xbf16, 9x2xbf16",
+     "nn.dot_general %a, %b contract = [1] x [0] : tensor<3x9xbf16>, "
+     "tensor<9x2xbf16> -> tensor<3x2xbf16>"},
+    {"2x3x9x7xf32, 4x3x3x2xf32",
+     "nn.conv %a, %b strides = [2, 1] dilations = [1, 2] low = [1, 2] high = "
+     "[1, 0] groups = 1 : tensor<2x3x9x7xf32>, tensor<4x3x3x2xf32> -> "
+     "tensor<2x4x5x7xf32>"},
+    {"2x8x3xf32, 4x3x1xf32",
+     "nn.conv %a, %b strides = [1] dilations = [1] low = [0] high = [0] groups "
+     "= 1 channels_last : tensor<2x8x3xf32>, tensor<4x3x1xf32> -> "
+     "tensor<2x8x4xf32>"},
+    {"1x9x5xf32, 5x5x1xf32",
+     "nn.conv %a, %b strides = [3] dilations = [1] low = [0] high = [0] groups "
+     "= 1 channels_last : tensor<1x9x5xf32>, tensor<5x5x1xf32> -> "
+     "tensor<1x3x5xf32>"},
+    {"2x4x7xf32, 8x1x5xf32",
+     "nn.conv %a, %b strides = [1] dilations = [1] low = [2] high = [2] groups "
+     "= 4 : tensor<2x4x7xf32>, tensor<8x1x5xf32> -> tensor<2x8x7xf32>"},
+    {"2x6x5xf32, 9x2x2xf32",
+     "nn.conv %a, %b strides = [1] dilations = [3] low = [4] high = [5] groups "
+     "= 3 : tensor<2x6x5xf32>, tensor<9x2x2xf32> -> tensor<2x9x11xf32>"},
+    {"1x2x3x4x5xf32, 3x2x2x1x3xf32",
+     "nn.conv %a, %b strides = [1, 1, 2] dilations = [1, 1, 1] low = [0, 0, 1] "
+     "high = [0, 0, 1] groups = 1 : tensor<1x2x3x4x5xf32>, "
+     "tensor<3x2x2x1x3xf32> -> tensor<1x3x2x4x3xf32>"},
+    {"3x5x4xf32",
+     "nn.reduce sum %a dims = [0, 2] : tensor<3x5x4xf32> -> tensor<5xf32>"},
+    {"3x5xf32",
+     "nn.reduce prod %a dims = [1] : tensor<3x5xf32> -> tensor<3xf32>"},
+    {"3x5xf32",
+     "nn.reduce max %a dims = [1] : tensor<3x5xf32> -> tensor<3xf32>"},
+    {"3x5xi32",
+     "nn.reduce min %a dims = [0] : tensor<3x5xi32> -> tensor<5xi32>"},
+    {"3x5xi1", "nn.reduce max %a dims = [1] : tensor<3x5xi1> -> tensor<3xi1>"},
+    {"3x5xi1", "nn.reduce min %a dims = [1] : tensor<3x5xi1> -> tensor<3xi1>"},
+    {"3x5xi1", "nn.reduce sum %a dims = [1] : tensor<3x5xi1> -> tensor<3xi1>"},
+    {"3x9x7xf32",
+     "nn.reduce_window sum %a window = [1, 3, 2] strides = [1, 2, 1] dilations "
+     "= [1, 2, 1] low = [0, 2, 1] high = [0, 1, 0] : tensor<3x9x7xf32> -> "
+     "tensor<3x4x7xf32>"},
+    {"3x8xf32",
+     "nn.reduce_window max %a window = [1, 2] strides = [1, 2] dilations = [1, "
+     "1] low = [0, 0] high = [0, 0] : tensor<3x8xf32> -> tensor<3x4xf32>"},
+    {"9xi32",
+     "nn.reduce_window min %a window = [1] strides = [2] dilations = [1] low = "
+     "[0] high = [0] : tensor<9xi32> -> tensor<5xi32>"},
+    {"4xf32",
+     "nn.reduce_window prod %a window = [3] strides = [1] dilations = [1] low "
+     "= [4] high = [4] : tensor<4xf32> -> tensor<10xf32>"},
+};
+
+constexpr Example kComposites[] = {
+    {"i64", "nn.random uniform %a : tensor<i64> -> tensor<3x4xf32>"},
+    {"3x5x4xf32", "nn.softmax %a axis = 1 : tensor<3x5x4xf32>"},
+    {"3x5xf32", "nn.softmax log %a axis = 1 : tensor<3x5xf32>"},
+    {"3x2x4xf32, 2x4xf32, 2x4xf32",
+     "nn.layer_norm %a scale(%b : tensor<2x4xf32>) bias(%c : tensor<2x4xf32>) "
+     "axis = 1 epsilon = 1.0e-5 : tensor<3x2x4xf32>"},
+    {"3x4xf32, 4xf32",
+     "nn.layer_norm %a bias(%b : tensor<4xf32>) axis = 1 epsilon = 1.0e-5 : "
+     "tensor<3x4xf32>"},
+    {"3x5x4xf32, 4xf32",
+     "nn.rms_norm %a scale(%b : tensor<4xf32>) axis = 2 epsilon = 1.0e-6 : "
+     "tensor<3x5x4xf32>"},
+    {"3x4xf32", "nn.rms_norm %a axis = 1 epsilon = 1.0e-6 : tensor<3x4xf32>"},
+    {"2x5x3xf32, 5xf32, 5xf32, 5xf32, 5xf32",
+     "nn.batch_norm %a, %b, %c, %d, %e feature = 1 epsilon = 1.0e-5 : "
+     "(tensor<2x5x3xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, "
+     "tensor<5xf32>) -> tensor<2x5x3xf32>"},
+    {"2x5x3xf32, 5xf32, 5xf32, 5xf32, 5xf32",
+     "nn.batch_norm %a, %b, %c, %d, %e feature = 1 epsilon = 1.0e-5 training "
+     "unbiased : (tensor<2x5x3xf32>, tensor<5xf32>, tensor<5xf32>, "
+     "tensor<5xf32>, tensor<5xf32>) -> (tensor<2x5x3xf32>, tensor<5xf32>, "
+     "tensor<5xf32>)"},
+    {"2x4x5x3xf32, 2x2x6x3xf32, 2x2x6x3xf32, 1x4x1x6xf32",
+     "nn.attention %a, %b, %c, %d scale = 0.5 causal_offset = 1 : "
+     "(tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x3xf32>, "
+     "tensor<1x4x1x6xf32>) -> tensor<2x4x5x3xf32>"},
+    {"2x6x3x2xf32, 2x1x3x2xf32, 2x1x3x5xf32, 2x1x3x3xf32",
+     "nn.attention %a, %b, %c, %d scale = 0.5 softcap = 3.0 : "
+     "(tensor<2x6x3x2xf32>, tensor<2x1x3x2xf32>, tensor<2x1x3x5xf32>, "
+     "tensor<2x1x3x3xf32>) -> tensor<2x6x3x5xf32>"},
+    {"1x3x4x2xf32, 1x3x4x2xf32, 1x3x4x2xf32",
+     "nn.attention %a, %b, %c scale = 0.5 causal_offset = -2 : "
+     "(tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>) -> "
+     "tensor<1x3x4x2xf32>"},
+    {"2x3x5xf32, 2x3xi64",
+     "nn.cross_entropy %a, %b ignore_index = 2 label_smoothing = 0.1 : "
+     "tensor<2x3x5xf32>, tensor<2x3xi64> -> tensor<2x3xf32>"},
+};
+
+// Operations of arith and math by the types of their operands, "F" and "I"
+// standing for tensors of floats and of integers.
+struct Elementwise {
+  const char* operands;   // "F F"
+  const char* signature;  // behind the colon
+  const char* names;
+  const char* prefix = "";  // before the operands
+};
+
+constexpr Elementwise kElementwise[] = {
+    {"F", "F",
+     "arith.negf math.absf math.acos math.acosh math.asin math.asinh math.atan "
+     "math.atanh math.cbrt math.ceil math.cos "
+     "math.cosh math.erf math.erfc math.exp math.exp2 math.expm1 math.floor "
+     "math.log math.log10 math.log1p math.log2 "
+     "math.roundeven math.round math.rsqrt math.sin math.sinh math.sqrt "
+     "math.tan math.tanh math.trunc"},
+    {"F F", "F",
+     "arith.addf arith.subf arith.mulf arith.divf arith.remf arith.maximumf "
+     "arith.minimumf arith.maxnumf arith.minnumf "
+     "math.atan2 math.copysign math.powf"},
+    {"F F F", "F", "math.fma"},
+    {"F I", "F, I", "math.fpowi"},
+    {"F", "F", "math.isfinite math.isinf math.isnan"},
+    {"I", "I", "math.absi math.ctlz math.cttz math.ctpop"},
+    {"I I", "I",
+     "arith.addi arith.subi arith.muli arith.divui arith.divsi arith.ceildivui "
+     "arith.ceildivsi arith.floordivsi "
+     "arith.remui arith.remsi arith.andi arith.ori arith.xori arith.shli "
+     "arith.shrui arith.shrsi arith.maxsi arith.maxui "
+     "arith.minsi arith.minui math.ipowi"},
+    {"F F", "F", "arith.cmpf", "olt, "},
+    {"I I", "I", "arith.cmpi", "slt, "},
+    {"B F F", "B, F", "arith.select"},
+    {"F", "F to D", "arith.extf"},
+    {"F", "F to H", "arith.truncf"},
+    {"I", "I to L", "arith.extsi arith.extui"},
+    {"I", "I to S", "arith.trunci"},
+    {"I", "I to X", "arith.index_cast arith.index_castui"},
+    {"I", "I to F", "arith.sitofp arith.uitofp arith.bitcast"},
+    {"F", "F to I", "arith.fptosi arith.fptoui"},
+};
+
+// "F to D" with a tensor type for each letter.
+std::string withTypes(const std::string& pattern) {
+  const std::map<char, std::string> elements = {
+      {'F', "f32"}, {'D', "f64"}, {'H', "f16"}, {'I', "i32"},
+      {'L', "i64"}, {'S', "i8"},  {'B', "i1"},  {'X', "index"}};
+  std::string text;
+  for (char c : pattern) {
+    const auto element = elements.find(c);
+    text += element == elements.end() ? std::string(1, c)
+                                      : "tensor<3x5x" + element->second + ">";
+  }
+  return text;
+}
+
+class RuleSoundnessTest : public InterpreterFixture {
+ protected:
+  mlir::Operation* operation(const std::string& arguments,
+                             const std::string& line) {
+    modules_.push_back(
+        parse("func.func @f(" + arguments + ") {\n" + line + "\nreturn\n}"));
+    if (!modules_.back()) return nullptr;
+    return &functionNamed(*modules_.back(), "f").front().front();
+  }
+
+  mlir::Operation* operation(const Example& example) {
+    const std::string types = example.operands;
+    std::string arguments;
+    char name = 'a';
+    for (size_t at = 0; at < types.size();) {
+      const size_t end = std::min(types.find(", ", at), types.size());
+      arguments += std::string(name == 'a' ? "%" : ", %") + name + ": tensor<" +
+                   types.substr(at, end - at) + ">";
+      ++name;
+      at = end + 2;
+    }
+    const std::string line = example.operation;
+    const bool has_two = line.find("top_k") != std::string::npos,
+               has_three = line.find("training") != std::string::npos;
+    return operation(arguments, (has_three ? "%r:3 = "
+                                 : has_two ? "%r:2 = "
+                                           : "%r = ") +
+                                    line);
+  }
+
+  void expectSound(mlir::Operation* op) {
+    ASSERT_TRUE(op);
+    const auto rule = shardingRuleOf(op);
+    ASSERT_TRUE(rule) << "expected a rule of "
+                      << op->getName().getStringRef().str();
+    EXPECT_EQ(findUnsoundness(op, *rule, kMaxShards, 1), "")
+        << op->getName().getStringRef().str() << " " << toString(*rule);
+    checked_.insert(op->getName().getStringRef().str());
+  }
+
+  template <size_t count>
+  void expectAllSound(const Example (&examples)[count]) {
+    for (const Example& example : examples) expectSound(operation(example));
+  }
+
+  // Operations of these dialects that have a reference and are not yet checked.
+  std::vector<std::string> unchecked(const std::set<std::string>& dialects) {
+    std::vector<std::string> names;
+    for (mlir::RegisteredOperationName name :
+         context_.getRegisteredOperations()) {
+      const std::string text = name.getStringRef().str();
+      if (dialects.count(name.getDialectNamespace().str()) &&
+          name.hasInterface<ReferenceOpInterface>() && !checked_.count(text))
+        names.push_back(text);
+    }
+    return names;
+  }
+
+  std::set<std::string> checked_;
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules_;
+};
+
+TEST_F(RuleSoundnessTest, EveryOperationOfTheDialectHasASoundRule) {
+  expectAllSound(kMovement);
+  expectAllSound(kContractions);
+  expectAllSound(kComposites);
+  EXPECT_GT(checked_.size(), 20u);
+  EXPECT_THAT(unchecked({"nn"}), testing::IsEmpty());
+}
+
+TEST_F(RuleSoundnessTest, EveryElementwiseOperationHasASoundRule) {
+  for (const Elementwise& kind : kElementwise) {
+    std::istringstream names(kind.names);
+    for (std::string name; names >> name;) {
+      std::string arguments, values;
+      char value = 'a';
+      for (char type : std::string(kind.operands)) {
+        if (type == ' ') continue;
+        const std::string comma = value == 'a' ? "" : ", ";
+        arguments += comma + "%" + value + ": " + withTypes({type});
+        values += comma + "%" + value++;
+      }
+      expectSound(operation(arguments, "%r = " + name + " " + kind.prefix +
+                                           values + " : " +
+                                           withTypes(kind.signature)));
+    }
+  }
+  expectSound(operation("%a: tensor<3x4xf32>, %b: tensor<3x4xf32>",
+                        "%r = math.clampf %a to [%b, %a] : tensor<3x4xf32>"));
+  expectSound(operation("",
+                        "%r = arith.constant dense<[[1, 2], [3, 4], [5, 6]]> : "
+                        "tensor<3x2xi32>"));
+  expectSound(
+      operation("", "%r = arith.constant dense<1.5> : tensor<3x2xf32>"));
+  EXPECT_THAT(unchecked({"arith", "math"}), testing::IsEmpty());
+}
+
+// Wrong rules, and what is said of them.
+class UnsoundRuleTest : public RuleSoundnessTest {
+ protected:
+  std::string findIn(const Example& example, const std::string& text) {
+    mlir::Operation* op = operation(example);
+    const auto rule =
+        mlir::dyn_cast_or_null<RuleAttr>(parseRule("#nn.rule<" + text + ">"));
+    if (!op || !rule) return "expected an operation and a rule";
+    return findUnsoundness(op, rule.getRule(), kMaxShards, 1);
+  }
+  mlir::Attribute parseRule(const std::string& text);
+};
+
+mlir::Attribute UnsoundRuleTest::parseRule(const std::string& text) {
+  return mlir::parseAttribute(text, &context_);
+}
+
+constexpr Example kProduct = {
+    "3x4xf32, 4x5xf32",
+    "nn.dot_general %a, %b contract = [1] x [0] : tensor<3x4xf32>, "
+    "tensor<4x5xf32> -> tensor<3x5xf32>"};
+
+TEST_F(UnsoundRuleTest, SoundRuleAsText) {
+  EXPECT_EQ(findIn(kProduct,
+                   "([i, k], [k, j]) -> ([i, j]) {i=3, j=5, k=4} "
+                   "reduced={k} multilinear={0, 1}"),
+            "");
+}
+
+TEST_F(UnsoundRuleTest, RemovedReductionFactor) {
+  EXPECT_EQ(findIn(kProduct, "([i, 1], [1, j]) -> ([i, j]) {i=3, j=5}"),
+            "expected the factors of dimension 1 of operand 0 to multiply to "
+            "its size 4, found 1");
+}
+
+TEST_F(UnsoundRuleTest, ReductionNotCombined) {
+  mlir::Operation* op = operation(kProduct);
+  ShardingRule rule = *shardingRuleOf(op);
+  rule.factors[2].kind = FactorKind::kCarried;
+  EXPECT_THAT(findUnsoundness(op, rule, kMaxShards, 1),
+              HasSubstr("expected factor k, which is carried, in a result"));
+  const Tensor a = random(typeFrom("tensor<3x4xf32>")),
+               b = random(typeFrom("tensor<4x5xf32>"));
+  EXPECT_THAT(
+      findUnsoundness(op, rule, {FactorDivision{2, 2, 2}}, {a, b}),
+      HasSubstr("shards of the factor k, which is not reduced, compute"));
+}
+
+TEST_F(UnsoundRuleTest, WrongReduction) {
+  EXPECT_THAT(findIn(kProduct,
+                     "([i, k], [k, j]) -> ([i, j]) {i=3, j=5, k=4} "
+                     "reduced={k:max}"),
+              HasSubstr("with k=4 in 2 blocks of 2: result 0 at [0, 0]: "
+                        "expected "));
+}
+
+TEST_F(UnsoundRuleTest, ReductionOfOneOperandOnly) {
+  EXPECT_THAT(findIn(kProduct,
+                     "([i, l], [k, j]) -> ([i, j]) {i=3, j=5, k=4, "
+                     "l=4} reduced={k} whole={l}"),
+              HasSubstr("the operation on a shard's types is invalid"));
+}
+
+TEST_F(UnsoundRuleTest, SoftmaxCarriedAlongItsAxis) {
+  EXPECT_THAT(findIn({"3x4xf32", "nn.softmax %a axis = 1 : tensor<3x4xf32>"},
+                     "([i, j]) -> ([i, j]) {i=3, j=4}"),
+              HasSubstr("with j=4 in 2 blocks of 2: result 0 at [0, 0]: "
+                        "expected "));
+}
+
+TEST_F(UnsoundRuleTest, ConvolutionWithoutHalo) {
+  EXPECT_THAT(
+      findIn({"1x2x6xf32, 3x2x3xf32",
+              "nn.conv %a, %b strides = [1] dilations = [1] low = [1] high = "
+              "[1] groups = 1 : tensor<1x2x6xf32>, tensor<3x2x3xf32> -> "
+              "tensor<1x3x6xf32>"},
+             "([i, k, l], [j, k, m]) -> ([i, j, l]) {i=1, j=3, k=2, l=6, m=3} "
+             "reduced={k} whole={m}"),
+      HasSubstr("with l=6 in 2 blocks of 3: result 0 at [0, 0, 2]: expected "));
+}
+
+TEST_F(UnsoundRuleTest, ReshapeWithFactorsInTheWrongOrder) {
+  EXPECT_THAT(
+      findIn({"2x3xf32", "nn.reshape %a : tensor<2x3xf32> -> tensor<6xf32>"},
+             "([i, j]) -> ([ji]) {i=2, j=3}"),
+      HasSubstr("with i=2 in 2 blocks of 1: result 0 at [1]: expected "));
+}
+
+TEST_F(UnsoundRuleTest, UnmaskedDimensionIsNoSum) {
+  EXPECT_THAT(
+      findIn({"4xf32",
+              "nn.reduce max %a dims = [0] : tensor<4xf32> -> "
+              "tensor<f32>"},
+             "([i]) -> ([]) {i=4} reduced={i}"),
+      HasSubstr("with i=4 in 2 blocks of 2: result 0 at []: expected "));
+}
+
+TEST_F(UnsoundRuleTest, FalseLinearity) {
+  const char* const message = "not linear in the operands given as such";
+  EXPECT_THAT(findIn({"4xf32", "math.exp %a : tensor<4xf32>"},
+                     "([i]) -> ([i]) {i=4} linear={0}"),
+              HasSubstr(message));
+  // (a + b) (c + d) is not a c + b d.
+  EXPECT_THAT(findIn(kProduct,
+                     "([i, k], [k, j]) -> ([i, j]) {i=3, j=5, k=4} "
+                     "reduced={k} linear={0, 1}"),
+              HasSubstr(message));
+  // a + b is not linear in a while b is whole: b would be added twice.
+  EXPECT_THAT(findIn({"4xf32, 4xf32", "arith.addf %a, %b : tensor<4xf32>"},
+                     "([i], [i]) -> ([i]) {i=4} linear={0}"),
+              HasSubstr(message));
+}
+
+}  // namespace
+}  // namespace partita::nn
