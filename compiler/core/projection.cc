@@ -20,23 +20,18 @@ struct Cut {
   std::vector<AxisRef> front, rest;
 };
 
-// Cuts a list after exactly `shards` positions, splitting an axis if that
-// divides it.
-std::optional<Cut> CutAfter(const std::vector<AxisRef>& axes, int64_t shards) {
-  Cut cut;
-  for (const AxisRef& ref : axes) {
-    if (shards == 1) {
-      cut.rest.push_back(ref);
-    } else if (shards % ref.size == 0) {
-      cut.front.push_back(ref);
-      shards /= ref.size;
-    } else if (ref.size % shards == 0) {
-      cut.front.push_back({ref.axis, ref.pre, shards});
-      cut.rest.push_back({ref.axis, ref.pre * shards, ref.size / shards});
-      shards = 1;
-    } else {
-      return std::nullopt;
-    }
+// Cuts a list so that `rest` has exactly `shards` positions, splitting an axis
+// if that divides it.
+std::optional<Cut> CutBefore(const std::vector<AxisRef>& axes, int64_t shards) {
+  Cut cut{axes, {}};
+  while (shards > 1 && !cut.front.empty()) {
+    AxisRef& last = cut.front.back();
+    const int64_t part = std::min(last.size, shards);
+    if (shards % part != 0 || last.size % part != 0) return std::nullopt;
+    last.size /= part;
+    cut.rest.insert(cut.rest.begin(), {last.axis, last.pre * last.size, part});
+    if (last.size == 1) cut.front.pop_back();
+    shards /= part;
   }
   if (shards != 1) return std::nullopt;
   return cut;
@@ -104,21 +99,21 @@ std::vector<FactorAxes> ProjectDim(const Rule& rule, const DimFactors& factors,
   int64_t minor = size;
   for (size_t k = 0; k < factors.size() && !rest.empty(); ++k) {
     const int64_t rows = rule.factors[factors[k]].size;
-    if (rows == 1 && k + 1 < factors.size()) continue;
     minor /= std::max<int64_t>(rows, 1);
-    const int64_t shards = SizeOf(rest);
     if (minor > 0 && block % minor == 0) {
       const int64_t own = block / minor;
-      projected[k] = {rest, own == Even(rows, shards) ? 0 : own, true};
+      projected[k] = {rest, own == Even(rows, SizeOf(rest)) ? 0 : own, true};
       return projected;
     }
-    std::optional<Cut> cut = CutAfter(rest, rows);
-    if (!cut || SizeOf(cut->rest) * block != minor) {
+    std::optional<Cut> cut;
+    if (block > 0 && minor % block == 0) cut = CutBefore(rest, minor / block);
+    if (cut) {
+      projected[k].axes = std::move(cut->front);
+      rest = std::move(cut->rest);
+    } else if (rows > 1) {
       projected[k] = {rest, 0, false};
       return projected;
     }
-    projected[k] = {cut->front, 0, true};
-    rest = std::move(cut->rest);
   }
   return projected;
 }

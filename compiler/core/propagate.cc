@@ -109,9 +109,11 @@ class Propagator {
       if (op.direction ==
           (tensors[t].is_result ? Direction::kBackward : Direction::kForward))
         continue;
-      bool changed = false;
+      bool changed = KeepRowsTogether(op.rule, tensors[t], projections[t]);
       for (const Claim& claim : claims)
-        if (Extend(op.rule, tensors[t], claim, projections[t])) changed = true;
+        if (Extend(op.rule, tensors[t], claim, projections[t]) ||
+            TakeBlock(op.rule, tensors[t], claim, projections[t]))
+          changed = true;
       if (changed)
         for (int user : users_[tensors[t].value]) Enqueue(user);
     }
@@ -167,7 +169,8 @@ class Propagator {
       }
     } else if (match.rest_a.empty() && !match.rest_b.empty()) {
       if (!claim.contested) claim = std::move(other);
-    } else if (match.Same() && !claim.axes.exact && other.axes.exact) {
+    } else if (match.Same() && !claim.contested && other.axes.exact &&
+               (!claim.axes.exact || claim.axes.block == 0)) {
       claim.axes = std::move(other.axes);
     }
   }
@@ -194,9 +197,7 @@ class Propagator {
                       ? claim.axes.block
                       : 0;
       DimSharding assembled;
-      if (AssembleDim(graph_.mesh, rule, (*tensor.factors)[d],
-                      graph_.values[tensor.value].shape[d], projection.factors,
-                      assembled) < 0 &&
+      if (Assemble(rule, tensor, d, projection, assembled) &&
           MatchAxes(dim.axes, assembled.axes).rest_a.empty()) {
         dim.priority = dim.axes.empty()
                            ? claim.priority
@@ -208,6 +209,53 @@ class Propagator {
     }
     own = before;
     return false;
+  }
+
+  bool Assemble(const Rule& rule, const OpTensor& tensor, int d,
+                const TensorProjection& projection, DimSharding& dim) const {
+    return AssembleDim(graph_.mesh, rule, (*tensor.factors)[d],
+                       graph_.values[tensor.value].shape[d], projection.factors,
+                       dim) < 0;
+  }
+
+  // An even share is only the default: where the dimension is several factors
+  // and it would cut through the rows of the first, the block becomes a
+  // multiple of these.
+  bool KeepRowsTogether(const Rule& rule, const OpTensor& tensor,
+                        TensorProjection& projection) {
+    bool changed = false;
+    for (size_t f = 0; f < projection.factors.size(); ++f) {
+      if (projection.factors[f].exact) continue;
+      const int d = projection.dims[f];
+      DimSharding& dim = shardings_[tensor.value].dims[d];
+      DimSharding assembled;
+      if (!dim.open || dim.block != 0 || !Moves(dim) ||
+          !Assemble(rule, tensor, d, projection, assembled))
+        continue;
+      dim.block = assembled.block;
+      projection.factors[f].exact = true;
+      changed = true;
+    }
+    return changed;
+  }
+
+  // Where axes agree, a block that was chosen replaces the default.
+  bool TakeBlock(const Rule& rule, const OpTensor& tensor, const Claim& claim,
+                 TensorProjection& projection) {
+    const int d = projection.dims[claim.factor];
+    if (d < 0 || claim.axes.block == 0 || !claim.axes.exact ||
+        rule.factors[claim.factor].kind == FactorKind::kHalo)
+      return false;
+    DimSharding& dim = shardings_[tensor.value].dims[d];
+    FactorAxes& own = projection.factors[claim.factor];
+    if (!dim.open || dim.block != 0 || !Moves(dim) || own.block != 0 ||
+        !MatchAxes(own.axes, claim.axes.axes).Same())
+      return false;
+    own = claim.axes;
+    DimSharding assembled;
+    if (!Assemble(rule, tensor, d, projection, assembled)) return false;
+    dim.block = assembled.block;
+    return true;
   }
 
   static std::vector<AxisRef> UsedAxes(const Sharding& sharding) {
