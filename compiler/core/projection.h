@@ -40,7 +40,7 @@ struct FactorAxes {
 // One entry per factor of the dimension. The first factor takes all axes, if
 // its rows stay together; where shards are smaller than its rows, it takes what
 // divides it to single rows, in parts of axes if need be, and the next factors
-// the rest. Axes of whole rows never divide further factors.
+// the rest. Blocks that fit neither leave the axes with the factor, inexactly.
 std::vector<FactorAxes> ProjectDim(const Rule& rule, const DimFactors& factors,
                                    int64_t size, const DimSharding& dim);
 

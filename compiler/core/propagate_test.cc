@@ -80,7 +80,7 @@ TEST_F(PropagateTest, ReshapeMergesWhatSingleRowsAllow) {  // A7
   EXPECT_EQ(Text(resolved.operands[0]), "[{a}, {}]");
   ASSERT_THAT(resolved.conflicts, SizeIs(1));
   EXPECT_EQ(resolved.conflicts[0].reason,
-            "dimension 0 of result 0 holds a part of 4 rows behind another "
+            "Dimension 0 of result 0 holds a part of 4 rows behind another "
             "that is not divided to single rows, so it cannot be divided over "
             "b");
 }

@@ -269,7 +269,7 @@ class Resolver {
     DimSharding& factor = factors_[culprit];
     conflicts_.push_back(
         {index_, -1, culprit, factor.axes.back(),
-         "dimension " + std::to_string(dim) + " of " + TensorName(tensor) +
+         "Dimension " + std::to_string(dim) + " of " + TensorName(tensor) +
              " holds a part of " +
              std::to_string(op_.rule.factors[culprit].size) +
              " rows behind another that is not divided to single rows, so it "
