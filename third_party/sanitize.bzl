@@ -2,6 +2,7 @@
 
 _FLAGS = {
     "fuzz": ["-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"],
+    "asan": ["-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"],
     "tsan": ["-fsanitize=thread"],
 }
 
@@ -36,24 +37,40 @@ sanitized_binary = rule(
     },
 )
 
-def sanitized_test(name, binary, sanitizer, data = [], **kwargs):
+def sanitized_test(name, binary, sanitizer, data = [], tags = [], **kwargs):
     """Runs a test binary built with a sanitizer."""
     sanitized_binary(
         name = name + "_binary",
         testonly = 1,
         binary = binary,
         sanitizer = sanitizer,
+        tags = tags,
     )
     native.sh_test(
         name = name,
         srcs = ["//third_party:run_binary.sh"],
-        args = ["$(location %s_binary)" % name],
+        # LLVM is not built with the sanitizer: its containers are not annotated.
+        args = [
+            "env",
+            "ASAN_OPTIONS=detect_container_overflow=0",
+            "$(location %s_binary)" % name,
+        ],
         data = [name + "_binary"] + data,
+        tags = tags,
+        **kwargs
+    )
+
+def _run_fuzzer(name, binary, seeds, seconds, **kwargs):
+    native.sh_test(
+        name = name,
+        srcs = ["//third_party:run_fuzzer.sh"],
+        args = ["$(location %s)" % binary, str(seconds)] + ["$(locations %s)" % seed for seed in seeds],
+        data = [binary] + seeds,
         **kwargs
     )
 
 def fuzz_test(name, srcs, deps, seeds = [], seconds = 20):
-    """A libFuzzer target under AddressSanitizer and UBSan, run for some seconds from `seeds`."""
+    """A libFuzzer target under AddressSanitizer and UBSan, run from `seeds`: for some seconds, and as NAME_long for ten minutes."""
     native.cc_binary(
         name = name + "_raw",
         testonly = 1,
@@ -69,10 +86,13 @@ def fuzz_test(name, srcs, deps, seeds = [], seconds = 20):
         sanitizer = "fuzz",
         tags = ["manual"],
     )
-    native.sh_test(
-        name = name,
-        size = "medium",
-        srcs = ["//third_party:run_fuzzer.sh"],
-        args = ["$(location %s_binary)" % name, str(seconds)] + ["$(locations %s)" % seed for seed in seeds],
-        data = [name + "_binary"] + seeds,
+    _run_fuzzer(name, name + "_binary", seeds, seconds, size = "medium")
+    _run_fuzzer(
+        name + "_long",
+        name + "_binary",
+        seeds,
+        seconds = 600,
+        size = "large",
+        tags = ["long", "manual"],
+        visibility = ["//tests:__pkg__"],
     )

@@ -1,9 +1,13 @@
-"""ONNX's own backend tests, imported, compiled and run: every one that the importer takes must pass."""
+"""ONNX's own backend tests, imported, compiled and run: every one that the importer takes must pass.
+
+With --interpreted they run through the references of the nn dialect in place of compiled code.
+"""
 
 import os
 import pwd
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -11,6 +15,7 @@ RUNNER = os.path.abspath("tests/conformance/onnx_backend_runner")
 FETCH = os.path.abspath("tests/conformance/fetch_onnx_backend.sh")
 # Of 1,905 in onnx 1.22. A lower count means that something was refused which was taken before.
 AT_LEAST = 1446
+INTERPRETED = "--interpreted" in sys.argv
 
 
 class OnnxBackendTest(unittest.TestCase):
@@ -22,7 +27,8 @@ class OnnxBackendTest(unittest.TestCase):
 
     def run_tests(self, *arguments):
         with tempfile.TemporaryDirectory() as artifacts:
-            result = subprocess.run([RUNNER, "--compiled=" + artifacts, *arguments], cwd=self.data,
+            executor = [] if INTERPRETED else ["--compiled=" + artifacts]
+            result = subprocess.run([RUNNER, *executor, *arguments], cwd=self.data,
                                     stdout=subprocess.PIPE, text=True)
         print(result.stdout)
         self.assertEqual(result.returncode, 0, result.stdout)
@@ -39,4 +45,4 @@ class OnnxBackendTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=sys.argv[:1])
