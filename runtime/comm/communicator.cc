@@ -37,13 +37,18 @@ Collective::Collective(Operation operation, std::vector<int> ranks, int index)
       fingerprint_(Fingerprint(operation_)) {}
 
 absl::Status Communicator::Agree(const absl::Status& status) {
-  if (size() == 1) return status;
+  if (size() == 1) {
+    agreed_ = !status.ok();
+    return status;
+  }
   Operation operation;
   operation.kind = Kind::kAllGather;
   operation.dtype = base::DType::kU8;
   operation.input_shape = {1, kStatusBytes};
   operation.output_shape = {size(), kStatusBytes};
   operation.dim = 0;
+  // Ranks load weights at different speed.
+  operation.patience = 10;
   operation.name = "agreement";
   std::vector<int> ranks(static_cast<size_t>(size()));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -56,15 +61,20 @@ absl::Status Communicator::Agree(const absl::Status& status) {
   std::memcpy(&own[1], message.data(),
               std::min(message.size(), kStatusBytes - 2));
   PARTITA_RETURN_IF_ERROR(Run(*gather, own.data(), all.data()));
-  for (int i = 0; i < size(); ++i) {
-    const char* entry = &all[static_cast<size_t>(i) * kStatusBytes];
-    if (entry[0] == 0) continue;
-    const std::string text = entry + 1;
-    return absl::Status(
-        static_cast<absl::StatusCode>(entry[0]),
-        i == rank() ? text : absl::StrCat(Describe(i), ": ", text));
+  int lowest = size();
+  int failures = 0;
+  for (int i = size() - 1; i >= 0; --i) {
+    if (all[static_cast<size_t>(i) * kStatusBytes] == 0) continue;
+    lowest = i;
+    ++failures;
   }
-  return absl::OkStatus();
+  if (failures == 0) return absl::OkStatus();
+  agreed_ = true;
+  const char* entry = &all[static_cast<size_t>(lowest) * kStatusBytes];
+  const std::string text = entry + 1;
+  return absl::Status(
+      static_cast<absl::StatusCode>(entry[0]),
+      failures == size() ? text : absl::StrCat(Describe(lowest), ": ", text));
 }
 
 }  // namespace partita::comm

@@ -74,8 +74,13 @@ class Communicator {
   virtual void Fail(const absl::Status& status) = 0;
 
   // All ranks call it; OK if all pass OK, else the status of the lowest rank
-  // that does not, with its name where it is another.
+  // that does not, with its name unless all fail.
   absl::Status Agree(const absl::Status& status);
+  // Whether Agree returned an error, so that all ranks know it.
+  bool agreed() const { return agreed_; }
+
+ private:
+  bool agreed_ = false;
 };
 
 }  // namespace partita::comm

@@ -1,6 +1,7 @@
 // Variables of mpirun, PMI launchers and Slurm.
 #include "runtime/comm/launch.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "absl/strings/numbers.h"
@@ -21,14 +22,17 @@ std::optional<Launch> DetectLaunch(
     const char* size;
     const char* rank;
     const char* local_rank;
+    const char* local_size;
   } kinds[] = {
       {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
-       "OMPI_COMM_WORLD_LOCAL_RANK"},
+       "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
       // Slurm sets STEP_NUM_TASKS in what srun starts, and not in a batch
       // script.
-      {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"},
-      {"srun", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID"},
-      {"a PMI launcher", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
+      // It gives each task processors of its own.
+      {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", ""},
+      {"srun", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID", ""},
+      {"a PMI launcher", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID",
+       "MPI_LOCALNRANKS"},
   };
   for (const auto& kind : kinds) {
     const std::optional<int> size = number(kind.size);
@@ -38,7 +42,8 @@ std::optional<Launch> DetectLaunch(
     // A batch script, or srun without a second task: threads serve as well.
     if (launcher == "srun" && (*size == 1 || get("SLURM_STEP_ID") == nullptr))
       continue;
-    return Launch{launcher, *rank, *size, number(kind.local_rank).value_or(0)};
+    return Launch{launcher, *rank, *size, number(kind.local_rank).value_or(0),
+                  std::max(1, number(kind.local_size).value_or(1))};
   }
   return std::nullopt;
 }

@@ -14,6 +14,7 @@ struct Launch {
   int rank = 0;
   int size = 1;
   int local_rank = 0;  // among the processes of this machine
+  int local_size = 1;  // how many there are, where the launcher tells
 };
 
 // `get` looks a variable up. None where no launcher started this process, or

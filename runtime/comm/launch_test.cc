@@ -26,6 +26,7 @@ TEST(LaunchTest, Mpirun) {
   const auto launch = Detect({{"OMPI_COMM_WORLD_SIZE", "8"},
                               {"OMPI_COMM_WORLD_RANK", "3"},
                               {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                              {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
                               // mpirun inside a Slurm job sees the job's.
                               {"SLURM_NTASKS", "2"},
                               {"SLURM_PROCID", "0"}});
@@ -34,6 +35,7 @@ TEST(LaunchTest, Mpirun) {
   EXPECT_EQ(launch->size, 8);
   EXPECT_EQ(launch->rank, 3);
   EXPECT_EQ(launch->local_rank, 1);
+  EXPECT_EQ(launch->local_size, 4);
 }
 
 TEST(LaunchTest, Srun) {

@@ -180,8 +180,8 @@ absl::Status LocalCommunicator::LosePatience(
                     Describe(collective.ranks()[i]));
   const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
       names, " did not arrive at ", comm::Describe(collective.operation()),
-      " within ", hub_->patience().count(), " ms and made no progress (rank ",
-      rank_, " waited)"));
+      " within ", (hub_->patience() * collective.operation().patience).count(),
+      " ms and made no progress (rank ", rank_, " waited)"));
   hub_->Fail(status);
   return status;
 }
@@ -191,6 +191,8 @@ absl::Status LocalCommunicator::Await(LocalCollective& collective,
                                       Meeting meeting, uint32_t ticket,
                                       uint64_t arrival) {
   Group& group = *collective.group;
+  const std::chrono::milliseconds patience =
+      hub_->patience() * collective.operation().patience;
   Clock::time_point since = Clock::now();
   uint64_t seen = 0;
   while (!group.barrier.Wait(ticket, kSlice)) {
@@ -209,7 +211,7 @@ absl::Status LocalCommunicator::Await(LocalCollective& collective,
     if (state != seen) {
       seen = state;
       since = Clock::now();
-    } else if (Clock::now() - since > hub_->patience() && !missing.empty()) {
+    } else if (Clock::now() - since > patience && !missing.empty()) {
       return group.barrier.Leave(ticket) ? LosePatience(collective, missing)
                                          : absl::OkStatus();
     }

@@ -165,8 +165,13 @@ TEST(LocalTest, AgreementTellsTheLowestFailure) {
   });
   for (size_t i = 0; i < statuses.size(); ++i) {
     EXPECT_EQ(statuses[i].code(), absl::StatusCode::kNotFound);
-    EXPECT_EQ(statuses[i].message(), i == 2 ? "file 2" : "rank 2: file 2");
+    EXPECT_EQ(statuses[i].message(), "rank 2: file 2");
   }
+  for (const absl::Status& status :
+       OnRanks(3, milliseconds(5000), [](Communicator& c) {
+         return c.Agree(absl::NotFoundError(absl::StrCat("file ", c.rank())));
+       }))
+    EXPECT_EQ(status.message(), "file 0");
   for (const absl::Status& status :
        OnRanks(3, milliseconds(5000),
                [](Communicator& c) { return c.Agree(absl::OkStatus()); }))

@@ -172,12 +172,15 @@ absl::Status MessageCommunicator::LosePatience(
     absl::StrAppend(&names, names.empty() ? "" : ", ", Describe(rank));
   return absl::DeadlineExceededError(absl::StrCat(
       names, " did not arrive at ", comm::Describe(collective.operation()),
-      " within ", options_.patience.count(), " ms (", Describe(rank()),
-      " waited)"));
+      " within ", (options_.patience * collective.operation().patience).count(),
+      " ms (", Describe(rank()),
+      " waited); if it is alive and slow, raise --timeout"));
 }
 
 // Waits for all requests, as long as some finish.
 absl::Status MessageCommunicator::Finish(const MessageCollective& collective) {
+  const std::chrono::milliseconds patience =
+      options_.patience * collective.operation().patience;
   Clock::time_point since = Clock::now();
   for (int idle = 0; !pending_.empty(); ++idle) {
     const size_t before = pending_.size();
@@ -201,8 +204,7 @@ absl::Status MessageCommunicator::Finish(const MessageCollective& collective) {
     sched_yield();
     if (idle < 2000) continue;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
-    if (Clock::now() - since > options_.patience)
-      return LosePatience(collective);
+    if (Clock::now() - since > patience) return LosePatience(collective);
   }
   return absl::OkStatus();
 }

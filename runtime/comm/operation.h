@@ -43,6 +43,7 @@ struct Operation {
   double fill = 0;
   std::vector<int> sources;  // kPermute: member i receives from sources[i]
   int root = 0;              // kBroadcast
+  int patience = 1;          // how many times longer than usual ranks wait
   std::string name;          // for messages: what the model calls it
 
   int64_t InputBytes() const;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/executor/collective_desc.h"
 #include "runtime/executor/library_desc.h"
 #include "runtime/program/types.h"
 
@@ -94,6 +95,8 @@ absl::Status BoundProgram::Flatten(int index,
     }
     if (step.kind == Operation::Launch)
       PARTITA_RETURN_IF_ERROR(ResolveKernel(step));
+    if (step.kind == Operation::Collective)
+      PARTITA_RETURN_IF_ERROR(PrepareCollective(step));
     if (step.kind == Operation::Copy)
       step.bytes = instruction.operands()->Get(0)->bytes();
     steps_.push_back(step);
@@ -109,6 +112,24 @@ absl::Status BoundProgram::ResolveKernel(Step& step) {
                                  ->str();
   PARTITA_ASSIGN_OR_RETURN(step.kernel, context_.module->Find(symbol));
   step.shape = {launch.range(), launch.grain(), launch.scratch_bytes()};
+  return absl::OkStatus();
+}
+
+// Calls of one function share its collectives.
+absl::Status BoundProgram::PrepareCollective(Step& step) {
+  if (context_.communicator == nullptr) return absl::OkStatus();
+  std::unique_ptr<comm::Collective>& collective =
+      collectives_[step.instruction];
+  if (collective == nullptr) {
+    const program::Collective& op =
+        *step.instruction->operation_as_Collective();
+    PARTITA_ASSIGN_OR_RETURN(
+        collective,
+        context_.communicator->Prepare(
+            ToOperation(op, NameOf(*step.instruction), context_.place),
+            GroupOf(op, context_.place)));
+  }
+  step.collective = collective.get();
   return absl::OkStatus();
 }
 
@@ -188,6 +209,11 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
                                     step.count);
     case Operation::Copy:
       return context_.device.Copy(stream, buffers[1], buffers[0], step.bytes);
+    case Operation::Collective:
+      if (step.collective == nullptr) return absl::OkStatus();
+      PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+      return context_.communicator->Run(*step.collective, buffers[0],
+                                        buffers[1]);
     default:
       return context_.device.Execute(stream, *step.library_op, buffers,
                                      step.count);
@@ -197,6 +223,8 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
 absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile) {
   using Clock = std::chrono::steady_clock;
   for (const Step& step : steps_) {
+    if (context_.communicator != nullptr)
+      PARTITA_RETURN_IF_ERROR(context_.communicator->Progress());
     const Clock::time_point begin =
         profile == nullptr ? Clock::time_point() : Clock::now();
     const absl::Status status = RunStep(stream, step);
@@ -231,6 +259,11 @@ std::vector<StepLabel> BoundProgram::Labels() const {
                        .kernels()
                        ->Get(static_cast<unsigned>(launch->kernel()))
                        ->str();
+    } else if (const program::Collective* collective =
+                   step.instruction->operation_as_Collective()) {
+      labels.push_back(LabelOf(*collective, context_.artifact.program().mesh(),
+                               context_.place));
+      continue;
     } else {
       label.name = "copy";
     }

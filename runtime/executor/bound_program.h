@@ -13,9 +13,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/profile.h"
 #include "runtime/program/artifact.h"
+#include "runtime/program/mesh.h"
 
 namespace partita::executor {
 
@@ -34,13 +36,16 @@ class BoundProgram {
     const program::Artifact& artifact;
     device::Device& device;
     device::Module* module;  // null where the program has no kernels
+    const program::MeshPlace& place;
+    // Null: collectives are not executed (on devices that keep no content).
+    comm::Communicator* communicator;
     // Called when the last step that could read a global has kept a copy of it.
     std::function<void(int global)> release;
   };
 
   // `data` is the artifact's data section in device memory, `frame` the memory
-  // of the function's frame. The device, the module, the frame and the slots'
-  // memory must outlive the result.
+  // of the function's frame. The device, the module, the place, the
+  // communicator, the frame and the slots' memory must outlive the result.
   static absl::StatusOr<std::unique_ptr<BoundProgram>> Bind(
       const Context& context, int function, const std::vector<Slot>& arguments,
       char* frame, char* data);
@@ -48,8 +53,8 @@ class BoundProgram {
   // Which memory a port stands for from now on.
   void SetPort(int port, char* data);
 
-  // One pass over the steps. With a profile every step is synchronised and
-  // timed.
+  // One pass over the steps; it ends early if another rank fails. With a
+  // profile every step is synchronised and timed.
   absl::Status Run(device::Stream& stream, Profile* profile);
 
   int64_t step_count() const { return static_cast<int64_t>(steps_.size()); }
@@ -63,6 +68,7 @@ class BoundProgram {
     size_t first;   // of its operands in buffers_
     const device::Kernel* kernel = nullptr;
     device::LibraryOp* library_op = nullptr;
+    comm::Collective* collective = nullptr;
     device::LaunchShape shape;
     int64_t bytes = 0;  // of a copy
     const program::Instruction* instruction;
@@ -85,6 +91,7 @@ class BoundProgram {
                const std::vector<Slot>& arguments, char* frame) const;
   absl::Status ResolveKernel(Step& step);
   absl::Status PrepareLibraryOps();
+  absl::Status PrepareCollective(Step& step);
   absl::Status PrepareStep(Step& step);
   absl::Status RunStep(device::Stream& stream, const Step& step);
 
@@ -96,6 +103,8 @@ class BoundProgram {
       buffer_globals_;  // parallel to buffers_: the global behind it or -1
   std::vector<Relocation> relocations_;
   std::map<std::string, std::unique_ptr<device::LibraryOp>> library_ops_;
+  std::map<const program::Instruction*, std::unique_ptr<comm::Collective>>
+      collectives_;
 };
 
 }  // namespace partita::executor

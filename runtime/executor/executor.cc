@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/comm/local.h"
 #include "runtime/executor/uses.h"
 #include "runtime/program/types.h"
 
@@ -54,16 +55,66 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Load(
   PARTITA_ASSIGN_OR_RETURN(
       program::Artifact artifact,
       program::Artifact::Open(path, {options.verify_checksums}));
-  std::unique_ptr<Executor> executor(new Executor(std::move(artifact), device));
+  return Load(std::make_shared<const program::Artifact>(std::move(artifact)),
+              device, options);
+}
+
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Load(
+    std::shared_ptr<const program::Artifact> artifact, device::Device& device,
+    const LoadOptions& options) {
+  std::unique_ptr<Executor> executor(
+      new Executor(std::move(artifact), device, options.communicator));
   const absl::Status status = executor->Prepare(options);
   if (!status.ok())
-    return absl::Status(status.code(),
-                        absl::StrCat(path, ": ", status.message()));
+    return absl::Status(status.code(), absl::StrCat(executor->artifact().path(),
+                                                    ": ", status.message()));
   return executor;
 }
 
+Executor::Executor(std::shared_ptr<const program::Artifact> artifact,
+                   device::Device& device, comm::Communicator* communicator)
+    : artifact_(std::move(artifact)),
+      device_(device),
+      communicator_(communicator),
+      place_(artifact_->program().mesh(),
+             communicator == nullptr ? 0 : communicator->rank()) {}
+
+// As many ranks as devices. A device that executes nothing needs no others.
+absl::Status Executor::CheckRanks() {
+  const program::Mesh* mesh = artifact_->program().mesh();
+  const int64_t devices = program::SizeOf(mesh);
+  const int64_t ranks = communicator_ == nullptr ? 1 : communicator_->size();
+  if (!device_.KeepsContent()) {
+    communicator_ = nullptr;
+    return absl::OkStatus();
+  }
+  if (ranks != devices) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the model was compiled for ", devices, " device",
+        devices == 1 ? "" : "s",
+        mesh == nullptr ? ""
+                        : absl::StrCat(" (", program::DescribeMesh(mesh), ")"),
+        ", but ", ranks, ranks == 1 ? " rank runs it" : " ranks run it",
+        "; start ", devices, ", or compile it for ", ranks));
+  }
+  if (mesh == nullptr) {
+    communicator_ = nullptr;
+    return absl::OkStatus();
+  }
+  if (!device_.SharesHostMemory()) {
+    return absl::UnimplementedError(absl::StrCat(
+        "device '", device_.Name(), "' cannot exchange tensors yet"));
+  }
+  if (communicator_ == nullptr) {
+    own_communicator_ = std::move(comm::MakeLocalCommunicators(1).front());
+    communicator_ = own_communicator_.get();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Executor::Prepare(const LoadOptions& options) {
-  const program::Program& program = artifact_.program();
+  const program::Program& program = artifact_->program();
+  PARTITA_RETURN_IF_ERROR(CheckRanks());
   DescribePorts();
   const auto text = [](const flatbuffers::String* string) {
     return string == nullptr ? std::string() : string->str();
@@ -72,21 +123,29 @@ absl::Status Executor::Prepare(const LoadOptions& options) {
                                               text(program.cpu_features())));
   PARTITA_ASSIGN_OR_RETURN(stream_, device_.CreateStream());
   if (program::SizeOrZero(program.kernels()) > 0) {
-    PARTITA_ASSIGN_OR_RETURN(module_, device_.LoadModule(artifact_.code()));
+    PARTITA_ASSIGN_OR_RETURN(module_, device_.LoadModule(artifact_->code()));
   }
   PARTITA_RETURN_IF_ERROR(LoadData());
-  const std::string folder = options.weights_dir.empty()
-                                 ? FolderOf(artifact_.path())
-                                 : options.weights_dir;
-  PARTITA_ASSIGN_OR_RETURN(weights_, Weights::Load(artifact_, device_, *stream_,
-                                                   folder, FindUses(program)));
-  PARTITA_RETURN_IF_ERROR(weights_->AddDerived());
+  absl::Status loaded = LoadWeights(options);
+  if (communicator_ != nullptr) loaded = communicator_->Agree(loaded);
+  PARTITA_RETURN_IF_ERROR(loaded);
   PARTITA_RETURN_IF_ERROR(RunInit());
   return BindMain();
 }
 
+absl::Status Executor::LoadWeights(const LoadOptions& options) {
+  const std::string folder = options.weights_dir.empty()
+                                 ? FolderOf(artifact_->path())
+                                 : options.weights_dir;
+  PARTITA_ASSIGN_OR_RETURN(weights_,
+                           Weights::Load({*artifact_, device_, *stream_, place_,
+                                          communicator_, folder},
+                                         FindUses(artifact_->program())));
+  return weights_->AddDerived();
+}
+
 void Executor::DescribePorts() {
-  const program::Program& program = artifact_.program();
+  const program::Program& program = artifact_->program();
   for (int64_t i = 0; i < program::SizeOrZero(program.inputs()); ++i) {
     inputs_.push_back(
         Describe(*program.inputs()->Get(static_cast<unsigned>(i))));
@@ -99,24 +158,25 @@ void Executor::DescribePorts() {
 
 absl::Status Executor::LoadData() {
   if (device_.SharesHostMemory()) {
-    data_ = const_cast<char*>(artifact_.data().data());
+    data_ = const_cast<char*>(artifact_->data().data());
     return absl::OkStatus();
   }
   PARTITA_ASSIGN_OR_RETURN(
       data_copy_, device::Allocation::Make(
-                      device_, static_cast<int64_t>(artifact_.data().size())));
+                      device_, static_cast<int64_t>(artifact_->data().size())));
   data_ = data_copy_.data();
   PARTITA_RETURN_IF_ERROR(device_.CopyToDevice(
-      *stream_, data_, artifact_.data().data(), data_copy_.bytes()));
+      *stream_, data_, artifact_->data().data(), data_copy_.bytes()));
   return device_.Synchronize(*stream_);
 }
 
 BoundProgram::Context Executor::BindContext(std::function<void(int)> release) {
-  return {artifact_, device_, module_.get(), std::move(release)};
+  return {*artifact_, device_,       module_.get(),
+          place_,     communicator_, std::move(release)};
 }
 
 absl::Status Executor::RunInit() {
-  const program::Program& program = artifact_.program();
+  const program::Program& program = artifact_->program();
   if (program.init() < 0) return absl::OkStatus();
   // Run once, so nothing is worth packing: its arguments are not marked as
   // globals.
@@ -156,7 +216,7 @@ absl::Status Executor::RunInit() {
 }
 
 absl::Status Executor::BindMain() {
-  const program::Program& program = artifact_.program();
+  const program::Program& program = artifact_->program();
   const program::Function& function =
       *program.functions()->Get(static_cast<unsigned>(program.main()));
   PARTITA_ASSIGN_OR_RETURN(

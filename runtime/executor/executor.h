@@ -11,12 +11,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/bound_program.h"
 #include "runtime/executor/profile.h"
 #include "runtime/executor/tensor.h"
 #include "runtime/executor/weights.h"
 #include "runtime/program/artifact.h"
+#include "runtime/program/mesh.h"
 
 namespace partita::executor {
 
@@ -24,6 +26,9 @@ struct LoadOptions {
   std::string weights_dir;  // where relative paths of weights begin; empty: the
                             // artifact's folder
   bool verify_checksums = true;
+  // One rank of as many as the program's mesh has devices; outlives the
+  // executor. Null: the only rank.
+  comm::Communicator* communicator = nullptr;
 };
 
 // Bytes that a loaded model holds.
@@ -44,14 +49,21 @@ struct MemoryUse {
 class Executor {
  public:
   // Opens and checks the artifact, loads the weights, runs init, prepares every
-  // step.
+  // step. All ranks call it; if one cannot load its weights, all fail with its
+  // status.
   static absl::StatusOr<std::unique_ptr<Executor>> Load(
       const std::string& path, device::Device& device,
       const LoadOptions& options = {});
+  // The same for an artifact that several ranks share.
+  static absl::StatusOr<std::unique_ptr<Executor>> Load(
+      std::shared_ptr<const program::Artifact> artifact, device::Device& device,
+      const LoadOptions& options);
 
+  // What this rank takes and gives: blocks of the model's inputs and outputs.
   const std::vector<TensorSpec>& inputs() const { return inputs_; }
   const std::vector<TensorSpec>& outputs() const { return outputs_; }
-  const program::Artifact& artifact() const { return artifact_; }
+  const program::Artifact& artifact() const { return *artifact_; }
+  const program::MeshPlace& place() const { return place_; }
   int64_t step_count() const { return main_->step_count(); }
 
   // One step: tensors in the order of inputs() and outputs(), whose types and
@@ -69,11 +81,13 @@ class Executor {
   Profile* profile() { return profile_.get(); }
 
  private:
-  Executor(program::Artifact artifact, device::Device& device)
-      : artifact_(std::move(artifact)), device_(device) {}
+  Executor(std::shared_ptr<const program::Artifact> artifact,
+           device::Device& device, comm::Communicator* communicator);
+  absl::Status CheckRanks();
   absl::Status Prepare(const LoadOptions& options);
   void DescribePorts();
   absl::Status LoadData();
+  absl::Status LoadWeights(const LoadOptions& options);
   absl::Status RunInit();
   absl::Status BindMain();
   absl::Status MakeStaging();
@@ -87,8 +101,11 @@ class Executor {
     char* current = nullptr;  // what the steps use
   };
 
-  program::Artifact artifact_;
+  const std::shared_ptr<const program::Artifact> artifact_;
   device::Device& device_;
+  std::unique_ptr<comm::Communicator> own_communicator_;  // of a mesh of one
+  comm::Communicator* communicator_;
+  const program::MeshPlace place_;
   std::vector<TensorSpec> inputs_, outputs_;
   std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Module> module_;

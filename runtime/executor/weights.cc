@@ -2,6 +2,7 @@
 #include "runtime/executor/weights.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -22,48 +23,73 @@ bool IsAligned(const char* data, int64_t alignment) {
          0;
 }
 
-// Makes `count` elements of device memory by write(first, count, host memory),
-// piece by piece where the device has memory of its own.
-using Writer = std::function<absl::Status(int64_t, int64_t, char*)>;
-absl::Status Produce(device::Device& device, device::Stream& stream,
-                     char* target, int64_t count, int64_t element_bytes,
-                     const Writer& write) {
-  if (!device.KeepsContent()) return absl::OkStatus();
-  if (device.SharesHostMemory()) return write(0, count, target);
+// Writes elements [first, first + count) of the undivided tensor.
+using Writer =
+    std::function<absl::Status(int64_t first, int64_t count, char* target)>;
+
+// Makes a range of the tensor in device memory, piece by piece where the device
+// has memory of its own.
+absl::Status ProduceRange(const Weights::Context& context, char* target,
+                          int64_t first, int64_t count, int64_t element_bytes,
+                          const Writer& write) {
+  if (context.device.SharesHostMemory()) return write(first, count, target);
   constexpr int64_t kPiece = int64_t{1} << 20;
   std::vector<char> host(
       static_cast<size_t>(std::min(count, kPiece) * element_bytes));
-  for (int64_t first = 0; first < count; first += kPiece) {
-    const int64_t size = std::min(kPiece, count - first);
-    PARTITA_RETURN_IF_ERROR(write(first, size, host.data()));
-    PARTITA_RETURN_IF_ERROR(
-        device.CopyToDevice(stream, target + first * element_bytes, host.data(),
-                            size * element_bytes));
-    PARTITA_RETURN_IF_ERROR(device.Synchronize(stream));
+  for (int64_t done = 0; done < count; done += kPiece) {
+    const int64_t size = std::min(kPiece, count - done);
+    PARTITA_RETURN_IF_ERROR(write(first + done, size, host.data()));
+    PARTITA_RETURN_IF_ERROR(context.device.CopyToDevice(
+        context.stream, target + done * element_bytes, host.data(),
+        size * element_bytes));
+    PARTITA_RETURN_IF_ERROR(context.device.Synchronize(context.stream));
   }
   return absl::OkStatus();
 }
 
+// Makes a block run by run, in host memory first where the device has its own.
+absl::Status ProduceRuns(const Weights::Context& context, char* target,
+                         const BlockMap& block, int64_t element_bytes,
+                         const Writer& write) {
+  const int64_t bytes = block.local_count() * element_bytes;
+  const bool shared = context.device.SharesHostMemory();
+  std::vector<char> host(shared ? 0 : static_cast<size_t>(bytes));
+  char* const place = shared ? target : host.data();
+  if (block.HasPadding()) std::memset(place, 0, static_cast<size_t>(bytes));
+  absl::Status status;
+  block.ForEachRun([&](int64_t global, int64_t local, int64_t count) {
+    if (status.ok())
+      status = write(global, count, place + local * element_bytes);
+  });
+  if (shared || !status.ok()) return status;
+  PARTITA_RETURN_IF_ERROR(
+      context.device.CopyToDevice(context.stream, target, place, bytes));
+  return context.device.Synchronize(context.stream);
+}
+
+absl::Status Produce(const Weights::Context& context, char* target,
+                     const BlockMap& block, int64_t element_bytes,
+                     const Writer& write) {
+  if (!context.device.KeepsContent() || block.local_count() == 0)
+    return absl::OkStatus();
+  return block.IsRange()
+             ? ProduceRange(context, target, block.first(), block.local_count(),
+                            element_bytes, write)
+             : ProduceRuns(context, target, block, element_bytes, write);
+}
+
 }  // namespace
 
-Weights::Weights(const program::Artifact& artifact, device::Device& device,
-                 device::Stream& stream, std::string folder)
-    : artifact_(artifact),
-      device_(device),
-      stream_(stream),
-      folder_(std::move(folder)) {}
-
 absl::StatusOr<std::unique_ptr<Weights>> Weights::Load(
-    const program::Artifact& artifact, device::Device& device,
-    device::Stream& stream, const std::string& folder,
-    const std::vector<Use>& uses) {
-  std::unique_ptr<Weights> weights(
-      new Weights(artifact, device, stream, folder));
+    const Context& context, const std::vector<Use>& uses) {
+  std::unique_ptr<Weights> weights(new Weights(context));
   weights->globals_.resize(uses.size());
   for (size_t i = 0; i < uses.size(); ++i) {
     if (!uses[i].used) continue;
+    if (context.communicator != nullptr)
+      PARTITA_RETURN_IF_ERROR(context.communicator->Progress());
     const program::Parameter& parameter =
-        *artifact.program().parameters()->Get(static_cast<unsigned>(i));
+        *context.artifact.program().parameters()->Get(static_cast<unsigned>(i));
     const absl::Status status = weights->LoadParameter(
         parameter, uses[i].aligned, weights->globals_[i]);
     if (!status.ok()) {
@@ -75,15 +101,20 @@ absl::StatusOr<std::unique_ptr<Weights>> Weights::Load(
   return weights;
 }
 
+absl::Status Weights::Allocate(Global& global) {
+  PARTITA_ASSIGN_OR_RETURN(
+      global.owned, device::Allocation::Make(context_.device, global.bytes));
+  global.data = global.owned.data();
+  return absl::OkStatus();
+}
+
 absl::Status Weights::AddDerived() {
-  for (int64_t i = 0; i < program::SizeOrZero(artifact_.program().derived());
-       ++i) {
+  for (int64_t i = 0;
+       i < program::SizeOrZero(context_.artifact.program().derived()); ++i) {
     Global global;
-    global.bytes =
-        BytesOf(*artifact_.program().derived()->Get(static_cast<unsigned>(i)));
-    PARTITA_ASSIGN_OR_RETURN(global.owned,
-                             device::Allocation::Make(device_, global.bytes));
-    global.data = global.owned.data();
+    global.bytes = BytesOf(
+        *context_.artifact.program().derived()->Get(static_cast<unsigned>(i)));
+    PARTITA_RETURN_IF_ERROR(Allocate(global));
     globals_.push_back(std::move(global));
   }
   return absl::OkStatus();
@@ -92,7 +123,7 @@ absl::Status Weights::AddDerived() {
 absl::StatusOr<const base::MappedFile*> Weights::OpenFile(
     const std::string& path) {
   const std::string full =
-      path[0] == '/' ? path : absl::StrCat(folder_, "/", path);
+      path[0] == '/' ? path : absl::StrCat(context_.folder, "/", path);
   std::unique_ptr<base::MappedFile>& file = files_[full];
   if (file == nullptr) {
     absl::StatusOr<base::MappedFile> opened = base::MappedFile::Open(full);
@@ -110,15 +141,21 @@ absl::StatusOr<const base::MappedFile*> Weights::OpenFile(
 
 absl::Status Weights::LoadParameter(const program::Parameter& parameter,
                                     bool aligned, Global& global) {
-  global.bytes = BytesOf(*parameter.type());
+  const program::TensorType& type = *parameter.type();
+  const base::DType dtype = ToBase(type.dtype());
+  const BlockMap block(parameter.shard(), type, context_.place);
+  global.bytes = BytesOf(type);
+  if (const auto* source = parameter.source_as_CoordinateSource())
+    return LoadCoordinate(*source, global);
   if (const program::SeedSource* source = parameter.source_as_SeedSource())
-    return LoadSeeded(*source, *parameter.type(), global);
+    return LoadSeeded(*source, dtype, block, global);
   if (const program::EmbeddedSource* source =
           parameter.source_as_EmbeddedSource()) {
+    const base::MappedFile& file = context_.artifact.file();
     const uint64_t section = static_cast<uint64_t>(
-        artifact_.data().data() - artifact_.file().bytes().data());
-    return LoadStored(artifact_.file(), section + source->offset(),
-                      source->stored(), *parameter.type(), aligned, global);
+        context_.artifact.data().data() - file.bytes().data());
+    return LoadStored(file, section + source->offset(), source->stored(), dtype,
+                      block, aligned, global);
   }
   const program::FileSource& source = *parameter.source_as_FileSource();
   PARTITA_ASSIGN_OR_RETURN(const base::MappedFile* file,
@@ -130,59 +167,58 @@ absl::Status Weights::LoadParameter(const program::Parameter& parameter,
                      " bytes at byte ", source.offset(), ", but the file has ",
                      size, "; it is not the file the model was compiled with"));
   }
-  return LoadStored(*file, source.offset(), source.stored(), *parameter.type(),
+  return LoadStored(*file, source.offset(), source.stored(), dtype, block,
                     aligned, global);
 }
 
 absl::Status Weights::LoadStored(const base::MappedFile& file, uint64_t offset,
-                                 program::DType stored,
-                                 const program::TensorType& type, bool aligned,
+                                 program::DType stored, base::DType dtype,
+                                 const BlockMap& block, bool aligned,
                                  Global& global) {
-  const base::DType dtype = ToBase(type.dtype());
   const char* data = file.bytes().data() + offset;
+  const int64_t stored_bytes = base::SizeOf(ToBase(stored));
   const int64_t alignment = aligned ? 64 : base::SizeOf(dtype);
-  if (device_.SharesHostMemory() && ToBase(stored) == dtype &&
-      IsAligned(data, alignment) && global.bytes > 0) {
-    global.data = const_cast<char*>(data);
+  if (context_.device.SharesHostMemory() && ToBase(stored) == dtype &&
+      global.bytes > 0 && block.IsRange() &&
+      IsAligned(data + block.first() * stored_bytes, alignment)) {
+    global.data = const_cast<char*>(data + block.first() * stored_bytes);
     global.mapped = &file;
     return absl::OkStatus();
   }
-  PARTITA_ASSIGN_OR_RETURN(global.owned,
-                           device::Allocation::Make(device_, global.bytes));
-  global.data = global.owned.data();
-  const int64_t count = global.bytes / base::SizeOf(dtype);
-  if (ToBase(stored) == dtype) {
-    PARTITA_RETURN_IF_ERROR(
-        device_.CopyToDevice(stream_, global.data, data, global.bytes));
-    PARTITA_RETURN_IF_ERROR(device_.Synchronize(stream_));
-  } else {
-    const int64_t stored_bytes = base::SizeOf(ToBase(stored));
-    PARTITA_RETURN_IF_ERROR(
-        Produce(device_, stream_, global.data, count, base::SizeOf(dtype),
-                [&](int64_t first, int64_t size, char* target) {
-                  base::Convert(ToBase(stored), data + first * stored_bytes,
-                                dtype, target, size);
-                  return absl::OkStatus();
-                }));
-  }
-  file.Release(offset,
-               static_cast<size_t>(count * base::SizeOf(ToBase(stored))));
+  PARTITA_RETURN_IF_ERROR(Allocate(global));
+  PARTITA_RETURN_IF_ERROR(
+      Produce(context_, global.data, block, base::SizeOf(dtype),
+              [&](int64_t first, int64_t count, char* target) {
+                base::Convert(ToBase(stored), data + first * stored_bytes,
+                              dtype, target, count);
+                return absl::OkStatus();
+              }));
+  // Blocks that lie scattered share their pages with those of other ranks.
+  if (block.IsRange())
+    file.Release(offset + static_cast<uint64_t>(block.first() * stored_bytes),
+                 static_cast<size_t>(block.local_count() * stored_bytes));
   return absl::OkStatus();
 }
 
 absl::Status Weights::LoadSeeded(const program::SeedSource& source,
-                                 const program::TensorType& type,
+                                 base::DType dtype, const BlockMap& block,
                                  Global& global) {
-  PARTITA_ASSIGN_OR_RETURN(global.owned,
-                           device::Allocation::Make(device_, global.bytes));
-  global.data = global.owned.data();
-  const base::DType dtype = ToBase(type.dtype());
+  PARTITA_RETURN_IF_ERROR(Allocate(global));
   const base::Fill fill = {source.kind()->str(), source.scale(), source.seed()};
-  return Produce(device_, stream_, global.data,
-                 global.bytes / base::SizeOf(dtype), base::SizeOf(dtype),
+  return Produce(context_, global.data, block, base::SizeOf(dtype),
                  [&](int64_t first, int64_t count, char* target) {
                    return base::FillElements(fill, dtype, first, count, target);
                  });
+}
+
+absl::Status Weights::LoadCoordinate(const program::CoordinateSource& source,
+                                     Global& global) {
+  PARTITA_RETURN_IF_ERROR(Allocate(global));
+  if (!context_.device.KeepsContent()) return absl::OkStatus();
+  const int64_t index = context_.place.IndexAlong(source.axes());
+  PARTITA_RETURN_IF_ERROR(context_.device.CopyToDevice(
+      context_.stream, global.data, &index, sizeof(index)));
+  return context_.device.Synchronize(context_.stream);
 }
 
 void Weights::Release(size_t index) {
@@ -192,7 +228,7 @@ void Weights::Release(size_t index) {
         static_cast<size_t>(global.data - global.mapped->bytes().data()),
         static_cast<size_t>(global.bytes));
   } else if (global.released == 0) {
-    device_.Release(global.data, global.bytes);
+    context_.device.Release(global.data, global.bytes);
     global.released = global.bytes;
   }
 }

@@ -11,8 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/mapped_file.h"
+#include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
+#include "runtime/executor/block_map.h"
 #include "runtime/program/artifact.h"
+#include "runtime/program/mesh.h"
 
 namespace partita::executor {
 
@@ -35,14 +38,21 @@ class Weights {
                            // libraries take any address
   };
 
-  // Parameters whose type, alignment and place allow it stay in their mapped
-  // file; others are copied and converted. `folder` is where relative paths
-  // begin. Errors name the parameter and the file. `artifact` and `device` must
-  // outlive the weights.
+  // What weights are loaded from and for; all of it outlives them.
+  struct Context {
+    const program::Artifact& artifact;
+    device::Device& device;
+    device::Stream& stream;
+    const program::MeshPlace& place;
+    comm::Communicator* communicator;  // null: nobody waits
+    std::string folder;                // where relative paths begin
+  };
+
+  // This device's blocks. Those whose type, alignment and place allow it stay
+  // in their mapped file; others are copied and converted. Errors name the
+  // parameter and the file.
   static absl::StatusOr<std::unique_ptr<Weights>> Load(
-      const program::Artifact& artifact, device::Device& device,
-      device::Stream& stream, const std::string& folder,
-      const std::vector<Use>& uses);
+      const Context& context, const std::vector<Use>& uses);
 
   // Reserves memory for the derived values, after the parameters.
   absl::Status AddDerived();
@@ -58,22 +68,20 @@ class Weights {
   int64_t MappedBytes() const;
 
  private:
-  Weights(const program::Artifact& artifact, device::Device& device,
-          device::Stream& stream, std::string folder);
+  explicit Weights(const Context& context) : context_(context) {}
   absl::Status LoadParameter(const program::Parameter& parameter, bool aligned,
                              Global& global);
   absl::Status LoadStored(const base::MappedFile& file, uint64_t offset,
-                          program::DType stored,
-                          const program::TensorType& type, bool aligned,
-                          Global& global);
-  absl::Status LoadSeeded(const program::SeedSource& source,
-                          const program::TensorType& type, Global& global);
+                          program::DType stored, base::DType dtype,
+                          const BlockMap& block, bool aligned, Global& global);
+  absl::Status LoadSeeded(const program::SeedSource& source, base::DType dtype,
+                          const BlockMap& block, Global& global);
+  absl::Status LoadCoordinate(const program::CoordinateSource& source,
+                              Global& global);
+  absl::Status Allocate(Global& global);
   absl::StatusOr<const base::MappedFile*> OpenFile(const std::string& path);
 
-  const program::Artifact& artifact_;
-  device::Device& device_;
-  device::Stream& stream_;
-  const std::string folder_;
+  const Context context_;
   std::map<std::string, std::unique_ptr<base::MappedFile>> files_;
   std::vector<Global> globals_;
 };

@@ -161,6 +161,122 @@ std::unique_ptr<FunctionT> MakeFunction(const std::string& name, int arguments,
   return function;
 }
 
+AxisPart WholeAxis(int64_t axis, int64_t size) {
+  return AxisPart(axis, 1, size);
+}
+
+std::unique_ptr<ShardT> MakeShard(
+    std::vector<int64_t> shape,
+    const std::vector<std::vector<AxisPart>>& axes) {
+  auto shard = std::make_unique<ShardT>();
+  for (size_t i = 0; i < shape.size(); ++i) {
+    auto dim = std::make_unique<DimShardT>();
+    int64_t shards = 1;
+    for (const AxisPart& part : axes[i]) shards *= part.size();
+    dim->axes = axes[i];
+    dim->block = (shape[i] + shards - 1) / shards;
+    shard->dims.push_back(std::move(dim));
+  }
+  shard->shape = std::move(shape);
+  return shard;
+}
+
+std::unique_ptr<InstructionT> MakeCollective(const CollectiveT& collective,
+                                             Buffer in, Buffer out,
+                                             const std::string& name) {
+  OperationUnion operation;
+  operation.Set(CollectiveT(collective));
+  return MakeInstruction(std::move(operation), {in, out}, 1, name);
+}
+
+DividedProgram::DividedProgram(int64_t batch, int64_t data_axis,
+                               int64_t tensor_axis) {
+  constexpr int64_t kWidth = 8, kHidden = 7;
+  const AxisPart over_data = WholeAxis(0, data_axis);
+  const AxisPart over_tensor = WholeAxis(1, tensor_axis);
+  const int64_t rows = (batch + data_axis - 1) / data_axis;
+  const int64_t hidden = (kHidden + tensor_axis - 1) / tensor_axis;
+  const int64_t x_bytes = rows * kWidth * 4, w_bytes = kWidth * hidden * 4;
+  const int64_t all_bytes = batch * kWidth * 4;
+
+  program.mesh = std::make_unique<MeshT>();
+  for (const auto& [name, size] :
+       {std::pair("data", data_axis), std::pair("tensor", tensor_axis)}) {
+    auto axis = std::make_unique<MeshAxisT>();
+    axis->name = name;
+    axis->size = size;
+    program.mesh->axes.push_back(std::move(axis));
+  }
+  program.target = "cpu";
+  program.inputs.push_back(MakePort("x", DType::f32, {rows, kWidth}));
+  program.inputs[0]->shard = MakeShard({batch, kWidth}, {{over_data}, {}});
+  program.outputs.push_back(MakePort("y", DType::f32, {rows, kWidth}));
+  program.outputs[0]->shard = MakeShard({batch, kWidth}, {{over_data}, {}});
+  program.outputs.push_back(MakePort("all", DType::f32, {batch, kWidth}));
+  program.outputs.push_back(MakePort("where", DType::i64, {1}));
+  program.outputs[2]->shard =
+      MakeShard({data_axis * tensor_axis}, {{over_data, over_tensor}});
+
+  program.parameters.push_back(
+      MakeSeeded("w0", DType::f32, {kWidth, hidden}, "uniform", 1));
+  program.parameters[0]->shard =
+      MakeShard({kWidth, kHidden}, {{}, {over_tensor}});
+  program.parameters.push_back(
+      MakeSeeded("b0", DType::f32, {hidden}, "uniform", 2));
+  program.parameters[1]->shard = MakeShard({kHidden}, {{over_tensor}});
+  std::vector<float> w1;
+  for (int i = 0; i < kHidden * kWidth; ++i)
+    w1.push_back(static_cast<float>(i % 5 - 2));
+  const int64_t offset = data.Add(BytesOfValues(w1));
+  program.parameters.push_back(MakeEmbedded("w1", DType::f32, {kHidden, kWidth},
+                                            static_cast<uint64_t>(offset),
+                                            DType::f32));
+  program.parameters[2]->type->shape = {hidden, kWidth};
+  program.parameters[2]->shard =
+      MakeShard({kHidden, kWidth}, {{over_tensor}, {}});
+  auto place = std::make_unique<ParameterT>();
+  place->name = "place";
+  place->type = MakeType(DType::i64, {1});
+  CoordinateSourceT coordinate;
+  coordinate.axes = {over_data, over_tensor};
+  place->source.Set(std::move(coordinate));
+  program.parameters.push_back(std::move(place));
+
+  // main(x, w0, b0, w1, place) -> y, all, where; the hidden rows at 0 of the
+  // frame, the partial sums behind them.
+  const int64_t hidden_bytes = (rows * hidden * 4 + 63) / 64 * 64;
+  const int64_t y_bytes = (x_bytes + 63) / 64 * 64;
+  auto main = MakeFunction("main", 8, 3, hidden_bytes + y_bytes);
+  main->body.push_back(
+      MakeLinear(rows, hidden, kWidth,
+                 {Argument(0, x_bytes), Argument(1, w_bytes),
+                  Argument(2, hidden * 4), Frame(0, rows * hidden * 4)}));
+  auto second = MakeLinear(rows, kWidth, hidden,
+                           {Frame(0, rows * hidden * 4), Argument(3, w_bytes),
+                            Frame(hidden_bytes, x_bytes)});
+  second->operation.AsGemm()->has_bias = false;
+  second->operation.AsGemm()->activation = Activation::none;
+  main->body.push_back(std::move(second));
+  CollectiveT sum;
+  sum.kind = CollectiveKind::all_reduce;
+  sum.axes = {over_tensor};
+  sum.input_shape = sum.output_shape = {rows, kWidth};
+  main->body.push_back(MakeCollective(sum, Frame(hidden_bytes, x_bytes),
+                                      Argument(5, x_bytes), "mlp.down"));
+  CollectiveT gather;
+  gather.kind = CollectiveKind::all_gather;
+  gather.axes = {over_data};
+  gather.dim = 0;
+  gather.input_shape = {rows, kWidth};
+  gather.output_shape = {batch, kWidth};
+  main->body.push_back(MakeCollective(gather, Argument(5, x_bytes),
+                                      Argument(6, all_bytes), "gather"));
+  main->body.push_back(MakeCopy(Argument(4, 8), Argument(7, 8)));
+  program.functions.push_back(std::move(main));
+  program.main = 0;
+  program.main_globals = {0, 1, 2, 3};
+}
+
 SampleProgram::SampleProgram() {
   constexpr int64_t kX = 4 * 8 * 4, kW = 8 * 8 * 4, kB = 8 * 4,
                     kImage = 4 * 8 * 8 * 4, kFilter = 4 * 4 * 9 * 4;

@@ -56,6 +56,27 @@ std::unique_ptr<InstructionT> MakeConv3x3(int64_t channels, int64_t size,
 std::unique_ptr<FunctionT> MakeFunction(const std::string& name, int arguments,
                                         int results, int64_t frame_bytes);
 
+AxisPart WholeAxis(int64_t axis, int64_t size);
+// `axes` has one list per dimension; blocks are the even share.
+std::unique_ptr<ShardT> MakeShard(
+    std::vector<int64_t> shape, const std::vector<std::vector<AxisPart>>& axes);
+std::unique_ptr<InstructionT> MakeCollective(const CollectiveT& collective,
+                                             Buffer in, Buffer out,
+                                             const std::string& name);
+
+// Two products over a mesh data x tensor, for x f32[batch,8]:
+//   main: y = relu(x w0 + b0) w1, the 7 columns of w0 over tensor, x and y's
+//   rows over data; all = y, whole on all devices; where = each device's index
+// w0 and b0 are drawn from seeds 1 and 2 (uniform), w1 is embedded: element i
+// is i % 5 - 2.
+struct DividedProgram {
+  ProgramT program;
+  DataSection data;
+
+  DividedProgram(int64_t batch, int64_t data_axis, int64_t tensor_axis);
+  ArtifactParts Parts() const { return {SerializeProgram(program), "", data}; }
+};
+
 // Everything but kernels in one small program. For x f32[4,8]:
 //   init: d = relu(w0 w1 + b)                       (derived, f32[8,8])
 //   main: y = layer(layer(x, w0, b), d, b)          layer(x, w, b) = relu(x w +

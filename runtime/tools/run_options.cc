@@ -66,20 +66,34 @@ absl::Status SetDevice(const std::string& value, RunOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetTimeout(const std::string& value, RunOptions& options) {
+  double seconds;
+  if (!absl::SimpleAtod(value, &seconds) || !(seconds >= 0.001) ||
+      seconds > 1e6) {
+    return Wrong(absl::StrCat("expected seconds, 0.001 to 1000000, found '",
+                              value, "'"));
+  }
+  options.timeout = seconds;
+  return absl::OkStatus();
+}
+
 std::map<std::string, Setter> ValueFlags(RunOptions& options) {
-  return {{"--input",
-           [&](const std::string& value) { return SetInput(value, options); }},
-          {"--inputs", SetString(options.inputs_file)},
-          {"--output-dir", SetString(options.output_dir)},
-          {"--random-inputs",
-           [&](const std::string& value) { return SetSeed(value, options); }},
-          {"--threads", SetCount(options.threads, 1)},
-          {"--warmup", SetCount(options.warmup, 0)},
-          {"--repeat", SetCount(options.repeat, 1)},
-          {"--weights-dir", SetString(options.weights_dir)},
-          {"--device", [&](const std::string& value) {
-             return SetDevice(value, options);
-           }}};
+  return {
+      {"--input",
+       [&](const std::string& value) { return SetInput(value, options); }},
+      {"--inputs", SetString(options.inputs_file)},
+      {"--output-dir", SetString(options.output_dir)},
+      {"--random-inputs",
+       [&](const std::string& value) { return SetSeed(value, options); }},
+      {"--threads", SetCount(options.threads, 1)},
+      {"--devices", SetCount(options.devices, 1)},
+      {"--timeout",
+       [&](const std::string& value) { return SetTimeout(value, options); }},
+      {"--warmup", SetCount(options.warmup, 0)},
+      {"--repeat", SetCount(options.repeat, 1)},
+      {"--weights-dir", SetString(options.weights_dir)},
+      {"--device",
+       [&](const std::string& value) { return SetDevice(value, options); }}};
 }
 
 }  // namespace
@@ -138,7 +152,10 @@ Outputs
   --json                   prints one JSON object in place of tables
   --profile                prints the time of each kernel
 Execution
-  --threads N              default: one per processor
+  --threads N              shared by the devices of this process; default: one per processor
+  --devices N              how many devices, as threads of this process; must be as many as the model was
+                           compiled for, which is the default. Under mpirun and srun each process is one
+  --timeout SECONDS        how long devices wait for one that makes no progress; default 60
   --warmup N               runs before the measured ones; default 0, or 1 with --repeat
   --repeat N               measured runs; default 1
   --weights-dir DIR        where relative paths of weights begin; default: the model's folder

@@ -21,6 +21,8 @@ struct RunOptions {
   std::string output_dir;
   std::optional<uint64_t> random_seed;
   int threads = 0;
+  int devices = 0;                // 0: as many as the model was compiled for
+  std::optional<double> timeout;  // seconds
   std::optional<int> warmup;
   int repeat = 1;
   bool json = false;

@@ -100,10 +100,14 @@ std::string ToTables(const RunReport& report,
       report.steps, report.load_ms);
   const executor::MemoryUse& memory = report.memory;
   absl::StrAppend(&text, "memory  ", base::FormatBytes(memory.Total()), " on ",
-                  report.device, ": arena ", base::FormatBytes(memory.arena),
-                  ", weights ", base::FormatBytes(memory.globals),
-                  ", packed weights ", base::FormatBytes(memory.packed),
-                  ", scratch ", base::FormatBytes(memory.scratch));
+                  report.device,
+                  report.devices > 1
+                      ? absl::StrCat(", the fullest of ", report.devices)
+                      : "",
+                  ": arena ", base::FormatBytes(memory.arena), ", weights ",
+                  base::FormatBytes(memory.globals), ", packed weights ",
+                  base::FormatBytes(memory.packed), ", scratch ",
+                  base::FormatBytes(memory.scratch));
   if (memory.staging > 0)
     absl::StrAppend(&text, ", staging ", base::FormatBytes(memory.staging));
   absl::StrAppend(&text, "; mapped weights ", base::FormatBytes(memory.mapped),
@@ -120,6 +124,7 @@ std::string ToJson(const RunReport& report,
   const executor::MemoryUse& memory = report.memory;
   json object = {{"model", report.model},
                  {"device", report.device},
+                 {"devices", report.devices},
                  {"load_ms", report.load_ms},
                  {"steps", report.steps},
                  {"median_ms", Median(report.times_ms)},

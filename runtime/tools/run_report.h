@@ -13,6 +13,7 @@ namespace partita::tools {
 struct RunReport {
   std::string model;
   std::string device;
+  int devices = 1;
   double load_ms = 0;
   std::vector<double> times_ms;
   int64_t steps = 0;

@@ -1,0 +1,103 @@
+// Axes become ranks.
+#include "runtime/executor/collective_desc.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/dtype.h"
+#include "runtime/program/types.h"
+
+namespace partita::executor {
+namespace {
+
+using program::CollectiveKind;
+
+static_assert(static_cast<int>(comm::Kind::kAllReduce) ==
+              static_cast<int>(CollectiveKind::all_reduce));
+static_assert(static_cast<int>(comm::Kind::kExchange) ==
+              static_cast<int>(CollectiveKind::exchange));
+static_assert(static_cast<int>(comm::Kind::kBroadcast) ==
+              static_cast<int>(CollectiveKind::broadcast));
+static_assert(static_cast<int>(comm::Reduction::kAll) ==
+              static_cast<int>(program::Reduction::all));
+
+std::string AxisNames(const program::AxisList* axes,
+                      const program::Mesh* mesh) {
+  std::string names;
+  for (int64_t i = 0; i < program::SizeOrZero(axes); ++i) {
+    const program::AxisPart& part = *axes->Get(static_cast<unsigned>(i));
+    const program::MeshAxis& axis =
+        *mesh->axes()->Get(static_cast<unsigned>(part.axis()));
+    absl::StrAppend(&names, i > 0 ? "," : "", axis.name()->str());
+    if (part.size() != axis.size())
+      absl::StrAppend(&names, ":(", part.pre(), ")", part.size());
+  }
+  return names;
+}
+
+// Member i receives from the device of the group whose index along the source
+// axes is i.
+std::vector<int> SourcesOf(const program::Collective& collective,
+                           const program::MeshPlace& place) {
+  const std::vector<int64_t> group = place.GroupAlong(collective.axes());
+  std::vector<int> sources;
+  for (const int64_t rank : place.GroupAlong(collective.source_axes()))
+    sources.push_back(static_cast<int>(
+        std::find(group.begin(), group.end(), rank) - group.begin()));
+  return sources;
+}
+
+}  // namespace
+
+comm::Operation ToOperation(const program::Collective& collective,
+                            const std::string& name,
+                            const program::MeshPlace& place) {
+  comm::Operation operation;
+  operation.kind = static_cast<comm::Kind>(collective.kind());
+  operation.reduction = static_cast<comm::Reduction>(collective.reduction());
+  operation.dtype = program::ToBase(collective.dtype());
+  operation.input_shape = program::ToVector(collective.input_shape());
+  operation.output_shape = program::ToVector(collective.output_shape());
+  operation.dim = collective.dim();
+  operation.other_dim = collective.other_dim();
+  operation.size = collective.size();
+  operation.step = collective.step();
+  operation.offset = collective.offset();
+  operation.fill = collective.fill();
+  operation.root = static_cast<int>(collective.root());
+  operation.name = name;
+  if (collective.kind() == CollectiveKind::permute)
+    operation.sources = SourcesOf(collective, place);
+  return operation;
+}
+
+std::vector<int> GroupOf(const program::Collective& collective,
+                         const program::MeshPlace& place) {
+  std::vector<int> ranks;
+  for (const int64_t rank : place.GroupAlong(collective.axes()))
+    ranks.push_back(static_cast<int>(rank));
+  return ranks;
+}
+
+StepLabel LabelOf(const program::Collective& collective,
+                  const program::Mesh* mesh, const program::MeshPlace& place) {
+  const comm::Operation operation = ToOperation(collective, "", place);
+  const bool reduces = operation.kind == comm::Kind::kAllReduce ||
+                       operation.kind == comm::Kind::kReduceScatter;
+  StepLabel label;
+  label.name = absl::StrCat(
+      comm::NameOf(operation.kind), reduces ? " " : "",
+      reduces ? program::EnumNameReduction(collective.reduction()) : "", " ",
+      base::TypeName(operation.dtype, operation.input_shape));
+  if (operation.input_shape != operation.output_shape)
+    absl::StrAppend(&label.name, " to ",
+                    base::TypeName(operation.dtype, operation.output_shape));
+  absl::StrAppend(&label.name, " over ", AxisNames(collective.axes(), mesh));
+  const comm::Traffic traffic = comm::TrafficOf(
+      operation, static_cast<int>(program::GroupSize(collective.axes())),
+      static_cast<int>(place.IndexAlong(collective.axes())));
+  label.bytes = static_cast<double>(traffic.sent + traffic.received);
+  return label;
+}
+
+}  // namespace partita::executor

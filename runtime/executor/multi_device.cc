@@ -1,0 +1,96 @@
+// Every rank loads and runs on its own thread.
+#include "runtime/executor/multi_device.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/program/mesh.h"
+
+namespace partita::executor {
+
+MultiDeviceRunner::MultiDeviceRunner(
+    std::shared_ptr<const program::Artifact> artifact, int devices,
+    const comm::CommOptions& options)
+    : artifact_(std::move(artifact)),
+      devices_(devices),
+      inputs_(GlobalInputs(artifact_->program())),
+      outputs_(GlobalOutputs(artifact_->program())),
+      threads_(devices, options),
+      ranks_(std::make_shared<Ranks>()) {
+  ranks_->list.resize(static_cast<size_t>(devices));
+}
+
+absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> MultiDeviceRunner::Load(
+    const std::string& path, const MultiDeviceOptions& options) {
+  PARTITA_ASSIGN_OR_RETURN(
+      program::Artifact opened,
+      program::Artifact::Open(path, {options.verify_checksums}));
+  return Load(std::make_shared<const program::Artifact>(std::move(opened)),
+              options);
+}
+
+absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> MultiDeviceRunner::Load(
+    std::shared_ptr<const program::Artifact> artifact,
+    const MultiDeviceOptions& options) {
+  const program::Mesh* mesh = artifact->program().mesh();
+  const int64_t size = program::SizeOf(mesh);
+  if (options.devices != 0 && options.devices != size) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        artifact->path(), ": the model was compiled for ", size, " device",
+        size == 1 ? "" : "s",
+        mesh == nullptr ? ""
+                        : absl::StrCat(" (", program::DescribeMesh(mesh), ")"),
+        ", found --devices ", options.devices, "; leave it out, or compile ",
+        "the model for another mesh"));
+  }
+  std::unique_ptr<MultiDeviceRunner> runner(
+      new MultiDeviceRunner(artifact, static_cast<int>(size), options.comm));
+  const std::shared_ptr<Ranks> ranks = runner->ranks_;
+  PARTITA_RETURN_IF_ERROR(runner->threads_.Run(
+      [ranks, artifact, options](comm::Communicator& communicator) {
+        Rank& rank = ranks->list[static_cast<size_t>(communicator.rank())];
+        absl::StatusOr<std::unique_ptr<device::Device>> device =
+            options.make_device(communicator.rank());
+        if (!device.ok()) return device.status();
+        rank.device = *std::move(device);
+        LoadOptions load;
+        load.weights_dir = options.weights_dir;
+        load.communicator = &communicator;
+        absl::StatusOr<std::unique_ptr<RankExecutor>> executor =
+            RankExecutor::Load(artifact, *rank.device, load);
+        if (!executor.ok()) return executor.status();
+        rank.executor = *std::move(executor);
+        return absl::OkStatus();
+      }));
+  runner->step_count_ = ranks->list[0].executor->executor().step_count();
+  return runner;
+}
+
+absl::Status MultiDeviceRunner::Run(const std::vector<ConstTensor>& inputs,
+                                    const std::vector<MutableTensor>& outputs) {
+  return threads_.Run([ranks = ranks_, inputs,
+                       outputs](comm::Communicator& communicator) {
+    return ranks->list[static_cast<size_t>(communicator.rank())].executor->Run(
+        inputs, outputs);
+  });
+}
+
+MemoryUse MultiDeviceRunner::Memory() const {
+  MemoryUse most;
+  for (const Rank& rank : ranks_->list) {
+    const MemoryUse use = rank.executor->executor().Memory();
+    if (use.Total() >= most.Total()) most = use;
+  }
+  return most;
+}
+
+void MultiDeviceRunner::EnableProfile() {
+  ranks_->list[0].executor->executor().EnableProfile();
+}
+
+Profile* MultiDeviceRunner::profile() {
+  return ranks_->list[0].executor->executor().profile();
+}
+
+}  // namespace partita::executor

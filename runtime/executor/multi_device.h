@@ -1,0 +1,86 @@
+// A divided model on devices of one process, a thread for each.
+#ifndef PARTITA_RUNTIME_EXECUTOR_MULTI_DEVICE_H_
+#define PARTITA_RUNTIME_EXECUTOR_MULTI_DEVICE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/device/device.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/rank_executor.h"
+#include "runtime/executor/rank_threads.h"
+#include "runtime/executor/tensor.h"
+#include "runtime/program/artifact.h"
+
+namespace partita::executor {
+
+struct MultiDeviceOptions {
+  // Makes the device of a rank; called on the rank's thread.
+  std::function<absl::StatusOr<std::unique_ptr<device::Device>>(int rank)>
+      make_device;
+  int devices = 0;  // 0: as many as the program's mesh has
+  std::string weights_dir;
+  bool verify_checksums = true;
+  comm::CommOptions comm;
+};
+
+// Used by one thread at a time.
+class MultiDeviceRunner {
+ public:
+  // FailedPrecondition where the mesh has another size than `devices`.
+  static absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> Load(
+      const std::string& path, const MultiDeviceOptions& options);
+  static absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> Load(
+      std::shared_ptr<const program::Artifact> artifact,
+      const MultiDeviceOptions& options);
+
+  int devices() const { return devices_; }
+  const program::Artifact& artifact() const { return *artifact_; }
+  // Whole tensors.
+  const std::vector<TensorSpec>& inputs() const { return inputs_; }
+  const std::vector<TensorSpec>& outputs() const { return outputs_; }
+  int64_t step_count() const { return step_count_; }
+
+  // One step on all devices, from whole inputs to whole outputs. If a rank
+  // fails or stalls, an error that names it, within the patience; after a stall
+  // the memory given must stay, since the rank may wake up.
+  absl::Status Run(const std::vector<ConstTensor>& inputs,
+                   const std::vector<MutableTensor>& outputs);
+
+  // Of the rank that holds most.
+  MemoryUse Memory() const;
+
+  // Of rank 0.
+  void EnableProfile();
+  Profile* profile();
+
+ private:
+  // The parts of a rank, in the order in which they are made.
+  struct Rank {
+    std::unique_ptr<device::Device> device;
+    std::unique_ptr<RankExecutor> executor;
+  };
+  struct Ranks {
+    std::vector<Rank> list;
+  };
+
+  MultiDeviceRunner(std::shared_ptr<const program::Artifact> artifact,
+                    int devices, const comm::CommOptions& options);
+
+  const std::shared_ptr<const program::Artifact> artifact_;
+  const int devices_;
+  const std::vector<TensorSpec> inputs_;
+  const std::vector<TensorSpec> outputs_;
+  int64_t step_count_ = 0;
+  RankThreads threads_;
+  std::shared_ptr<Ranks> ranks_;  // threads left behind keep them
+};
+
+}  // namespace partita::executor
+
+#endif  // PARTITA_RUNTIME_EXECUTOR_MULTI_DEVICE_H_

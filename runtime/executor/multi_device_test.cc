@@ -1,0 +1,314 @@
+// Divided programs on threads: equal to the undivided computation for every
+// mesh, and bounded when a rank dies or stalls.
+#include "runtime/executor/multi_device.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/base/random_fill.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/device/null_device.h"
+#include "runtime/program/test_program.h"
+
+namespace partita::executor {
+namespace {
+
+using base::DType;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+using Floats = std::vector<float>;
+
+Floats Seeded(int64_t count, uint64_t seed) {
+  Floats values(static_cast<size_t>(count));
+  EXPECT_TRUE(base::FillElements({"uniform", 1.0, seed}, DType::kF32, 0, count,
+                                 values.data())
+                  .ok());
+  return values;
+}
+
+// relu(x w0 + b0) w1 of DividedProgram.
+Floats Expected(const Floats& x) {
+  const Floats w0 = Seeded(56, 1), b0 = Seeded(7, 2);
+  Floats y(x.size(), 0);
+  for (size_t row = 0; row < x.size() / 8; ++row) {
+    for (size_t m = 0; m < 7; ++m) {
+      float hidden = b0[m];
+      for (size_t k = 0; k < 8; ++k) hidden += x[row * 8 + k] * w0[k * 7 + m];
+      hidden = std::max(hidden, 0.0f);
+      for (size_t n = 0; n < 8; ++n)
+        y[row * 8 + n] += hidden * (static_cast<float>((m * 8 + n) % 5) - 2.0f);
+    }
+  }
+  return y;
+}
+
+absl::StatusOr<std::unique_ptr<device::Device>> MakeCpu(int) {
+  return cpu::MakeCpuDevice({1});
+}
+
+class MultiDeviceTest : public ::testing::Test {
+ protected:
+  MultiDeviceTest() {
+    folder_ = ::testing::TempDir() + "/multi_XXXXXX";
+    EXPECT_NE(mkdtemp(folder_.data()), nullptr);
+    path_ = folder_ + "/model.partita";
+    options_.make_device = &MakeCpu;
+    options_.comm.patience = milliseconds(20000);
+  }
+  ~MultiDeviceTest() override { std::filesystem::remove_all(folder_); }
+
+  void Write(const program::DividedProgram& divided) {
+    const absl::Status status = program::WriteArtifact(path_, divided.Parts());
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  std::string folder_, path_;
+  MultiDeviceOptions options_;
+};
+
+struct Results {
+  Floats y, all;
+  std::vector<int64_t> where;
+};
+
+absl::StatusOr<Results> RunOnce(MultiDeviceRunner& runner, const Floats& x) {
+  const int64_t batch = static_cast<int64_t>(x.size()) / 8;
+  Results results;
+  results.y.resize(x.size(), -1);
+  results.all.resize(x.size(), -1);
+  results.where.resize(static_cast<size_t>(runner.devices()), -1);
+  const absl::Status status =
+      runner.Run({{DType::kF32, {batch, 8}, x.data()}},
+                 {{DType::kF32, {batch, 8}, results.y.data()},
+                  {DType::kF32, {batch, 8}, results.all.data()},
+                  {DType::kI64, {runner.devices()}, results.where.data()}});
+  if (!status.ok()) return status;
+  return results;
+}
+
+TEST_F(MultiDeviceTest, EqualsTheUndividedModelOnEveryMesh) {
+  for (const auto& [data, tensor] :
+       {std::pair(1, 1), std::pair(2, 1), std::pair(1, 2), std::pair(2, 2),
+        std::pair(1, 3), std::pair(3, 1), std::pair(4, 2), std::pair(1, 8),
+        std::pair(8, 1)}) {
+    const Floats x = Seeded(5 * 8, 9);
+    Write(program::DividedProgram(5, data, tensor));
+    const auto runner = MultiDeviceRunner::Load(path_, options_);
+    ASSERT_TRUE(runner.ok()) << runner.status();
+    EXPECT_EQ((*runner)->devices(), data * tensor);
+    EXPECT_EQ((*runner)->inputs()[0].shape, (std::vector<int64_t>{5, 8}));
+    const Floats expected = Expected(x);
+    for (int run = 0; run < 3; ++run) {
+      const auto results = RunOnce(**runner, x);
+      ASSERT_TRUE(results.ok()) << results.status();
+      EXPECT_EQ(results->y, results->all) << data << "x" << tensor;
+      for (size_t i = 0; i < expected.size(); ++i)
+        EXPECT_NEAR(results->y[i], expected[i], 1e-5) << data << "x" << tensor;
+      for (size_t i = 0; i < results->where.size(); ++i)
+        EXPECT_EQ(results->where[i], static_cast<int64_t>(i));
+    }
+  }
+}
+
+TEST_F(MultiDeviceTest, DevicesMayStandInAnotherOrder) {
+  program::DividedProgram divided(5, 2, 2);
+  divided.program.mesh->device_ids = {2, 0, 3, 1};
+  Write(divided);
+  const Floats x = Seeded(5 * 8, 9);
+  const auto runner = MultiDeviceRunner::Load(path_, options_);
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  const auto results = RunOnce(**runner, x);
+  ASSERT_TRUE(results.ok()) << results.status();
+  const Floats expected = Expected(x);
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(results->y[i], expected[i], 1e-5);
+  EXPECT_EQ(results->where, (std::vector<int64_t>{0, 1, 2, 3}));
+}
+
+TEST_F(MultiDeviceTest, ProfileShowsCollectives) {
+  Write(program::DividedProgram(4, 2, 2));
+  const auto runner = MultiDeviceRunner::Load(path_, options_);
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  (*runner)->EnableProfile();
+  ASSERT_TRUE(RunOnce(**runner, Seeded(32, 9)).ok());
+  std::string names;
+  for (const ProfileRow& row : (*runner)->profile()->Rows()) {
+    names += row.name + "\n";
+    // Half of 64 bytes goes out and comes in, twice.
+    if (row.name.find("all_reduce") == 0) EXPECT_EQ(row.bytes, 128);
+  }
+  EXPECT_THAT(names, HasSubstr("all_reduce sum f32[2,8] over tensor\n"));
+  EXPECT_THAT(names, HasSubstr("all_gather f32[2,8] to f32[4,8] over data\n"));
+}
+
+TEST_F(MultiDeviceTest, AnotherNumberOfDevicesIsRefused) {
+  Write(program::DividedProgram(4, 2, 2));
+  options_.devices = 3;
+  EXPECT_THAT(
+      std::string(MultiDeviceRunner::Load(path_, options_).status().message()),
+      HasSubstr("the model was compiled for 4 devices (data=2,tensor=2), found "
+                "--devices 3; leave it out, or compile"));
+  const auto cpu = MakeCpu(0);
+  EXPECT_THAT(
+      std::string(Executor::Load(path_, **cpu).status().message()),
+      HasSubstr("the model was compiled for 4 devices (data=2,tensor=2), but 1 "
+                "rank runs it; start 4, or compile it for 1"));
+}
+
+TEST_F(MultiDeviceTest, MissingWeightsAreToldOnce) {
+  program::DividedProgram divided(4, 2, 2);
+  divided.program.parameters[2] = program::MakeFromFile(
+      "w1", program::DType::f32, {7, 8}, "absent.bin", 0, program::DType::f32);
+  divided.program.parameters[2]->type->shape = {4, 8};
+  divided.program.parameters[2]->shard =
+      program::MakeShard({7, 8}, {{program::WholeAxis(1, 2)}, {}});
+  Write(divided);
+  const std::string message(
+      MultiDeviceRunner::Load(path_, options_).status().message());
+  EXPECT_EQ(message.find(path_ + ": parameter 'w1': "), 0u) << message;
+}
+
+// A device whose copies fail or hang from some moment on.
+class BadDevice : public device::Device {
+ public:
+  enum class Habit { kFail, kHang };
+  BadDevice(std::unique_ptr<device::Device> good, Habit habit)
+      : good_(std::move(good)), habit_(habit) {}
+  absl::Status Copy(device::Stream& stream, void* target, const void* source,
+                    int64_t bytes) override {
+    if (habit_ == Habit::kFail) return absl::DataLossError("a bit fell over");
+    std::this_thread::sleep_for(milliseconds(1500));
+    return absl::OkStatus();
+  }
+  std::string Name() const override { return good_->Name(); }
+  absl::Status CheckTarget(const std::string& target,
+                           const std::string& features) const override {
+    return good_->CheckTarget(target, features);
+  }
+  bool SharesHostMemory() const override { return true; }
+  bool KeepsContent() const override { return true; }
+  absl::StatusOr<void*> Allocate(int64_t bytes) override {
+    return good_->Allocate(bytes);
+  }
+  void Free(void* memory, int64_t bytes) override {
+    good_->Free(memory, bytes);
+  }
+  void Release(void* memory, int64_t bytes) override {
+    good_->Release(memory, bytes);
+  }
+  device::MemoryReport Memory() const override { return good_->Memory(); }
+  absl::StatusOr<std::unique_ptr<device::Stream>> CreateStream() override {
+    return good_->CreateStream();
+  }
+  absl::StatusOr<std::unique_ptr<device::Event>> CreateEvent() override {
+    return good_->CreateEvent();
+  }
+  absl::Status Record(device::Stream& s, device::Event& e) override {
+    return good_->Record(s, e);
+  }
+  absl::Status Wait(device::Stream& s, device::Event& e) override {
+    return good_->Wait(s, e);
+  }
+  absl::Status Synchronize(device::Stream& s) override {
+    return good_->Synchronize(s);
+  }
+  absl::Status Synchronize(device::Event& e) override {
+    return good_->Synchronize(e);
+  }
+  absl::Status CopyToDevice(device::Stream& s, void* target, const void* host,
+                            int64_t bytes) override {
+    return good_->CopyToDevice(s, target, host, bytes);
+  }
+  absl::Status CopyToHost(device::Stream& s, void* host, const void* source,
+                          int64_t bytes) override {
+    return good_->CopyToHost(s, host, source, bytes);
+  }
+  absl::StatusOr<std::unique_ptr<device::Module>> LoadModule(
+      std::string_view code) override {
+    return good_->LoadModule(code);
+  }
+  absl::Status ReserveLaunchScratch(int64_t bytes) override {
+    return good_->ReserveLaunchScratch(bytes);
+  }
+  absl::Status Launch(device::Stream& s, const device::Kernel& kernel,
+                      const device::LaunchShape& shape, void* const* buffers,
+                      int count) override {
+    return good_->Launch(s, kernel, shape, buffers, count);
+  }
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
+      const device::GemmDesc& desc,
+      const std::vector<const void*>& constants) override {
+    return good_->PrepareGemm(desc, constants);
+  }
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
+      const device::ConvDesc& desc,
+      const std::vector<const void*>& constants) override {
+    return good_->PrepareConv(desc, constants);
+  }
+  absl::Status Execute(device::Stream& s, device::LibraryOp& op,
+                       void* const* buffers, int count) override {
+    return good_->Execute(s, op, buffers, count);
+  }
+
+ private:
+  const std::unique_ptr<device::Device> good_;
+  const Habit habit_;
+};
+
+// A program whose first step is a copy, and rank 2's device has the habit.
+class BadRankTest : public MultiDeviceTest {
+ protected:
+  absl::Status RunWith(BadDevice::Habit habit) {
+    program::DividedProgram divided(4, 2, 2);
+    auto& body = divided.program.functions[0]->body;
+    std::rotate(body.begin(), body.end() - 1, body.end());
+    Write(divided);
+    options_.make_device =
+        [habit](int rank) -> absl::StatusOr<std::unique_ptr<device::Device>> {
+      auto cpu = MakeCpu(rank);
+      if (rank != 2 || !cpu.ok()) return cpu;
+      return std::unique_ptr<device::Device>(
+          std::make_unique<BadDevice>(*std::move(cpu), habit));
+    };
+    const auto runner = MultiDeviceRunner::Load(path_, options_);
+    if (!runner.ok()) return runner.status();
+    const absl::Status status = RunOnce(**runner, x_).status();
+    EXPECT_FALSE(RunOnce(**runner, x_).ok());
+    return status;
+  }
+  const Floats x_ = Seeded(32, 9);
+};
+
+TEST_F(BadRankTest, ARankThatFailsEndsTheOthers) {
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::Status status = RunWith(BadDevice::Habit::kFail);
+  EXPECT_EQ(status.message(), "rank 2: 'copy' failed: a bit fell over");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(10000));
+}
+
+TEST_F(BadRankTest, ARankThatHangsIsNamed) {
+  options_.comm.patience = milliseconds(300);
+  const absl::Status status = RunWith(BadDevice::Habit::kHang);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              MatchesRegex(".*rank 2 did not arrive at all_(reduce 'mlp.down'|"
+                           "gather 'gather') of f32.2,8. within 300 ms and "
+                           "made no progress.*"));
+  // Let the thread left behind end before the folder goes.
+  std::this_thread::sleep_for(milliseconds(1500));
+}
+
+}  // namespace
+}  // namespace partita::executor

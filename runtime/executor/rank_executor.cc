@@ -1,0 +1,208 @@
+// Blocks that lie together in the whole tensor are used where they lie; others
+// are copied.
+#include "runtime/executor/rank_executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/program/types.h"
+
+namespace partita::executor {
+namespace {
+
+TensorSpec GlobalSpec(const program::Port& port) {
+  TensorSpec spec;
+  spec.name = port.name()->str();
+  spec.dtype = program::ToBase(port.type()->dtype());
+  spec.shape = port.shard() == nullptr
+                   ? program::ShapeOf(*port.type())
+                   : program::ToVector(port.shard()->shape());
+  spec.bytes = *base::ByteCount(spec.dtype, spec.shape);
+  return spec;
+}
+
+using Ports = flatbuffers::Vector<flatbuffers::Offset<program::Port>>;
+
+std::vector<TensorSpec> GlobalSpecs(const Ports* ports) {
+  std::vector<TensorSpec> specs;
+  for (int64_t i = 0; i < program::SizeOrZero(ports); ++i)
+    specs.push_back(GlobalSpec(*ports->Get(static_cast<unsigned>(i))));
+  return specs;
+}
+
+}  // namespace
+
+std::vector<TensorSpec> GlobalInputs(const program::Program& program) {
+  return GlobalSpecs(program.inputs());
+}
+
+std::vector<TensorSpec> GlobalOutputs(const program::Program& program) {
+  return GlobalSpecs(program.outputs());
+}
+
+absl::StatusOr<std::unique_ptr<RankExecutor>> RankExecutor::Load(
+    std::shared_ptr<const program::Artifact> artifact, device::Device& device,
+    const LoadOptions& options) {
+  PARTITA_ASSIGN_OR_RETURN(
+      std::unique_ptr<Executor> executor,
+      Executor::Load(std::move(artifact), device, options));
+  std::unique_ptr<RankExecutor> rank(new RankExecutor(std::move(executor)));
+  const program::Program& program = rank->executor_->artifact().program();
+  for (int64_t i = 0; i < program::SizeOrZero(program.inputs()); ++i)
+    rank->inputs_.push_back(
+        rank->MakePort(*program.inputs()->Get(static_cast<unsigned>(i))));
+  for (int64_t i = 0; i < program::SizeOrZero(program.outputs()); ++i)
+    rank->outputs_.push_back(
+        rank->MakePort(*program.outputs()->Get(static_cast<unsigned>(i))));
+  return rank;
+}
+
+RankExecutor::Port RankExecutor::MakePort(
+    const program::Port& description) const {
+  const program::MeshPlace& place = executor_->place();
+  const program::Mesh* mesh = executor_->artifact().program().mesh();
+  Port port = {&description,
+               {},
+               GlobalSpec(description),
+               BlockMap(description.shard(), *description.type(), place),
+               program::HoldsFirstCopy(description.shard(), mesh, place.rank()),
+               nullptr};
+  port.local = {port.global.name, port.global.dtype,
+                program::ShapeOf(*description.type()),
+                program::BytesOf(*description.type())};
+  return port;
+}
+
+absl::Status RankExecutor::CheckTensors(
+    const char* what, const std::vector<Port>& ports,
+    const std::vector<ConstTensor>& tensors) {
+  if (tensors.size() != ports.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected ", ports.size(), " ", what, "s, found ", tensors.size()));
+  }
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const TensorSpec& spec = ports[i].global;
+    if (tensors[i].dtype != spec.dtype || tensors[i].shape != spec.shape) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, " '", spec.name, "': expected ",
+                       base::TypeName(spec.dtype, spec.shape), ", found ",
+                       base::TypeName(tensors[i].dtype, tensors[i].shape)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Zero at first, and nothing but the block's rows is ever written.
+absl::StatusOr<char*> RankExecutor::MemoryOf(Port& port) {
+  if (port.memory != nullptr) return port.memory.get();
+  const size_t bytes = static_cast<size_t>(port.local.bytes + 63) / 64 * 64;
+  port.memory.reset(
+      static_cast<char*>(std::aligned_alloc(64, std::max<size_t>(bytes, 64))));
+  if (port.memory == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot allocate ", port.local.bytes, " bytes for '",
+                     port.local.name, "'"));
+  }
+  std::memset(port.memory.get(), 0, bytes);
+  return port.memory.get();
+}
+
+absl::Status RankExecutor::Run(const std::vector<ConstTensor>& inputs,
+                               const std::vector<MutableTensor>& outputs) {
+  PARTITA_RETURN_IF_ERROR(CheckTensors("input", inputs_, inputs));
+  std::vector<ConstTensor> output_types;
+  for (const MutableTensor& output : outputs)
+    output_types.push_back({output.dtype, output.shape, output.data});
+  PARTITA_RETURN_IF_ERROR(CheckTensors("output", outputs_, output_types));
+  std::vector<ConstTensor> local_inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Port& port = inputs_[i];
+    const int64_t size = base::SizeOf(port.local.dtype);
+    const char* data = static_cast<const char*>(inputs[i].data);
+    if (data == nullptr && port.global.bytes > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", port.global.name, "': it has no data"));
+    }
+    if (port.block.IsRange()) {
+      data += port.block.first() * size;
+    } else {
+      PARTITA_ASSIGN_OR_RETURN(char* const memory, MemoryOf(port));
+      port.block.CopyIn(data, memory, size);
+      data = memory;
+    }
+    local_inputs.push_back({port.local.dtype, port.local.shape, data});
+  }
+  std::vector<MutableTensor> local_outputs;
+  std::vector<char*> whole;  // where the block is copied afterwards, or null
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Port& port = outputs_[i];
+    char* data = static_cast<char*>(outputs[i].data);
+    const bool writes = port.first_copy && data != nullptr;
+    const bool direct = writes && port.block.IsRange();
+    whole.push_back(writes && !direct ? data : nullptr);
+    if (direct) {
+      data += port.block.first() * base::SizeOf(port.local.dtype);
+    } else {
+      PARTITA_ASSIGN_OR_RETURN(data, MemoryOf(port));
+    }
+    local_outputs.push_back({port.local.dtype, port.local.shape, data});
+  }
+  PARTITA_RETURN_IF_ERROR(executor_->Run(local_inputs, local_outputs));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Port& port = outputs_[i];
+    if (whole[i] != nullptr)
+      port.block.CopyOut(port.memory.get(), whole[i],
+                         base::SizeOf(port.local.dtype));
+  }
+  return absl::OkStatus();
+}
+
+// The first holders of each block send it to rank 0, which is one of them.
+absl::Status RankExecutor::GatherPort(comm::Communicator& communicator,
+                                      Port& port, void* target) {
+  const program::Mesh* mesh = executor_->artifact().program().mesh();
+  std::vector<int> holders;
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    if (program::HoldsFirstCopy(port.description->shard(), mesh, rank))
+      holders.push_back(rank);
+  }
+  if (holders.size() == 1 || !port.first_copy) return absl::OkStatus();
+  comm::Operation operation;
+  operation.kind = comm::Kind::kGather;
+  operation.dtype = base::DType::kU8;
+  operation.input_shape = {1, port.local.bytes};
+  operation.output_shape = {static_cast<int64_t>(holders.size()),
+                            port.local.bytes};
+  operation.dim = 0;
+  operation.name = port.global.name;
+  const size_t block_bytes = static_cast<size_t>(port.local.bytes);
+  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<comm::Collective> gather,
+                           communicator.Prepare(std::move(operation), holders));
+  const bool root = communicator.rank() == 0;
+  std::vector<char> blocks(root ? holders.size() * block_bytes : 0);
+  // Rank 0 wrote its own block when it ran.
+  std::vector<char> unused(root && port.memory == nullptr ? block_bytes : 0);
+  const char* const own =
+      port.memory != nullptr ? port.memory.get() : unused.data();
+  PARTITA_RETURN_IF_ERROR(communicator.Run(*gather, own, blocks.data()));
+  for (size_t i = 1; root && i < holders.size(); ++i) {
+    const BlockMap block(port.description->shard(), *port.description->type(),
+                         program::MeshPlace(mesh, holders[i]));
+    block.CopyOut(blocks.data() + i * block_bytes, target,
+                  base::SizeOf(port.local.dtype));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankExecutor::Gather(comm::Communicator& communicator,
+                                  const std::vector<MutableTensor>& outputs) {
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    PARTITA_RETURN_IF_ERROR(
+        GatherPort(communicator, outputs_[i], outputs[i].data));
+  return absl::OkStatus();
+}
+
+}  // namespace partita::executor

@@ -1,0 +1,139 @@
+// Threads wait for the number of the job to change.
+#include "runtime/executor/rank_threads.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/comm/local.h"
+
+namespace partita::executor {
+namespace {
+
+constexpr int kGraceMilliseconds = 5000;
+
+}  // namespace
+
+struct RankThreads::Shared {
+  std::vector<std::unique_ptr<comm::Communicator>> communicators;
+  std::vector<std::thread> threads;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  int64_t number = 0;  // of the current job
+  bool ending = false;
+  Job job;
+  std::vector<std::optional<absl::Status>> results;  // none: still at work
+  int failed = -1;  // the rank whose error came first
+  size_t done = 0;
+};
+
+RankThreads::RankThreads(int ranks, const comm::CommOptions& options)
+    : patience_(options.patience), shared_(std::make_shared<Shared>()) {
+  shared_->communicators = comm::MakeLocalCommunicators(ranks, options);
+  shared_->results.resize(static_cast<size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank)
+    shared_->threads.emplace_back(&RankThreads::Work, shared_, rank);
+}
+
+RankThreads::~RankThreads() {
+  std::vector<std::thread> threads;
+  std::vector<bool> stuck;
+  {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    shared_->ending = true;
+    threads = std::move(shared_->threads);
+    for (const auto& result : shared_->results)
+      stuck.push_back(shared_->number > 0 && !result);
+  }
+  shared_->changed.notify_all();
+  for (size_t i = 0; i < threads.size(); ++i) {
+    if (stuck[i]) {
+      threads[i].detach();
+    } else {
+      threads[i].join();
+    }
+  }
+}
+
+void RankThreads::Work(std::shared_ptr<Shared> shared, int rank) {
+  const size_t index = static_cast<size_t>(rank);
+  int64_t number = 0;
+  while (true) {
+    Job job;
+    {
+      std::unique_lock<std::mutex> lock(shared->mutex);
+      shared->changed.wait(
+          lock, [&] { return shared->ending || shared->number != number; });
+      if (shared->ending) return;
+      number = shared->number;
+      job = shared->job;
+    }
+    comm::Communicator& communicator = *shared->communicators[index];
+    absl::Status status = job(communicator);
+    if (!status.ok()) communicator.Fail(status);
+    job = nullptr;
+    {
+      const std::lock_guard<std::mutex> lock(shared->mutex);
+      if (!status.ok() && shared->failed < 0) shared->failed = rank;
+      shared->results[index] = std::move(status);
+      ++shared->done;
+    }
+    shared->changed.notify_all();
+  }
+}
+
+absl::Status RankThreads::Result() const {
+  if (shared_->failed < 0) {
+    return shared_->done == shared_->results.size()
+               ? absl::OkStatus()
+               : absl::DeadlineExceededError("a rank did not come back");
+  }
+  // What a rank found itself says more than that it was ended by another.
+  int rank = shared_->failed;
+  for (size_t i = 0; i < shared_->results.size(); ++i) {
+    const auto& result = shared_->results[i];
+    const auto& first = shared_->results[static_cast<size_t>(rank)];
+    if (result && !result->ok() && !absl::IsAborted(*result) &&
+        absl::IsAborted(*first))
+      rank = static_cast<int>(i);
+  }
+  const absl::Status& status = *shared_->results[static_cast<size_t>(rank)];
+  // These name the ranks that matter themselves.
+  if (shared_->communicators[static_cast<size_t>(rank)]->agreed() ||
+      absl::IsAborted(status) || absl::IsDeadlineExceeded(status))
+    return status;
+  return absl::Status(status.code(),
+                      absl::StrCat("rank ", rank, ": ", status.message()));
+}
+
+absl::Status RankThreads::Run(Job job) {
+  std::unique_lock<std::mutex> lock(shared_->mutex);
+  if (shared_->failed >= 0) return Result();
+  for (auto& result : shared_->results) result.reset();
+  shared_->done = 0;
+  shared_->job = std::move(job);
+  ++shared_->number;
+  shared_->changed.notify_all();
+  const auto all_done = [&] {
+    return shared_->done == shared_->results.size();
+  };
+  // Ranks watch each other; after the first failure the rest must only notice.
+  shared_->changed.wait(lock,
+                        [&] { return all_done() || shared_->failed >= 0; });
+  if (!all_done()) {
+    const auto grace =
+        std::min(patience_, std::chrono::milliseconds(kGraceMilliseconds));
+    shared_->changed.wait_for(lock, grace, all_done);
+  }
+  shared_->job = nullptr;
+  return Result();
+}
+
+}  // namespace partita::executor

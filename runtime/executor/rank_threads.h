@@ -1,0 +1,43 @@
+// A thread per rank, kept from one job to the next: OpenMP's pools belong to
+// the threads that use them.
+#ifndef PARTITA_RUNTIME_EXECUTOR_RANK_THREADS_H_
+#define PARTITA_RUNTIME_EXECUTOR_RANK_THREADS_H_
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/comm/communicator.h"
+
+namespace partita::executor {
+
+class RankThreads {
+ public:
+  RankThreads(int ranks, const comm::CommOptions& options);
+  // Threads that still work on a job that Run gave up are left behind; what the
+  // job holds lives as long as they do.
+  ~RankThreads();
+  RankThreads(const RankThreads&) = delete;
+  RankThreads& operator=(const RankThreads&) = delete;
+
+  using Job = std::function<absl::Status(comm::Communicator&)>;
+
+  // Runs `job` on every rank. When one fails, the others learn of it; when one
+  // does not come back, Run returns without it. Returns the error that came
+  // first, with the rank. After an error every Run fails.
+  absl::Status Run(Job job);
+
+ private:
+  struct Shared;
+  static void Work(std::shared_ptr<Shared> shared, int rank);
+  absl::Status Result() const;
+
+  const std::chrono::milliseconds patience_;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace partita::executor
+
+#endif  // PARTITA_RUNTIME_EXECUTOR_RANK_THREADS_H_

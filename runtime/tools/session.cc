@@ -1,0 +1,246 @@
+// Sessions over one executor, over rank threads, and over processes.
+#include "runtime/tools/session.h"
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/device/null_device.h"
+#include "runtime/executor/multi_device.h"
+#include "runtime/executor/rank_executor.h"
+#include "runtime/program/mesh.h"
+
+namespace partita::tools {
+namespace {
+
+using executor::ConstTensor;
+using executor::MutableTensor;
+using executor::TensorSpec;
+
+// Threads of each of `shares` devices of this machine.
+int ThreadsOf(const RunOptions& options, int shares) {
+  const int all = options.threads > 0
+                      ? options.threads
+                      : static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, all / shares);
+}
+
+class SingleSession : public Session {
+ public:
+  static absl::StatusOr<std::unique_ptr<Session>> Open(
+      std::shared_ptr<const program::Artifact> artifact,
+      const RunOptions& options) {
+    auto session = std::make_unique<SingleSession>();
+    PARTITA_ASSIGN_OR_RETURN(session->device_,
+                             MakeDevice(options, options.threads));
+    executor::LoadOptions load;
+    load.weights_dir = options.weights_dir;
+    PARTITA_ASSIGN_OR_RETURN(
+        session->executor_,
+        executor::Executor::Load(std::move(artifact), *session->device_, load));
+    return std::unique_ptr<Session>(std::move(session));
+  }
+
+  const std::vector<TensorSpec>& inputs() const override {
+    return executor_->inputs();
+  }
+  const std::vector<TensorSpec>& outputs() const override {
+    return executor_->outputs();
+  }
+  int64_t step_count() const override { return executor_->step_count(); }
+  int devices() const override { return 1; }
+  executor::MemoryUse Memory() const override { return executor_->Memory(); }
+  void EnableProfile() override { executor_->EnableProfile(); }
+  executor::Profile* profile() override { return executor_->profile(); }
+  absl::Status Run(const std::vector<ConstTensor>& inputs,
+                   const std::vector<MutableTensor>& outputs) override {
+    return executor_->Run(inputs, outputs);
+  }
+
+ private:
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<executor::Executor> executor_;
+};
+
+class ThreadSession : public Session {
+ public:
+  explicit ThreadSession(std::unique_ptr<executor::MultiDeviceRunner> runner)
+      : runner_(std::move(runner)) {}
+
+  const std::vector<TensorSpec>& inputs() const override {
+    return runner_->inputs();
+  }
+  const std::vector<TensorSpec>& outputs() const override {
+    return runner_->outputs();
+  }
+  int64_t step_count() const override { return runner_->step_count(); }
+  int devices() const override { return runner_->devices(); }
+  executor::MemoryUse Memory() const override { return runner_->Memory(); }
+  void EnableProfile() override { runner_->EnableProfile(); }
+  executor::Profile* profile() override { return runner_->profile(); }
+  absl::Status Run(const std::vector<ConstTensor>& inputs,
+                   const std::vector<MutableTensor>& outputs) override {
+    return runner_->Run(inputs, outputs);
+  }
+
+ private:
+  const std::unique_ptr<executor::MultiDeviceRunner> runner_;
+};
+
+class ProcessSession : public Session {
+ public:
+  ProcessSession(comm::Communicator& communicator,
+                 const program::Program& program)
+      : communicator_(communicator),
+        inputs_(executor::GlobalInputs(program)),
+        outputs_(executor::GlobalOutputs(program)) {}
+
+  absl::Status Load(std::shared_ptr<const program::Artifact> artifact,
+                    const RunOptions& options, int threads) {
+    PARTITA_ASSIGN_OR_RETURN(device_, MakeDevice(options, threads));
+    executor::LoadOptions load;
+    load.weights_dir = options.weights_dir;
+    load.communicator = &communicator_;
+    PARTITA_ASSIGN_OR_RETURN(
+        executor_,
+        executor::RankExecutor::Load(std::move(artifact), *device_, load));
+    return absl::OkStatus();
+  }
+
+  const std::vector<TensorSpec>& inputs() const override { return inputs_; }
+  const std::vector<TensorSpec>& outputs() const override { return outputs_; }
+  int64_t step_count() const override {
+    return executor_->executor().step_count();
+  }
+  int devices() const override { return communicator_.size(); }
+  executor::MemoryUse Memory() const override {
+    return executor_->executor().Memory();
+  }
+  void EnableProfile() override { executor_->executor().EnableProfile(); }
+  executor::Profile* profile() override {
+    return executor_->executor().profile();
+  }
+  absl::Status Run(const std::vector<ConstTensor>& inputs,
+                   const std::vector<MutableTensor>& outputs) override {
+    return executor_->Run(inputs, outputs);
+  }
+
+  bool IsMain() const override { return communicator_.rank() == 0; }
+  absl::Status Align() override { return Agree(absl::OkStatus()); }
+  absl::Status Agree(const absl::Status& status) override {
+    return communicator_.Agree(status);
+  }
+  absl::Status Complete(const std::vector<MutableTensor>& outputs,
+                        std::vector<double>& times_ms) override {
+    PARTITA_RETURN_IF_ERROR(executor_->Gather(communicator_, outputs));
+    comm::Operation slowest;
+    slowest.reduction = comm::Reduction::kMax;
+    slowest.dtype = base::DType::kF64;
+    slowest.input_shape =
+        slowest.output_shape = {static_cast<int64_t>(times_ms.size())};
+    slowest.name = "times";
+    std::vector<int> ranks(static_cast<size_t>(communicator_.size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    PARTITA_ASSIGN_OR_RETURN(
+        const std::unique_ptr<comm::Collective> collective,
+        communicator_.Prepare(std::move(slowest), std::move(ranks)));
+    return communicator_.Run(*collective, times_ms.data(), times_ms.data());
+  }
+
+ private:
+  comm::Communicator& communicator_;
+  const std::vector<TensorSpec> inputs_;
+  const std::vector<TensorSpec> outputs_;
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<executor::RankExecutor> executor_;
+};
+
+}  // namespace
+
+comm::CommOptions CommOptionsOf(const RunOptions& options) {
+  comm::CommOptions comm = comm::OptionsFromEnvironment();
+  if (options.timeout) {
+    comm.patience = std::chrono::milliseconds(
+        static_cast<int64_t>(*options.timeout * 1000));
+  }
+  return comm;
+}
+
+absl::Status CheckProcesses(const program::Artifact& artifact,
+                            const RunOptions& options,
+                            const comm::Launch& launch) {
+  const program::Mesh* mesh = artifact.program().mesh();
+  const int64_t size = program::SizeOf(mesh);
+  if (size != launch.size) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        artifact.path(), ": the model was compiled for ", size, " device",
+        size == 1 ? "" : "s",
+        mesh == nullptr ? ""
+                        : absl::StrCat(" (", program::DescribeMesh(mesh), ")"),
+        ", found ", launch.size, " process", launch.size == 1 ? "" : "es",
+        " of ", launch.launcher, "; start ", size, " (",
+        launch.launcher == "srun" ? "srun -n " : "mpirun -np ", size,
+        "), or compile the model for a mesh of ", launch.size));
+  }
+  if (options.devices == 0 || options.devices == size) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      artifact.path(), ": the model was compiled for ", size,
+      " devices, found --devices ", options.devices, "; leave it out where ",
+      launch.launcher, " starts the processes"));
+}
+
+absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
+    const RunOptions& options, int threads) {
+  if (options.device == "null")
+    return std::unique_ptr<device::Device>(
+        std::make_unique<device::NullDevice>());
+  return cpu::MakeCpuDevice({threads});
+}
+
+absl::StatusOr<std::unique_ptr<Session>> OpenSession(
+    const RunOptions& options) {
+  PARTITA_ASSIGN_OR_RETURN(program::Artifact opened,
+                           program::Artifact::Open(options.model));
+  const auto artifact =
+      std::make_shared<const program::Artifact>(std::move(opened));
+  const int64_t size = program::SizeOf(artifact->program().mesh());
+  if (artifact->program().mesh() == nullptr &&
+      (options.devices == 0 || options.devices == 1))
+    return SingleSession::Open(artifact, options);
+  executor::MultiDeviceOptions multi;
+  multi.devices = options.devices;
+  multi.weights_dir = options.weights_dir;
+  multi.comm = CommOptionsOf(options);
+  const int threads =
+      ThreadsOf(options, static_cast<int>(std::min<int64_t>(size, 1 << 20)));
+  multi.make_device = [options, threads](int) {
+    return MakeDevice(options, threads);
+  };
+  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<executor::MultiDeviceRunner> runner,
+                           executor::MultiDeviceRunner::Load(artifact, multi));
+  return std::unique_ptr<Session>(
+      std::make_unique<ThreadSession>(std::move(runner)));
+}
+
+absl::StatusOr<std::unique_ptr<Session>> OpenProcessSession(
+    const RunOptions& options, const comm::Launch& launch,
+    comm::Communicator& communicator) {
+  absl::StatusOr<program::Artifact> opened =
+      program::Artifact::Open(options.model);
+  absl::Status status = opened.status();
+  if (status.ok()) status = CheckProcesses(*opened, options, launch);
+  PARTITA_RETURN_IF_ERROR(communicator.Agree(status));
+  const auto artifact =
+      std::make_shared<const program::Artifact>(*std::move(opened));
+  auto session =
+      std::make_unique<ProcessSession>(communicator, artifact->program());
+  PARTITA_RETURN_IF_ERROR(
+      session->Load(artifact, options, ThreadsOf(options, launch.local_size)));
+  return std::unique_ptr<Session>(std::move(session));
+}
+
+}  // namespace partita::tools

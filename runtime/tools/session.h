@@ -1,0 +1,79 @@
+// A loaded model, wherever its devices are: in this thread, in threads of this
+// process, or in processes of which this is one.
+#ifndef PARTITA_RUNTIME_TOOLS_SESSION_H_
+#define PARTITA_RUNTIME_TOOLS_SESSION_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/comm/mpi_world.h"
+#include "runtime/device/device.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/tensor.h"
+#include "runtime/program/artifact.h"
+#include "runtime/tools/run_options.h"
+
+namespace partita::tools {
+
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  // Whole tensors.
+  virtual const std::vector<executor::TensorSpec>& inputs() const = 0;
+  virtual const std::vector<executor::TensorSpec>& outputs() const = 0;
+  virtual int64_t step_count() const = 0;
+  virtual int devices() const = 0;
+  virtual executor::MemoryUse Memory() const = 0;
+  virtual void EnableProfile() = 0;
+  virtual executor::Profile* profile() = 0;
+
+  virtual absl::Status Run(
+      const std::vector<executor::ConstTensor>& inputs,
+      const std::vector<executor::MutableTensor>& outputs) = 0;
+
+  // What follows matters where other processes take part.
+  // Whether this process has the outputs and reports; others pass outputs
+  // without data.
+  virtual bool IsMain() const { return true; }
+  // All wait for each other.
+  virtual absl::Status Align() { return absl::OkStatus(); }
+  // An error of any process becomes everybody's.
+  virtual absl::Status Agree(const absl::Status& status) { return status; }
+  // Brings outputs together, and makes times those of the slowest.
+  virtual absl::Status Complete(
+      const std::vector<executor::MutableTensor>& outputs,
+      std::vector<double>& times_ms) {
+    return absl::OkStatus();
+  }
+};
+
+// How long ranks wait for each other.
+comm::CommOptions CommOptionsOf(const RunOptions& options);
+
+// FailedPrecondition where there are not as many processes as the model's mesh
+// has devices: what was expected, what was found, what to do.
+absl::Status CheckProcesses(const program::Artifact& artifact,
+                            const RunOptions& options,
+                            const comm::Launch& launch);
+
+// "cpu" or "null", with this many threads.
+absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
+    const RunOptions& options, int threads);
+
+// In this process: without a mesh in this thread, else in one thread per
+// device.
+absl::StatusOr<std::unique_ptr<Session>> OpenSession(const RunOptions& options);
+
+// This process is one rank. `world` must outlive the session. Where the error
+// is known to all, it is the communicator's agreed().
+absl::StatusOr<std::unique_ptr<Session>> OpenProcessSession(
+    const RunOptions& options, const comm::Launch& launch,
+    comm::Communicator& communicator);
+
+}  // namespace partita::tools
+
+#endif  // PARTITA_RUNTIME_TOOLS_SESSION_H_
