@@ -48,6 +48,7 @@ struct Group {
 
 struct alignas(64) Heart {
   std::atomic<uint64_t> beats{0};
+  std::atomic<bool> waits{false};  // asleep in a meeting: others are to blame
 };
 
 // What all ranks share.
@@ -161,6 +162,8 @@ class LocalCommunicator : public Communicator {
   absl::Status Meet(LocalCollective& collective, Meeting meeting);
   absl::Status Await(LocalCollective& collective, Meeting meeting,
                      uint32_t ticket, uint64_t arrival);
+  absl::Status Sleep(LocalCollective& collective, Meeting meeting,
+                     uint32_t ticket, uint64_t arrival);
   absl::Status LosePatience(LocalCollective& collective,
                             const std::vector<size_t>& missing);
   absl::Status CheckPostings(LocalCollective& collective);
@@ -186,8 +189,19 @@ absl::Status LocalCommunicator::LosePatience(
   return status;
 }
 
-// Sleeps until all have arrived, as long as those who are missing progress.
 absl::Status LocalCommunicator::Await(LocalCollective& collective,
+                                      Meeting meeting, uint32_t ticket,
+                                      uint64_t arrival) {
+  hub_->heart(rank_).waits.store(true, std::memory_order_relaxed);
+  const absl::Status status = Sleep(collective, meeting, ticket, arrival);
+  hub_->heart(rank_).waits.store(false, std::memory_order_relaxed);
+  return status;
+}
+
+// Sleeps until all have arrived, as long as those who are missing progress.
+// Those who wait for someone else in turn get twice the time: who stalls is
+// found by those who wait for it.
+absl::Status LocalCommunicator::Sleep(LocalCollective& collective,
                                       Meeting meeting, uint32_t ticket,
                                       uint64_t arrival) {
   Group& group = *collective.group;
@@ -198,23 +212,28 @@ absl::Status LocalCommunicator::Await(LocalCollective& collective,
   while (!group.barrier.Wait(ticket, kSlice)) {
     if (meeting == Meeting::kBegin && hub_->failed())
       return group.barrier.Leave(ticket) ? Aborted() : absl::OkStatus();
-    std::vector<size_t> missing;
+    std::vector<size_t> missing, idle;
     uint64_t beats = 0;
     for (size_t i = 0; i < group.postings.size(); ++i) {
       if (group.postings[i].arrivals.load(std::memory_order_relaxed) >= arrival)
         continue;
+      const Heart& heart = hub_->heart(group.ranks[i]);
       missing.push_back(i);
-      beats +=
-          hub_->heart(group.ranks[i]).beats.load(std::memory_order_relaxed);
+      if (!heart.waits.load(std::memory_order_relaxed)) idle.push_back(i);
+      beats += heart.beats.load(std::memory_order_relaxed);
     }
     const uint64_t state = beats * (group.ranks.size() + 1) + missing.size();
     if (state != seen) {
       seen = state;
       since = Clock::now();
-    } else if (Clock::now() - since > patience && !missing.empty()) {
-      return group.barrier.Leave(ticket) ? LosePatience(collective, missing)
-                                         : absl::OkStatus();
+      continue;
     }
+    const auto waited = Clock::now() - since;
+    if (missing.empty() || waited <= (idle.empty() ? 2 * patience : patience))
+      continue;
+    return group.barrier.Leave(ticket)
+               ? LosePatience(collective, idle.empty() ? missing : idle)
+               : absl::OkStatus();
   }
   return absl::OkStatus();
 }

@@ -112,6 +112,36 @@ TEST(LocalTest, ARankThatStallsIsNamed) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(5000));
 }
 
+TEST(LocalTest, WhoWaitsIsNotBlamed) {
+  // Rank 0 waits for 1, and 1 for 2, who stalls.
+  const auto statuses =
+      OnRanks(3, milliseconds(200), [](Communicator& c) -> absl::Status {
+        if (c.rank() == 2) {
+          std::this_thread::sleep_for(milliseconds(1500));
+          return c.Progress();
+        }
+        if (c.rank() == 1) {
+          std::this_thread::sleep_for(milliseconds(50));
+          return RunOnce(c, Sum({8}, "first"), {1, 2});
+        }
+        return RunOnce(c, Sum({8}, "second"), {0, 1});
+      });
+  for (const absl::Status& status : statuses) {
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("rank 2 did not arrive at all_reduce 'first'"));
+  }
+}
+
+TEST(LocalTest, RanksThatWaitForEachOtherEnd) {
+  const auto statuses = OnRanks(2, milliseconds(100), [](Communicator& c) {
+    // 0 is to meet 1 in one group, 1 to meet 0 in another.
+    return RunOnce(
+        c, Sum({8}, c.rank() == 0 ? "a" : "b"),
+        c.rank() == 0 ? std::vector<int>{0, 1} : std::vector<int>{1, 0});
+  });
+  for (const absl::Status& status : statuses) EXPECT_FALSE(status.ok());
+}
+
 TEST(LocalTest, ARankThatWorksIsWaitedFor) {
   const auto statuses =
       OnRanks(2, milliseconds(200), [](Communicator& c) -> absl::Status {
