@@ -1,8 +1,10 @@
-// The search for the cheapest collectives between two shardings: Dijkstra's, on
-// the graph of reshard_moves.h, bounded by a way that always exists.
+// The search for the cheapest collectives between two shardings: A*, which is
+// Dijkstra's with a lower bound of what remains, on the graph of
+// reshard_moves.h. A way that always exists bounds it from above.
 #include "compiler/core/reshard.h"
 
 #include <queue>
+#include <tuple>
 #include <unordered_map>
 
 #include "compiler/core/reshard_moves.h"
@@ -19,7 +21,6 @@ struct Node {
   Move move;  // that led here
   int parent = -1;
   double seconds = 0;
-  bool done = false;
 };
 
 std::vector<Move> PathTo(const std::vector<Node>& nodes, int node) {
@@ -33,31 +34,32 @@ std::vector<Move> Search(const ReshardProblem& problem) {
   std::vector<Move> best = problem.LongWay();
   double bound = 0;
   for (const Move& move : best) bound += move.seconds;
+  bound *= 1 + 1e-12;
 
-  std::vector<Node> nodes;
-  nodes.push_back({problem.start(), {}, -1, 0, false});
+  std::vector<Node> nodes = {{problem.start(), {}, -1, 0}};
   std::unordered_map<std::string, int> index = {{problem.start().Key(), 0}};
-  using Entry = std::pair<double, int>;  // equal costs: the older node first
+  // The least that a way through the node costs, what it has cost, the node:
+  // equal ones in the order found.
+  using Entry = std::tuple<double, double, int>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
-  queue.push({0, 0});
-  while (!queue.empty()) {
-    const int current = queue.top().second;
+  queue.push({problem.LeastSeconds(problem.start()), 0, 0});
+  while (!queue.empty() && nodes.size() <= kMostStates) {
+    const auto [least, spent, current] = queue.top();
     queue.pop();
-    if (nodes[current].done) continue;
-    nodes[current].done = true;
+    if (spent > nodes[current].seconds) continue;  // reached cheaper since
     if (nodes[current].layout == problem.goal()) return PathTo(nodes, current);
-    if (nodes.size() > kMostStates) continue;
     for (Move& move : problem.MovesFrom(nodes[current].layout)) {
-      const double seconds = nodes[current].seconds + move.seconds;
-      if (seconds > bound * (1 + 1e-12)) continue;
+      const double seconds = spent + move.seconds;
+      const double through = seconds + problem.LeastSeconds(move.result);
+      if (through > bound) continue;
       const auto [it, is_new] =
           index.emplace(move.result.Key(), static_cast<int>(nodes.size()));
       if (is_new) nodes.emplace_back();
       Node& node = nodes[it->second];
-      if (!is_new && (node.done || node.seconds <= seconds)) continue;
+      if (!is_new && node.seconds <= seconds) continue;
       Layout layout = move.result;
-      node = {std::move(layout), std::move(move), current, seconds, false};
-      queue.push({seconds, it->second});
+      node = {std::move(layout), std::move(move), current, seconds};
+      queue.push({through, seconds, it->second});
     }
   }
   return best;

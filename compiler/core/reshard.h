@@ -59,7 +59,8 @@ ReshardPlan PlanReshard(const Mesh& mesh, const std::vector<int64_t>& shape,
 // Bytes that each device sends: of one collective on a tensor whose local input
 // shape is given. n = group size: all-reduce 2(n-1)/n of the tensor, all-gather
 // n-1 shards, reduce-scatter and all-to-all (n-1)/n of the input; exchange and
-// permute at most all of it (a plan's steps have the exchange's rows counted).
+// permute at most all of it. A plan's steps count more closely where shards are
+// uneven: whole blocks are sent.
 int64_t BytesSent(CollectiveKind kind, int64_t group, int64_t input_bytes);
 
 std::string ToString(CollectiveKind kind);

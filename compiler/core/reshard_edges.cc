@@ -174,6 +174,22 @@ std::vector<Move> ReshardProblem::MovesFrom(const Layout& layout) const {
   return moves;
 }
 
+// How many atoms of the start may stay on `dim` while the rest is gathered and
+// the goal's are sliced.
+size_t ReshardProblem::CommonPrefix(int dim) const {
+  const std::vector<int>&from = start_.dims[dim], &to = goal_.dims[dim];
+  size_t count = 0;
+  while (count < from.size() && count < to.size() && from[count] == to[count])
+    ++count;
+  // The goal's shards must lie within those that stay.
+  for (; count > 0; --count) {
+    const Layout kept = DropMinor(start_, dim, from.size() - count);
+    const int64_t more = Count({to.begin() + count, to.end()});
+    if (kept.blocks[dim] == more * goal_.blocks[dim]) break;
+  }
+  return count;
+}
+
 std::vector<Move> ReshardProblem::LongWay() const {
   std::vector<Move> moves;
   Layout now = start_;
@@ -189,25 +205,30 @@ std::vector<Move> ReshardProblem::LongWay() const {
     Add(now, move, moves);
     now = moves.back().result;
   }
+  // Only what both ends have alike at the major end stays; first all gathers,
+  // so that the axes are free for the slices.
   for (int dim = 0; dim < static_cast<int>(shape_.size()); ++dim) {
-    if (now.dims[dim].empty()) continue;
     if (now.dims[dim] == goal_.dims[dim] &&
         now.blocks[dim] == goal_.blocks[dim])
       continue;
+    const size_t kept = CommonPrefix(dim);
+    if (now.dims[dim].size() == kept) continue;
+    const std::vector<int> run(now.dims[dim].begin() + kept,
+                               now.dims[dim].end());
     Add(now,
-        {CollectiveKind::kAllGather, now.dims[dim], dim, -1,
-         DropMinor(now, dim, now.dims[dim].size()), 0, 0},
+        {CollectiveKind::kAllGather, run, dim, -1,
+         DropMinor(now, dim, run.size()), 0, 0},
         moves);
     now = moves.back().result;
   }
   for (int dim = 0; dim < static_cast<int>(shape_.size()); ++dim) {
     if (now.dims[dim] == goal_.dims[dim]) continue;
+    const std::vector<int> run(goal_.dims[dim].begin() + now.dims[dim].size(),
+                               goal_.dims[dim].end());
     Layout result = now;
     result.dims[dim] = goal_.dims[dim];
     result.blocks[dim] = goal_.blocks[dim];
-    Add(now,
-        {CollectiveKind::kAllSlice, goal_.dims[dim], dim, -1, result, 0, 0},
-        moves);
+    Add(now, {CollectiveKind::kAllSlice, run, dim, -1, result, 0, 0}, moves);
     now = result;
   }
   return moves;

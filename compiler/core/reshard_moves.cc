@@ -109,6 +109,7 @@ void ReshardProblem::MakeAtoms(const Sharding& from, const Sharding& to) {
         if (std::find(atoms_.begin(), atoms_.end(), atom) == atoms_.end())
           atoms_.push_back(atom);
       }
+    devices_ *= mesh_.axes[axis].size;
   }
   for (const AxisRef& a : atoms_) {
     uint64_t overlaps = 0;
@@ -264,24 +265,65 @@ int64_t ReshardProblem::ExchangedBytes(const Layout& from, const Layout& to,
                                        int dim) const {
   const int64_t size = shape_[dim], old_rows = from.blocks[dim],
                 new_rows = to.blocks[dim];
+  // Rows that the busiest shard sends or receives.
   int64_t most = 0;
-  for (int64_t i = 0; i < Count(from.dims[dim]) && i * old_rows < size; ++i) {
-    const int64_t begin = i * old_rows, end = std::min(size, begin + old_rows);
+  for (int64_t i = 0; i < Count(from.dims[dim]); ++i) {
+    const int64_t begin = std::min(size, i * old_rows),
+                  end = std::min(size, begin + old_rows);
+    const int64_t new_begin = std::min(size, i * new_rows),
+                  new_end = std::min(size, new_begin + new_rows);
     const int64_t kept = std::max<int64_t>(
-        0, std::min(end, (i + 1) * new_rows) - std::max(begin, i * new_rows));
-    most = std::max(most, end - begin - kept);
+        0, std::min(end, new_end) - std::max(begin, new_begin));
+    most = std::max({most, end - begin - kept, new_end - new_begin - kept});
+    if (begin == size && new_begin == size) break;
   }
   return old_rows == 0 ? 0 : LocalBytes(from) / old_rows * most;
 }
 
+int64_t ReshardProblem::BytesOf(const Layout& from, const Move& move) const {
+  const int64_t group = Count(move.atoms);
+  switch (move.kind) {
+    case CollectiveKind::kExchange:
+      return ExchangedBytes(from, move.result, move.dim);
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllToAll: {
+      // One piece for each other member; where shards are uneven, pieces are of
+      // the full block.
+      const int64_t rows = from.blocks[move.dim];
+      return rows == 0 ? 0
+                       : (group - 1) * (LocalBytes(from) / rows) *
+                             std::min(move.result.blocks[move.dim], rows);
+    }
+    default:
+      return BytesSent(move.kind, group, LocalBytes(from));
+  }
+}
+
 void ReshardProblem::Price(const Layout& from, Move& move) const {
   const int64_t group = Count(move.atoms);
-  move.bytes = move.kind == CollectiveKind::kExchange
-                   ? ExchangedBytes(from, move.result, move.dim)
-                   : BytesSent(move.kind, group, LocalBytes(from));
+  move.bytes = BytesOf(from, move);
   move.seconds = link_.latency * Rounds(move.kind, group) +
                  static_cast<double>(move.bytes) / link_.bytes_per_second +
                  kStepSeconds;
+}
+
+double ReshardProblem::LeastSeconds(const Layout& layout) const {
+  if (layout == goal_) return 0;
+  // The first device must receive what its goal's block has beyond its own; no
+  // collective brings it more than its price.
+  int64_t wanted = element_bytes_, had = element_bytes_, whole = element_bytes_;
+  for (size_t i = 0; i < shape_.size(); ++i) {
+    wanted *= std::min(shape_[i], goal_.blocks[i]);
+    had *= std::min({shape_[i], layout.blocks[i], goal_.blocks[i]});
+    whole *= shape_[i];
+  }
+  int64_t bytes = wanted - had;
+  // Of n summands of an element n - 1 must be sent, by some device.
+  const uint64_t pending = layout.unreduced & ~goal_.unreduced;
+  if (pending != 0)
+    bytes = std::max(bytes, (Count(AtomsIn(pending)) - 1) * (whole / devices_));
+  return (bytes > 0 ? link_.latency : 0) +
+         static_cast<double>(bytes) / link_.bytes_per_second + kStepSeconds;
 }
 
 void ReshardProblem::Add(const Layout& from, Move move,

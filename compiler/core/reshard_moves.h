@@ -48,10 +48,13 @@ class ReshardProblem {
 
   // All single collectives that may help from here.
   std::vector<Move> MovesFrom(const Layout& layout) const;
-  // Reduce, gather and slice everything: a way that always exists.
+  // Reduce, gather and slice whatever differs: a way that always exists.
   std::vector<Move> LongWay() const;
   // One permutation from one layout to another of the same local shape.
   Move Permutation(const Layout& from, const Layout& to) const;
+
+  // No way to the goal costs less: what devices lack must be sent.
+  double LeastSeconds(const Layout& layout) const;
 
   Sharding ToSharding(const Layout& layout) const;
   std::vector<AxisRef> ToAxes(const std::vector<int>& atoms) const;
@@ -77,7 +80,10 @@ class ReshardProblem {
   std::vector<std::vector<int>> RunsFor(const Layout& layout, int dim,
                                         uint64_t candidates) const;
 
+  size_t CommonPrefix(int dim) const;
+
   void Price(const Layout& from, Move& move) const;
+  int64_t BytesOf(const Layout& from, const Move& move) const;
   int64_t ExchangedBytes(const Layout& from, const Layout& to, int dim) const;
   void Add(const Layout& from, Move move, std::vector<Move>& moves) const;
 
@@ -95,6 +101,7 @@ class ReshardProblem {
   std::vector<AxisRef> atoms_;
   std::vector<uint64_t> conflicts_;  // per atom: the atoms it overlaps
   Layout start_, goal_;
+  int64_t devices_ = 1;  // that the atoms tell apart
 };
 
 }  // namespace partita::core

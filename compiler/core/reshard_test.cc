@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 #include <sstream>
+
+#include "compiler/core/reshard_moves.h"
 
 namespace partita::core {
 namespace {
@@ -470,6 +473,47 @@ TEST_P(RandomReshards, EndWhereTheyShouldWithTheRightValues) {
       simulator.Fill(to);
     }
     simulator.Check(to);
+    if (HasFailure()) return;
+  }
+}
+
+// Dijkstra's search without bounds of any kind.
+double CheapestSeconds(const ReshardProblem& problem) {
+  std::map<std::string, double> done;
+  std::multimap<double, Layout> queue = {{0, problem.start()}};
+  while (!queue.empty()) {
+    const double seconds = queue.begin()->first;
+    const Layout layout = queue.begin()->second;
+    queue.erase(queue.begin());
+    if (!done.emplace(layout.Key(), seconds).second) continue;
+    if (layout == problem.goal()) return seconds;
+    for (const Move& move : problem.MovesFrom(layout))
+      queue.emplace(seconds + move.seconds, move.result);
+  }
+  return -1;
+}
+
+TEST_P(RandomReshards, AreTheCheapest) {
+  const Mesh mesh = MeshOf(GetParam());
+  for (int round = 0; round < 100; ++round) {
+    std::vector<int64_t> shape(1 + Pick(3));
+    for (int64_t& size : shape) size = 1 + Pick(40) * Pick(40);
+    std::vector<AxisRef> unreduced;
+    if (Pick(3) == 0) unreduced.push_back(WholeAxis(mesh, 0));
+    const Sharding from = Any(mesh, shape, unreduced);
+    const Sharding to = Any(mesh, shape, {});
+    // Where bytes count, and where rounds do.
+    const Link link = {Pick(2) == 0 ? 1e-9 : 1e-5, 1e9};
+    const ReshardPlan plan =
+        PlanReshard(mesh, shape, 4, from, to, Reduction::kSum, link);
+    const ReshardProblem problem(mesh, shape, 4, from, to, link);
+    const double least = CheapestSeconds(problem);
+    EXPECT_NEAR(plan.seconds, least, 1e-9 * least)
+        << ToString(mesh, from) << " to " << ToString(mesh, to);
+    EXPECT_LE(problem.LeastSeconds(problem.start()), least * (1 + 1e-9));
+    double longest = 0;
+    for (const Move& move : problem.LongWay()) longest += move.seconds;
+    EXPECT_GE(longest * (1 + 1e-9), least);
     if (HasFailure()) return;
   }
 }
