@@ -48,4 +48,22 @@ def ExposeFactorsPass : Pass<"partita-expose-factors", "::mlir::ModuleOp"> {
                     Statistic<"viewed", "viewed", "Parameters given another shape">];
 }
 
+def VerifyRulesPass : Pass<"partita-verify-rules", "::mlir::ModuleOp"> {
+  let summary = "Executes the sharding rules that users attach";
+  let description = [{
+    A wrong `nn.rule` would divide its operation to wrong numbers, silently.
+    This pass evaluates each operation that carries one, on shapes of at most
+    five elements a factor, undivided and divided over up to eight devices, and
+    refuses the rule where the two differ. The cost does not grow with the
+    model's shapes, but for factors that the rule keeps whole.
+
+    ```mlir
+    // refused: each half of the rows would be normalised by itself
+    %y = nn.softmax %x axis = 0 {nn.rule = #nn.rule<([i]) -> ([i]) {i=8}>} : tensor<8xf32>
+    ```
+  }];
+  let dependentDialects = ["::partita::nn::NNDialect"];
+  let statistics = [Statistic<"verified", "verified", "Rules executed">];
+}
+
 #endif  // PARTITA_COMPILER_SHARDING_PASSES_TD

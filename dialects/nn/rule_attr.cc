@@ -194,6 +194,24 @@ LogicalResult RuleAttr::verify(
   return emit_error() << flaw;
 }
 
+// A divided operation needs a local form: what a user's rule may claim ends
+// where there is none.
+static std::string findKindWithoutForm(mlir::Operation* op,
+                                       const ShardingRule& rule) {
+  for (size_t i = 0; i < rule.factors.size(); ++i) {
+    const std::string name = factorName(static_cast<int>(i));
+    if (rule.factors[i].kind == FactorKind::kDecompose &&
+        !mlir::isa<DecompositionOpInterface>(op))
+      return "expected an operation with a decomposition for the factor " +
+             name + ", which is 'decompose'";
+    if (rule.factors[i].kind == FactorKind::kHalo &&
+        !mlir::isa<ConvOp, ReduceWindowOp>(op))
+      return "expected nn.conv or nn.reduce_window for the factor " + name +
+             ", which is 'halo'";
+  }
+  return "";
+}
+
 LogicalResult NNDialect::verifyOperationAttribute(
     mlir::Operation* op, mlir::NamedAttribute attribute) {
   if (attribute.getName() != kRuleAttr) return success();
@@ -202,8 +220,9 @@ LogicalResult NNDialect::verifyOperationAttribute(
     return op->emitOpError()
            << "expected '" << kRuleAttr << "' to be #nn.rule<...>, found "
            << attribute.getValue();
-  const std::string flaw =
+  std::string flaw =
       findFlaw(rule.getRule(), op->getOperandTypes(), op->getResultTypes());
+  if (flaw.empty()) flaw = findKindWithoutForm(op, rule.getRule());
   if (flaw.empty()) return success();
   return op->emitOpError() << "'" << kRuleAttr << "': " << flaw;
 }

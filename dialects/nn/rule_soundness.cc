@@ -25,6 +25,8 @@ constexpr char kNoMeaning[] =
     "expected an operation with a reference that has a meaning for the "
     "operands, found none";
 
+constexpr char kNoTensors[] = "expected operands and results that are tensors";
+
 // What rounding explains, relative to the largest number: half a unit in the
 // last place for each of up to eight partial results, and as much again for the
 // reference's own rounding; of the coarsest type, as operands are rounded too.
@@ -374,8 +376,7 @@ std::string findUnsoundness(Operation* op, const ShardingRule& rule,
   std::string found =
       findFlaw(rule, op->getOperandTypes(), op->getResultTypes());
   if (!found.empty()) return found;
-  if (!allAreTensors(op))
-    return "expected operands and results that are tensors";
+  if (!allAreTensors(op)) return kNoTensors;
   std::mt19937_64 generator(seed);
   SmallVector<Tensor> operands = randomOperands(op, 0, generator);
   auto expected = evaluate(op, operands);
@@ -389,6 +390,18 @@ std::string findUnsoundness(Operation* op, const ShardingRule& rule,
     if (!found.empty()) return describe(rule, divisions) + found;
   }
   return findNonlinearity(op, rule, seed);
+}
+
+std::string findUnsoundnessShrunken(Operation* op, const ShardingRule& rule,
+                                    int64_t max_shards, uint64_t seed) {
+  constexpr int64_t kMaxSize = 5;  // uneven over two, three and four
+  std::string flaw =
+      findFlaw(rule, op->getOperandTypes(), op->getResultTypes());
+  if (!flaw.empty()) return flaw;
+  if (!allAreTensors(op)) return kNoTensors;
+  const ShrunkenOp shrunken = shrink(op, rule, kMaxSize);
+  if (!shrunken.error.empty()) return shrunken.error;
+  return findUnsoundness(shrunken.op, shrunken.rule, max_shards, seed);
 }
 
 }  // namespace partita::nn

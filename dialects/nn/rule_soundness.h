@@ -33,11 +33,17 @@ std::string findUnsoundness(mlir::Operation* op, const ShardingRule& rule,
 std::string findNonlinearity(mlir::Operation* op, const ShardingRule& rule,
                              uint64_t seed);
 
-// All of it on random operands: the rule's fit; every factor that it lets be
-// divided over 2 to max_shards devices, in even and larger blocks; every pair
-// of factors over meshes of at most max_shards; its linear operands.
+// All of it on random operands of the operation's shapes: the rule's fit; every
+// factor that it lets be divided over 2 to max_shards devices, in even and
+// larger blocks; every pair of factors over meshes of at most max_shards; its
+// linear operands.
 std::string findUnsoundness(mlir::Operation* op, const ShardingRule& rule,
                             int64_t max_shards, uint64_t seed);
+
+// The same on shapes so small that the cost does not depend on the model's.
+std::string findUnsoundnessShrunken(mlir::Operation* op,
+                                    const ShardingRule& rule,
+                                    int64_t max_shards, uint64_t seed);
 
 }  // namespace partita::nn
 

@@ -327,6 +327,37 @@ TEST_F(RuleSoundnessTest, EveryElementwiseOperationHasASoundRule) {
   EXPECT_THAT(unchecked({"arith", "math"}), testing::IsEmpty());
 }
 
+TEST_F(RuleSoundnessTest, OfShapesTooLargeToExecuteIsCheckedShrunken) {
+  const Example examples[] = {
+      {"64x9999x512xf32, 512x70000xf32",
+       "nn.dot_general %a, %b contract = [2] x [0] : tensor<64x9999x512xf32>, "
+       "tensor<512x70000xf32> -> tensor<64x9999x70000xf32>"},
+      {"70000x512xf32, 64x999x1xi64",
+       "nn.gather %a[%b] axes = [0] : tensor<70000x512xf32>, "
+       "tensor<64x999x1xi64> -> tensor<64x999x512xf32>"},
+      {"64x512x999x999xf32, 512x1x3x3xf32",
+       "nn.conv %a, %b strides = [2, 1] dilations = [1, 2] low = [1, 2] high = "
+       "[1, 2] groups = 512 : tensor<64x512x999x999xf32>, "
+       "tensor<512x1x3x3xf32> -> tensor<64x512x500x999xf32>"},
+      {"64x800x512xf32",
+       "nn.reshape %a : tensor<64x800x512xf32> -> tensor<51200x8x64xf32>"},
+      {"", "nn.iota dim = 1 : tensor<70000x70000xi64>"},
+  };
+  for (const Example& example : examples) {
+    mlir::Operation* op = operation(example);
+    ASSERT_TRUE(op);
+    EXPECT_EQ(findUnsoundnessShrunken(op, *shardingRuleOf(op), kMaxShards, 1),
+              "")
+        << example.operation;
+  }
+  mlir::Operation* op = operation(examples[0]);
+  ShardingRule rule = *shardingRuleOf(op);
+  rule.factors[3].reduction = Reduction::kMax;
+  EXPECT_THAT(findUnsoundnessShrunken(op, rule, kMaxShards, 1),
+              HasSubstr("with l=5 in 2 blocks of 3: result 0 at [0, 0, 0]: "
+                        "expected "));
+}
+
 // Wrong rules, and what is said of them.
 class UnsoundRuleTest : public RuleSoundnessTest {
  protected:

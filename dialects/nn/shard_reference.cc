@@ -11,7 +11,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Verifier.h"
 
 namespace partita::nn {
@@ -70,15 +69,16 @@ class Shard {
   Shard(Operation* op, const ShardingRule& rule, ArrayRef<FactorRange> ranges)
       : op_(op), rule_(rule), ranges_(ranges) {}
 
+  // To be called before the others; says why it cannot.
+  std::string findRows();
+  // The clone on this shard's types; null with `error` where those do not fit.
+  Operation* makeLocalOp(mlir::Block& block, std::string& error);
   ShardResults evaluate(ArrayRef<Tensor> operands);
 
  private:
-  std::string findRows();
   Rows rowsOf(const DimFactors& factors) const;
   std::string findHaloRows(int64_t dim, int factor);
   bool holdsNothing() const;
-  // The clone on this shard's types.
-  Operation* makeLocalOp(mlir::Block& block, ArrayRef<Tensor> operands);
   void adjustAttributes(Operation* local);
   void adjustWindow(Operation* local);
   void adjustGroups(ConvOp local);
@@ -167,20 +167,26 @@ bool Shard::holdsNothing() const {
   });
 }
 
-Operation* Shard::makeLocalOp(mlir::Block& block, ArrayRef<Tensor> operands) {
-  mlir::IRMapping mapping;
+Operation* Shard::makeLocalOp(mlir::Block& block, std::string& error) {
   SmallVector<mlir::Value> values;
-  for (const Tensor& operand : operands)
-    values.push_back(block.addArgument(operand.type(), op_->getLoc()));
-  Operation* local = op_->clone(mapping);
+  for (size_t i = 0; i < operand_rows_.size(); ++i)
+    values.push_back(block.addArgument(
+        typeOf(op_->getOperand(i).getType(), operand_rows_[i]), op_->getLoc()));
+  Operation* local = op_->clone();
+  block.push_back(local);
   local->setOperands(values);
   for (size_t i = 0; i < result_rows_.size(); ++i)
     local->getResult(i).setType(
         typeOf(op_->getResult(i).getType(), result_rows_[i]));
   local->removeAttr(kRuleAttr);
-  block.push_back(local);
   adjustAttributes(local);
-  return local;
+  mlir::ScopedDiagnosticHandler handler(
+      op_->getContext(), [&](mlir::Diagnostic& diagnostic) {
+        error +=
+            "the operation on a shard's types is invalid: " + diagnostic.str();
+        return mlir::success();
+      });
+  return mlir::succeeded(mlir::verify(local)) ? local : nullptr;
 }
 
 void Shard::adjustWindow(Operation* local) {
@@ -264,8 +270,6 @@ FailureOr<SmallVector<Tensor>> Shard::evaluateGather(
 
 ShardResults Shard::evaluate(ArrayRef<Tensor> operands) {
   ShardResults shard;
-  shard.error = findRows();
-  if (!shard.error.empty()) return shard;
   if (holdsNothing()) {
     for (size_t i = 0; i < result_rows_.size(); ++i)
       shard.results.push_back(
@@ -277,16 +281,8 @@ ShardResults Shard::evaluate(ArrayRef<Tensor> operands) {
   for (size_t i = 0; i < operands.size(); ++i)
     slices.push_back(sliceOf(operands[i], operand_rows_[i]));
   mlir::Block block;
-  Operation* local = makeLocalOp(block, slices);
-  {
-    mlir::ScopedDiagnosticHandler handler(
-        op_->getContext(), [&](mlir::Diagnostic& diagnostic) {
-          shard.error += "the operation on a shard's types is invalid: " +
-                         diagnostic.str();
-          return mlir::success();
-        });
-    if (mlir::failed(mlir::verify(local))) return shard;
-  }
+  Operation* local = makeLocalOp(block, shard.error);
+  if (!local) return shard;
   auto gather = mlir::dyn_cast<GatherOp>(local);
   auto results = gather
                      ? evaluateGather(gather, slices)
@@ -314,7 +310,28 @@ ShardResults Shard::evaluate(ArrayRef<Tensor> operands) {
 ShardResults evaluateShard(Operation* op, const ShardingRule& rule,
                            ArrayRef<FactorRange> ranges,
                            ArrayRef<Tensor> operands) {
-  return Shard(op, rule, ranges).evaluate(operands);
+  Shard shard(op, rule, ranges);
+  const std::string error = shard.findRows();
+  if (!error.empty()) return {error, {}};
+  return shard.evaluate(operands);
+}
+
+ShrunkenOp shrink(Operation* op, const ShardingRule& rule, int64_t max_size) {
+  ShrunkenOp shrunken;
+  shrunken.block = std::make_unique<mlir::Block>();
+  shrunken.rule = rule;
+  std::vector<FactorRange> ranges;
+  for (Factor& factor : shrunken.rule.factors) {
+    if (factor.kind != FactorKind::kWhole &&
+        factor.kind != FactorKind::kDecompose)
+      factor.size = std::min(factor.size, max_size);
+    ranges.push_back({0, factor.size});
+  }
+  Shard shard(op, rule, ranges);
+  shrunken.error = shard.findRows();
+  if (shrunken.error.empty())
+    shrunken.op = shard.makeLocalOp(*shrunken.block, shrunken.error);
+  return shrunken;
 }
 
 }  // namespace partita::nn

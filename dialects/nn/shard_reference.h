@@ -3,11 +3,13 @@
 #ifndef PARTITA_DIALECTS_NN_SHARD_REFERENCE_H_
 #define PARTITA_DIALECTS_NN_SHARD_REFERENCE_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "dialects/nn/sharding_rule.h"
 #include "dialects/nn/tensor.h"
+#include "mlir/IR/Block.h"
 #include "mlir/IR/Operation.h"
 
 namespace partita::nn {
@@ -39,6 +41,18 @@ struct ShardResults {
 ShardResults evaluateShard(mlir::Operation* op, const ShardingRule& rule,
                            llvm::ArrayRef<FactorRange> ranges,
                            llvm::ArrayRef<Tensor> operands);
+
+// The operation on smaller shapes, for checks whose cost must not grow with the
+// model: factors that the rule lets be divided have at most `max_size`
+// elements.
+struct ShrunkenOp {
+  std::string error;  // empty unless the operation cannot be so cut
+  std::unique_ptr<mlir::Block> block;  // holds the operation; never null
+  mlir::Operation* op = nullptr;
+  ShardingRule rule;
+};
+ShrunkenOp shrink(mlir::Operation* op, const ShardingRule& rule,
+                  int64_t max_size);
 
 }  // namespace partita::nn
 
