@@ -36,7 +36,7 @@ Collective::Collective(Operation operation, std::vector<int> ranks, int index)
       index_(index),
       fingerprint_(Fingerprint(operation_)) {}
 
-absl::Status Communicator::Agree(const absl::Status& status) {
+absl::Status Communicator::Agree(const absl::Status& status, int patience) {
   if (size() == 1) {
     agreed_ = !status.ok();
     return status;
@@ -47,8 +47,7 @@ absl::Status Communicator::Agree(const absl::Status& status) {
   operation.input_shape = {1, kStatusBytes};
   operation.output_shape = {size(), kStatusBytes};
   operation.dim = 0;
-  // Ranks load weights at different speed.
-  operation.patience = 10;
+  operation.patience = patience;
   operation.name = "agreement";
   std::vector<int> ranks(static_cast<size_t>(size()));
   std::iota(ranks.begin(), ranks.end(), 0);

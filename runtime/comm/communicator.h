@@ -74,8 +74,9 @@ class Communicator {
   virtual void Fail(const absl::Status& status) = 0;
 
   // All ranks call it; OK if all pass OK, else the status of the lowest rank
-  // that does not, with its name unless all fail.
-  absl::Status Agree(const absl::Status& status);
+  // that does not, with its name unless all fail. Ranks wait `patience` times
+  // longer than usual: they may come from work of very different length.
+  absl::Status Agree(const absl::Status& status, int patience = 10);
   // Whether Agree returned an error, so that all ranks know it.
   bool agreed() const { return agreed_; }
 

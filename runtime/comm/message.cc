@@ -173,8 +173,7 @@ absl::Status MessageCommunicator::LosePatience(
   return absl::DeadlineExceededError(absl::StrCat(
       names, " did not arrive at ", comm::Describe(collective.operation()),
       " within ", (options_.patience * collective.operation().patience).count(),
-      " ms (", Describe(rank()),
-      " waited); if it is alive and slow, raise --timeout"));
+      " ms; if it is alive and slow, raise --timeout"));
 }
 
 // Waits for all requests, as long as some finish.

@@ -130,7 +130,9 @@ class ProcessSession : public Session {
   }
 
   bool IsMain() const override { return communicator_.rank() == 0; }
-  absl::Status Align() override { return Agree(absl::OkStatus()); }
+  absl::Status Align() override {
+    return communicator_.Agree(absl::OkStatus(), 1);
+  }
   absl::Status Agree(const absl::Status& status) override {
     return communicator_.Agree(status);
   }

@@ -1,0 +1,67 @@
+// One process of an MPI test: every kind of collective against the reference,
+// over real messages. mpi_check PLUGIN.
+#include <iostream>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "runtime/comm/launch.h"
+#include "runtime/comm/mpi_world.h"
+#include "runtime/comm/test_cases.h"
+
+namespace partita::comm {
+namespace {
+
+absl::Status CheckOne(Communicator& communicator, const Operation& op) {
+  const int n = communicator.size();
+  std::vector<int> ranks(static_cast<size_t>(n));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<std::string> inputs;
+  for (int i = 0; i < n; ++i) inputs.push_back(TestInput(op, i));
+  std::string output(static_cast<size_t>(op.OutputBytes()), '\xEE');
+  auto collective = communicator.Prepare(op, ranks);
+  if (!collective.ok()) return collective.status();
+  const absl::Status status = communicator.Run(
+      **collective, inputs[static_cast<size_t>(communicator.rank())].data(),
+      output.data());
+  if (!status.ok()) return status;
+  return output == ExpectedOutput(op, n, communicator.rank(), inputs)
+             ? absl::OkStatus()
+             : absl::InternalError("wrong result of " + Describe(op));
+}
+
+int Check(const std::string& plugin) {
+  const auto launch = DetectLaunch();
+  if (!launch) return 2;
+  const auto world = MpiWorld::Start(*launch, plugin);
+  if (!world.ok()) {
+    std::cerr << world.status() << std::endl;
+    return 1;
+  }
+  const auto communicator =
+      (*world)->MakeCommunicator({std::chrono::milliseconds(20000)});
+  std::vector<Operation> operations = TestOperations(communicator->size());
+  if (communicator->size() == 3) {
+    for (Operation& op : TestReductions()) operations.push_back(std::move(op));
+  }
+  absl::Status status;
+  for (const Operation& op : operations) {
+    status = communicator->Agree(CheckOne(*communicator, op));
+    if (!status.ok()) break;
+  }
+  if (!status.ok()) {
+    std::cerr << communicator->rank() << ": " << status << std::endl;
+  } else if (communicator->rank() == 0) {
+    std::cout << operations.size() << " operations on " << communicator->size()
+              << " processes" << std::endl;
+  }
+  return (*world)->Finish().ok() && status.ok() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace partita::comm
+
+int main(int argc, char** argv) {
+  return argc == 2 ? partita::comm::Check(argv[1]) : 2;
+}

@@ -1,0 +1,61 @@
+#!/bin/bash
+# partita-run as processes of mpirun: same results as threads, refusals, and ranks that stop or die.
+# mpi_run_test.sh ENVIRONMENT PARTITA_RUN WRITE_DIVIDED_ARTIFACT
+set -u
+source "$1"
+run=$2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+model=$dir/model.partita
+"$3" "$model" 5 2 2 || exit 1
+
+fail() {
+  echo "FAILED: $1" >&2
+  [ -z "${2:-}" ] || cat "$2" >&2
+  exit 1
+}
+
+"$run" "$model" --input x=arange --output-dir "$dir/threads" >"$dir/threads.txt" || fail "threads" "$dir/threads.txt"
+"${mpi[@]}" -np 4 "$run" "$model" --input x=arange --output-dir "$dir/processes" --repeat 3 --json >"$dir/out" 2>&1 \
+  || fail "processes" "$dir/out"
+grep -q '"devices": 4' "$dir/out" || fail "one report of four devices" "$dir/out"
+[ "$(grep -c '"model"' "$dir/out")" = 1 ] || fail "one report" "$dir/out"
+for name in y all where; do
+  cmp "$dir/threads/$name.npy" "$dir/processes/$name.npy" || fail "$name differs"
+done
+
+"${mpi[@]}" -np 3 "$run" "$model" --input x=arange >"$dir/out" 2>&1 && fail "three processes were accepted"
+grep -q "compiled for 4 devices (data=2,tensor=2), found 3 processes of mpirun; start 4 (mpirun -np 4), or compile" \
+  "$dir/out" || fail "the message about three processes" "$dir/out"
+[ "$(grep -c 'partita-run:' "$dir/out")" = 1 ] || fail "the message comes once" "$dir/out"
+"${mpi[@]}" -np 1 "$run" "$model" --input x=arange >"$dir/out" 2>&1 && fail "one process was accepted"
+grep -q "found 1 process of mpirun" "$dir/out" || fail "the message about one process" "$dir/out"
+"${mpi[@]}" -np 4 "$run" "$model" >"$dir/out" 2>&1 && fail "no input was accepted"
+[ "$(grep -c "no content for input 'x'" "$dir/out")" = 1 ] || fail "the missing input is told once" "$dir/out"
+
+# Sends signal $1 to one process of a long run and waits for the end of all.
+lose_one() {
+  "${mpi[@]}" -np 4 "$run" "$model" --input x=arange --repeat 1000000000 --timeout 2 >"$dir/out" 2>&1 &
+  local mpirun_id=$! victim="" tries
+  for tries in $(seq 100); do
+    sleep 0.1
+    victim=$(pgrep -P "$mpirun_id" -f model.partita | head -1)
+    [ -n "$victim" ] && [ "$(pgrep -P "$mpirun_id" -f model.partita | wc -l)" = 4 ] && break
+  done
+  sleep 1
+  [ -n "$victim" ] || fail "no process to stop" "$dir/out"
+  kill "$1" "$victim"
+  for tries in $(seq 300); do
+    kill -0 "$mpirun_id" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -0 "$mpirun_id" 2>/dev/null && fail "still running 30 s after $1" "$dir/out"
+  wait "$mpirun_id" && fail "success after $1" "$dir/out"
+  return 0
+}
+lose_one -STOP
+grep -Eq "partita-run: rank [0-9] \(.*, process [0-9]+\): .*rank [0-9] \(.*, process [0-9]+\).* did not arrive at all_" \
+  "$dir/out" || fail "the stopped rank is named" "$dir/out"
+lose_one -KILL
+grep -Eq "signal 9|did not arrive" "$dir/out" || fail "the killed rank is named" "$dir/out"
+echo "all as expected"
