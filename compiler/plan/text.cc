@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -138,7 +139,7 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
                                                   {"MiB", 1024.0 * 1024},
                                                   {"GiB", 1073741824.0},
                                                   {"TiB", 1073741824.0 * 1024}};
-  const absl::Status refusal = InvalidArgumentError(
+  absl::Status refusal = InvalidArgumentError(
       "expected a number and a unit of B, kB, MB, GB, TB, KiB, MiB, GiB or "
       "TiB, such as '78 GB', found " +
       Quote(text));
@@ -152,7 +153,7 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
   const std::string unit = Trim(text.substr(end));
   for (const auto& [name, factor] : units)
     if (unit == name && number * factor <= 9e15)
-      return static_cast<int64_t>(number * factor + 0.5);
+      return std::llround(number * factor);
   return refusal;
 }
 

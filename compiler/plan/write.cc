@@ -211,7 +211,7 @@ std::vector<std::string> DiffPlans(const Plan& a, const Plan& b) {
 }
 
 std::string Where(const Plan& plan, Location where) {
-  const std::string origin = plan.origin.empty() ? "plan" : plan.origin;
+  std::string origin = plan.origin.empty() ? "plan" : plan.origin;
   if (where.line == 0) return origin;
   return origin + ":" + std::to_string(where.line) + ":" +
          std::to_string(where.column);
