@@ -43,22 +43,18 @@ class PostTransport : public Transport {
     const std::lock_guard<std::mutex> lock(post_->mutex);
     post_->boxes[{rank_, to}].emplace_back(static_cast<const char*>(data),
                                            static_cast<size_t>(bytes));
-    return new Wanted{nullptr, 0, 0};
+    return Keep({nullptr, 0, 0});
   }
   absl::StatusOr<Request> Receive(void* data, int64_t bytes,
                                   int from) override {
-    return new Wanted{static_cast<char*>(data), static_cast<size_t>(bytes),
-                      from};
+    return Keep({static_cast<char*>(data), static_cast<size_t>(bytes), from});
   }
   absl::StatusOr<bool> Test(Request request) override {
-    std::unique_ptr<Wanted> wanted(static_cast<Wanted*>(request));
+    Wanted* wanted = static_cast<Wanted*>(request);
     if (wanted->data == nullptr) return true;
     const std::lock_guard<std::mutex> lock(post_->mutex);
     std::deque<std::string>& box = post_->boxes[{wanted->from, rank_}];
-    if (box.empty()) {
-      wanted.release();
-      return false;
-    }
+    if (box.empty()) return false;
     EXPECT_EQ(box.front().size(), wanted->bytes);
     std::memcpy(wanted->data, box.front().data(), box.front().size());
     box.pop_front();
@@ -79,6 +75,12 @@ class PostTransport : public Transport {
     size_t bytes;
     int from;
   };
+  Request Keep(const Wanted& wanted) {
+    wanted_.push_back(std::make_unique<Wanted>(wanted));
+    return wanted_.back().get();
+  }
+
+  std::vector<std::unique_ptr<Wanted>> wanted_;
   const std::shared_ptr<Post> post_;
   const int rank_;
   const int size_;
