@@ -66,4 +66,36 @@ def VerifyRulesPass : Pass<"partita-verify-rules", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"verified", "verified", "Rules executed">];
 }
 
+def NameDimensionsPass : Pass<"partita-name-dimensions", "::mlir::ModuleOp"> {
+  let summary = "Finds what each dimension means";
+  let description = [{
+    Dimensions that the sharding rules of operations tie together, across
+    calls, are one class; the structure of the model names it:
+
+    | name | where it is seen |
+    |------|------------------|
+    | B    | the first dimension of inputs; the batch of attention and images |
+    | N    | heads of attention; the size of a head has no name |
+    | L    | the sequence of attention; the second dimension of token inputs |
+    | H, W | spatial dimensions of convolutions, and what a stride makes of them |
+    | E    | widths of embeddings and residual sums, what is normalised, channels |
+    | M    | what lies between a product from and a product to E |
+    | V    | rows of token embeddings; the last dimension of logits |
+    | X    | the batch dimension of products with parameters: experts |
+
+    The result is the attribute `nn.dims` on arguments and operations: per
+    dimension its segments, the most significant first, by name or size. A name
+    that a value has twice gets a prime. `L=H*W` is a flattened image that
+    attention reads as a sequence.
+
+    ```mlir
+    func.func @main(%x: tensor<4x8xi64>, %w: tensor<32x3x32xf32>)
+    // becomes
+    func.func @main(%x: tensor<4x8xi64> {nn.dims = ["B", "L"]}, %w: tensor<32x3x32xf32> {nn.dims = ["E", "3", "N*8"]})
+    ```
+  }];
+  let options = [Option<"names", "names", "std::string", /*default=*/"\"\"",
+                        "Names that outrank what is found: 'h.*.mlp.up.weight:1=M;...'">];
+}
+
 #endif  // PARTITA_COMPILER_SHARDING_PASSES_TD

@@ -25,6 +25,7 @@ def NN_Dialect : Dialect {
     | `nn.name`   | argument, result | the name users know: a graph input, or a state-dict key |
     | `nn.source` | argument | where its data comes from: `#nn.file<...>` or `#nn.init<...>`; absent on inputs |
     | `nn.unsigned` | argument, result | the signless integer type stands for an unsigned one |
+    | `nn.dims`   | argument | names of its dimensions, as `compiler/sharding` finds them: `["E", "3", "N*8"]`; on an operation one list per result |
 
     Any operation may carry `nn.rule`, a `#nn.rule<...>`: how it may be divided,
     instead of what its `ShardingRuleOpInterface` says.

@@ -209,6 +209,20 @@ static LogicalResult checkNameOrUnsigned(mlir::Operation* op,
                            << attribute.getName().getValue() << "'";
 }
 
+// nn.dims, the names of an argument's dimensions.
+static LogicalResult checkDims(mlir::Operation* op, mlir::Attribute value,
+                               mlir::Type type) {
+  const auto names = mlir::dyn_cast<mlir::ArrayAttr>(value);
+  const auto tensor = mlir::dyn_cast_or_null<RankedTensorType>(type);
+  if (names && tensor &&
+      static_cast<int64_t>(names.size()) == tensor.getRank() &&
+      llvm::all_of(names, llvm::IsaPred<mlir::StringAttr>))
+    return success();
+  return op->emitOpError()
+         << "expected 'nn.dims' to be a string for each dimension of " << type
+         << ", found " << value;
+}
+
 LogicalResult NNDialect::verifyRegionArgAttribute(
     mlir::Operation* op, unsigned, unsigned index,
     mlir::NamedAttribute attribute) {
@@ -230,9 +244,10 @@ LogicalResult NNDialect::verifyRegionArgAttribute(
                              << "' to be #nn.file or #nn.init, found " << value;
   }
   auto function = mlir::dyn_cast<mlir::FunctionOpInterface>(op);
-  return checkNameOrUnsigned(
-      op, attribute,
-      function ? function.getArgumentTypes()[index] : mlir::Type());
+  const mlir::Type type =
+      function ? function.getArgumentTypes()[index] : mlir::Type();
+  if (attribute.getName() == "nn.dims") return checkDims(op, value, type);
+  return checkNameOrUnsigned(op, attribute, type);
 }
 
 LogicalResult NNDialect::verifyRegionResultAttribute(

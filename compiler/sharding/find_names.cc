@@ -1,0 +1,273 @@
+// Evidence, the strongest first: what operations say themselves (attention,
+// convolution), then inputs, then what follows from names already given.
+#include "compiler/sharding/find_names.h"
+
+#include <set>
+
+#include "compiler/sharding/model_structure.h"
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::sharding {
+namespace {
+
+using llvm::SmallVector;
+using mlir::Operation;
+using mlir::Value;
+using mlir::func::FuncOp;
+
+constexpr char kNever[] = "";
+
+mlir::RankedTensorType typeOf(Value value) {
+  return mlir::dyn_cast<mlir::RankedTensorType>(value.getType());
+}
+
+class Finder {
+ public:
+  Finder(mlir::ModuleOp module, const DimClasses& classes, Names& names)
+      : module_(module),
+        classes_(classes),
+        structure_(module, classes),
+        names_(names) {}
+
+  void find() {
+    each<nn::AttentionOp>([&](auto op) { nameHeads(op); });
+    each<nn::SoftmaxOp>([&](auto op) { nameScores(op); });
+    nameInputs();
+    each<nn::ConvOp>([&](auto op) { nameImage(op); });
+    spreadOverLinks();
+    each<nn::AttentionOp>([&](auto op) { nameSequences(op); });
+    spreadOverLinks();
+    each<nn::GatherOp>([&](auto op) { nameEmbedding(op); });
+    each<nn::DotGeneralOp>([&](auto op) { nameExperts(op); });
+    each<mlir::arith::AddFOp>([&](auto op) { nameResidual(op); });
+    each<nn::CrossEntropyOp>([&](auto op) {
+      name(op.getLogits(), typeOf(op.getLogits()).getRank() - 1, "V");
+    });
+    nameResults();
+    nameHidden({"E"});
+    // After M: what is normalised inside of an MLP is no stream of its own.
+    each<nn::LayerNormOp>([&](auto op) { nameNormalised(op); });
+    each<nn::RmsNormOp>([&](auto op) { nameNormalised(op); });
+    nameHidden({"E", "V"});
+    each<nn::ConvOp>([&](auto op) { nameChannels(op); });
+    nameHidden({"E", "V"});
+  }
+
+ private:
+  template <typename Op, typename Callback>
+  void each(Callback callback) {
+    module_.walk([&](Op op) { callback(op); });
+  }
+
+  // Names the first segment of a dimension.
+  void name(Value value, int64_t dim, const std::string& name) {
+    const std::vector<int> segments = classes_.segmentsOf(value, dim);
+    if (!segments.empty()) names_.set(segments.front(), name);
+  }
+  bool isNamed(Value value, int64_t dim) const {
+    const std::vector<int> segments = classes_.segmentsOf(value, dim);
+    return segments.empty() || names_.isNamed(segments.front());
+  }
+  void nameAll(Value value, int64_t dim, const std::string& name) {
+    for (int segment : classes_.segmentsOf(value, dim))
+      names_.set(segment, name);
+  }
+
+  void nameHeads(nn::AttentionOp op) {
+    for (Value operand : {op.getQ(), op.getK(), op.getV()}) {
+      nameAll(operand, 3, kNever);
+      nameAll(operand, 1, "N");
+      name(operand, 0, "B");
+    }
+  }
+
+  // Attention that is written out: a product of two activations under a
+  // softmax.
+  void nameScores(nn::SoftmaxOp op) {
+    Value source = structure_.sourceOf(op.getInput());
+    auto dot =
+        source ? source.getDefiningOp<nn::DotGeneralOp>() : nn::DotGeneralOp();
+    if (!dot || structure_.isStored(dot.getLhs()) ||
+        structure_.isStored(dot.getRhs()))
+      return;
+    for (int64_t dim : dot.getLhsContract()) nameAll(dot.getLhs(), dim, kNever);
+    if (dot.getLhsBatch().size() == 2)
+      nameAll(dot.getLhs(), dot.getLhsBatch()[1], "N");
+  }
+
+  void nameSequences(nn::AttentionOp op) {
+    for (Value operand : {op.getQ(), op.getK()}) {
+      const std::vector<int> segments = classes_.segmentsOf(operand, 2);
+      const bool is_image =
+          segments.size() > 1 && llvm::all_of(segments, [&](int segment) {
+            return names_.isNamed(segment);
+          });
+      if (is_image)
+        names_.roles.emplace(segments, "L");
+      else
+        name(operand, 2, "L");
+    }
+  }
+
+  void nameInputs() {
+    auto main = module_.lookupSymbol<FuncOp>("main");
+    if (!main) return;
+    for (mlir::BlockArgument argument : main.getArguments()) {
+      auto type = typeOf(argument);
+      if (!structure_.isInput(argument) || !type || type.getRank() == 0)
+        continue;
+      name(argument, 0, "B");
+      // Tokens or features; the second dimension of an image is no sequence.
+      if (type.getRank() == 2 && type.getElementType().isInteger())
+        name(argument, 1, "L");
+      if (type.getRank() == 3) name(argument, 1, "L");
+    }
+  }
+
+  void nameImage(nn::ConvOp op) {
+    const int64_t rank = typeOf(op.getInput()).getRank();
+    const int64_t first = op.getChannelsLast() ? 1 : 2;
+    for (Value value : {Value(op.getInput()), Value(op.getResult())}) {
+      name(value, 0, "B");
+      if (rank == 3) name(value, first, "L");
+      if (rank < 4) continue;
+      name(value, first + rank - 4, "H");
+      name(value, first + rank - 3, "W");
+    }
+  }
+
+  // Rows of an image stay rows behind a stride, a sequence one behind a cut.
+  void spreadOverLinks() {
+    const std::vector<std::pair<int, int>> linked = classes_.linked();
+    const std::set<std::string> spread = {"H", "W", "L"};
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (auto [a, b] : linked) {
+        if (names_.isNamed(a) == names_.isNamed(b)) continue;
+        const auto [from, to] =
+            names_.isNamed(a) ? std::make_pair(a, b) : std::make_pair(b, a);
+        if (!spread.count(names_.of(from))) continue;
+        names_.set(to, names_.of(from));
+        changed = true;
+      }
+    }
+  }
+
+  // A table with a row per token. Tables of positions and of the few types of
+  // tokens are not worth dividing.
+  void nameEmbedding(nn::GatherOp op) {
+    constexpr int64_t kFewRows = 16;
+    auto type = typeOf(op.getInput());
+    if (type.getRank() != 2 || op.getAxes() != llvm::ArrayRef<int64_t>{0} ||
+        op.getBatchDims() != 0 || !type.getElementType().isFloat() ||
+        !structure_.isStored(op.getInput()))
+      return;
+    name(op.getInput(), 1, "E");
+    if (type.getDimSize(0) >= kFewRows &&
+        structure_.isMadeOfIntegerInputs(op.getIndices()))
+      name(op.getInput(), 0, "V");
+  }
+
+  void nameExperts(nn::DotGeneralOp op) {
+    for (auto [operand, batch] :
+         {std::make_pair(Value(op.getLhs()), op.getLhsBatch()),
+          std::make_pair(Value(op.getRhs()), op.getRhsBatch())})
+      if (structure_.isStored(operand))
+        for (int64_t dim : batch) name(operand, dim, "X");
+  }
+
+  // The sum of what comes in and what was made of it: its one dimension that
+  // is nothing else is the stream's width.
+  void nameResidual(mlir::arith::AddFOp op) {
+    if (!structure_.joinsStreams(op)) return;
+    SmallVector<int64_t> open;
+    auto type = typeOf(op.getResult());
+    for (int64_t dim = 0; type && dim < type.getRank(); ++dim)
+      if (!isNamed(op.getResult(), dim)) open.push_back(dim);
+    if (open.size() == 1) name(op.getResult(), open.front(), "E");
+  }
+
+  void nameResults() {
+    auto main = module_.lookupSymbol<FuncOp>("main");
+    if (!main || main.isExternal()) return;
+    for (Value result : main.front().getTerminator()->getOperands()) {
+      auto type = typeOf(result);
+      if (!type || type.getRank() < 2 || isNamed(result, type.getRank() - 1))
+        continue;
+      const int last = classes_.segmentsOf(result, type.getRank() - 1).front();
+      if (!structure_.madeFrom(last).empty())
+        name(result, type.getRank() - 1, "V");
+    }
+  }
+
+  // M: made from something by products with parameters, and made into what has
+  // one of these names by others. A detour that only leads back (squeeze and
+  // excite) does not count.
+  void nameHidden(const std::set<std::string>& streams) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const auto& [segment, targets] : structure_.madeInto()) {
+        if (names_.isNamed(segment) || structure_.madeFrom(segment).empty() ||
+            !leadsTo(streams, segment, targets))
+          continue;
+        names_.set(segment, "M");
+        changed = true;
+      }
+    }
+  }
+
+  bool leadsTo(const std::set<std::string>& streams, int segment,
+               const std::set<int>& targets) {
+    bool leads = false;
+    for (int target : targets) {
+      if (streams.count(names_.of(target))) {
+        leads = true;
+        continue;
+      }
+      const std::set<int> only = {segment};
+      if (structure_.madeFrom(target) != only ||
+          structure_.madeInto(target) != only)
+        return false;
+    }
+    return leads;
+  }
+
+  template <typename Op>
+  void nameNormalised(Op op) {
+    const int64_t last = typeOf(op.getInput()).getRank() - 1;
+    if (static_cast<int64_t>(op.getAxis()) == last)
+      name(op.getInput(), last, "E");
+  }
+
+  // Of what is left, the channels of images; not of single pixels, which gates
+  // are computed of.
+  void nameChannels(nn::ConvOp op) {
+    auto type = typeOf(op.getResult());
+    const int64_t channel = op.getChannelsLast() ? type.getRank() - 1 : 1;
+    if (type.getNumElements() == type.getDimSize(0) * type.getDimSize(channel))
+      return;
+    if (!isNamed(op.getResult(), channel)) name(op.getResult(), channel, "E");
+  }
+
+  mlir::ModuleOp module_;
+  const DimClasses& classes_;
+  ModelStructure structure_;
+  Names& names_;
+};
+
+}  // namespace
+
+void Names::set(int segment, const std::string& name) {
+  auto [place, inserted] = of_segment.emplace(segment, name);
+  if (!inserted && place->second != name)
+    ambiguities.push_back({segment, place->second, name});
+}
+
+void findNames(mlir::ModuleOp module, const DimClasses& classes, Names& names) {
+  Finder(module, classes, names).find();
+}
+
+}  // namespace partita::sharding

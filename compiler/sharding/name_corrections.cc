@@ -1,0 +1,121 @@
+// Every refusal says what would have been right.
+#include "compiler/sharding/name_corrections.h"
+
+#include "compiler/sharding/dims.h"
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::sharding {
+namespace {
+
+using llvm::StringRef;
+using mlir::func::FuncOp;
+
+std::string nameOf(FuncOp main, unsigned argument) {
+  const auto name =
+      main.getArgAttrOfType<mlir::StringAttr>(argument, nn::kNameAttr);
+  return name ? name.str() : "";
+}
+
+// The names of arguments that differ least from what was asked for.
+std::string nearest(FuncOp main, StringRef pattern) {
+  std::vector<std::pair<unsigned, std::string>> candidates;
+  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+    const std::string name = nameOf(main, i);
+    if (!name.empty())
+      candidates.push_back({pattern.edit_distance(name), name});
+  }
+  llvm::sort(candidates);
+  if (candidates.size() > 3) candidates.resize(3);
+  return llvm::join(llvm::map_range(candidates,
+                                    [](const auto& candidate) {
+                                      return "'" + candidate.second + "'";
+                                    }),
+                    ", ");
+}
+
+}  // namespace
+
+bool matchesGlob(StringRef pattern, StringRef text) {
+  // Where the last star stood, and what it had swallowed by then.
+  size_t p = 0, t = 0, star = StringRef::npos, swallowed = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      swallowed = t;
+    } else if (p < pattern.size() &&
+               (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != StringRef::npos) {
+      p = star + 1;
+      t = ++swallowed;
+    } else {
+      return false;
+    }
+  }
+  return pattern.drop_front(p).trim('*').empty();
+}
+
+namespace {
+
+mlir::LogicalResult correctName(FuncOp main, const DimClasses& classes,
+                                StringRef correction, Names& names) {
+  auto [place, name] = correction.rsplit('=');
+  auto [pattern, dim_text] = place.rsplit(':');
+  pattern = pattern.trim();
+  name = name.trim();
+  int64_t dim = 0;
+  if (pattern.empty() || dim_text.trim().getAsInteger(10, dim) || name.empty())
+    return main.emitError(
+               "expected a name as 'parameter:dimension=NAME', "
+               "found '")
+           << correction << "'";
+  if (!llvm::is_contained(kDimNames, name))
+    return main.emitError("expected one of the names ")
+           << llvm::join(std::begin(kDimNames), std::end(kDimNames), ", ")
+           << " in '" << correction << "', found '" << name << "'";
+  bool found = false;
+  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+    const std::string parameter = nameOf(main, i);
+    if (parameter.empty() || !matchesGlob(pattern, parameter)) continue;
+    found = true;
+    const int64_t rank =
+        mlir::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i])
+            .getRank();
+    if (dim < 0 || dim >= rank)
+      return main.emitError("expected a dimension from 0 to ")
+             << rank - 1 << " of '" << parameter << "', which is "
+             << main.getArgumentTypes()[i] << ", found " << dim << " in '"
+             << correction << "'";
+    const std::vector<int> segments =
+        classes.segmentsOf(main.getArgument(i), dim);
+    // The first correction that reaches a class holds, as with the structure.
+    if (!segments.empty()) names.set(segments.front(), name.str());
+  }
+  if (!found)
+    return main.emitError("expected a parameter that matches '")
+           << pattern << "', found none; near are " << nearest(main, pattern);
+  return mlir::success();
+}
+
+}  // namespace
+
+mlir::LogicalResult correctNames(mlir::ModuleOp module,
+                                 const DimClasses& classes,
+                                 StringRef corrections, Names& names) {
+  auto main = module.lookupSymbol<FuncOp>("main");
+  llvm::SmallVector<StringRef> list;
+  corrections.split(list, ';', -1, /*KeepEmpty=*/false);
+  for (StringRef correction : list) {
+    correction = correction.trim();
+    if (!correction.empty() &&
+        failed(correctName(main, classes, correction, names)))
+      return mlir::failure();
+  }
+  return mlir::success();
+}
+
+}  // namespace partita::sharding

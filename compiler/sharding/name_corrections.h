@@ -1,0 +1,26 @@
+// What a user says dimensions mean.
+#ifndef PARTITA_COMPILER_SHARDING_NAME_CORRECTIONS_H_
+#define PARTITA_COMPILER_SHARDING_NAME_CORRECTIONS_H_
+
+#include <string>
+
+#include "compiler/sharding/dim_classes.h"
+#include "compiler/sharding/find_names.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::sharding {
+
+// Whether `*` (any characters) and `?` (one) in the pattern match all of the
+// text.
+bool matchesGlob(llvm::StringRef pattern, llvm::StringRef text);
+
+// Reads "h.*.mlp.up.weight:1=M; ..." and names the classes of those dimensions
+// of parameters of @main. Fails with a diagnostic where a part is not of that
+// form, no parameter matches, or one lacks the dimension.
+mlir::LogicalResult correctNames(mlir::ModuleOp module,
+                                 const DimClasses& classes,
+                                 llvm::StringRef corrections, Names& names);
+
+}  // namespace partita::sharding
+
+#endif  // PARTITA_COMPILER_SHARDING_NAME_CORRECTIONS_H_
