@@ -11,7 +11,10 @@ namespace {
 
 using base::DType;
 
-constexpr int64_t kBlockBytes = 8192;
+// Measured: the second-level cache costs, and so does starting over.
+constexpr int64_t kBlockBytes = 2048;
+// More than a call writes if it will be read from a cache.
+constexpr int64_t kStreamBytes = 16 << 20;
 
 template <typename T>
 T Combine(Reduction reduction, T a, T b) {
@@ -39,15 +42,15 @@ T Combine(Reduction reduction, T a, T b) {
   return static_cast<T>((a != T(0)) & (b != T(0)));
 }
 
+// `block` may be `a`.
 template <Reduction kReduction, typename T>
-void CombineBlock(T* __restrict block, const T* __restrict next,
-                  int64_t count) {
+void CombineBlock(T* block, const T* a, const T* __restrict b, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
-    block[i] = Combine<T>(kReduction, block[i], next[i]);
+    block[i] = Combine<T>(kReduction, a[i], b[i]);
 }
 
 template <typename T>
-using Combiner = void (*)(T*, const T*, int64_t);
+using Combiner = void (*)(T*, const T*, const T*, int64_t);
 
 template <typename T>
 Combiner<T> CombinerOf(Reduction reduction) {
@@ -68,21 +71,59 @@ Combiner<T> CombinerOf(Reduction reduction) {
   return &CombineBlock<Reduction::kAll, T>;
 }
 
+// Writes past the caches: lines need not be fetched before they are
+// overwritten, and what else lies in the caches stays. Fence() comes after.
+void Stream(char* target, const char* source, size_t bytes) {
+  using Vector = float __attribute__((vector_size(16)));
+  if (reinterpret_cast<uintptr_t>(target) % sizeof(Vector) != 0 ||
+      reinterpret_cast<uintptr_t>(source) % sizeof(Vector) != 0) {
+    std::memcpy(target, source, bytes);
+    return;
+  }
+  const size_t whole = bytes / sizeof(Vector) * sizeof(Vector);
+  for (size_t i = 0; i < whole; i += sizeof(Vector)) {
+    __builtin_nontemporal_store(*reinterpret_cast<const Vector*>(source + i),
+                                reinterpret_cast<Vector*>(target + i));
+  }
+  std::memcpy(target + whole, source + whole, bytes - whole);
+}
+
+void Fence() {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+}
+
 template <typename T>
 void ReduceAs(Reduction reduction, const std::vector<const char*>& inputs,
               const std::vector<char*>& outputs, int64_t count) {
   constexpr int64_t kBlock = kBlockBytes / static_cast<int64_t>(sizeof(T));
   alignas(64) T block[kBlock];
   const Combiner<T> combine = CombinerOf<T>(reduction);
+  const bool stream = count * static_cast<int64_t>(sizeof(T)) *
+                          static_cast<int64_t>(outputs.size()) >=
+                      kStreamBytes;
   for (int64_t done = 0; done < count; done += kBlock) {
     const int64_t size = std::min(kBlock, count - done);
     const size_t bytes = static_cast<size_t>(size) * sizeof(T);
-    std::memcpy(block, reinterpret_cast<const T*>(inputs[0]) + done, bytes);
-    for (size_t i = 1; i < inputs.size(); ++i)
-      combine(block, reinterpret_cast<const T*>(inputs[i]) + done, size);
-    for (char* output : outputs)
-      std::memcpy(reinterpret_cast<T*>(output) + done, block, bytes);
+    const auto input = [&](size_t i) {
+      return reinterpret_cast<const T*>(inputs[i]) + done;
+    };
+    const T* result = input(0);
+    for (size_t i = 1; i < inputs.size(); ++i) {
+      combine(block, result, input(i), size);
+      result = block;
+    }
+    for (char* output : outputs) {
+      char* target = output + static_cast<size_t>(done) * sizeof(T);
+      if (stream) {
+        Stream(target, reinterpret_cast<const char*>(result), bytes);
+      } else if (target != reinterpret_cast<const char*>(result)) {
+        std::memcpy(target, result, bytes);
+      }
+    }
   }
+  if (stream) Fence();
 }
 
 // In f32; maxima and minima come out exactly.
@@ -98,7 +139,7 @@ void ReduceNarrow(Reduction reduction, DType dtype,
     for (size_t i = 0; i < inputs.size(); ++i) {
       base::Convert(dtype, inputs[i] + done * 2, DType::kF32,
                     i == 0 ? block : next, size);
-      if (i > 0) combine(block, next, size);
+      if (i > 0) combine(block, block, next, size);
     }
     for (char* output : outputs)
       base::Convert(DType::kF32, block, dtype, output + done * 2, size);

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   std::vector<float> from(static_cast<size_t>(count), 1.0f);
   std::vector<float> to(static_cast<size_t>(count), 0.0f);
   double best = 1e9;
-  for (int i = 0; i < 15; ++i) {
+  for (int i = 0; i < 40; ++i) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
     MPI_Allreduce(from.data(), to.data(), count, MPI_FLOAT, MPI_SUM,
