@@ -1,5 +1,5 @@
-// Decomposition of nn.random: Philox 4x32-10 in i64 arithmetic on a count of
-// the result's elements.
+// Decomposition of nn.random: Philox 4x32-10 in i64 arithmetic on the
+// positions of the result's elements.
 #include <cmath>
 
 #include "dialects/nn/dialect.h"
@@ -15,11 +15,25 @@ using mlir::Value;
 
 constexpr int64_t kLow32 = 0xFFFFFFFF;
 
-// The first two output words for counters 0, 1, 2 ... as i64 tensors of type
-// `type`, each value below 2^32.
+// Each element's row-major position, from a count along each dimension: so that
+// each can be divided.
+Value positions(MathBuilder& b, RankedTensorType type) {
+  Value position;
+  int64_t stride = 1;
+  for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+    Value term = b.iota(type, dim);
+    if (stride != 1) term = b.multiplyInt(term, stride);
+    position = position ? b.addInt(term, position) : term;
+    stride *= type.getDimSize(dim);
+  }
+  return position ? position : b.constantInt(type, 0);
+}
+
+// The first two output words with the elements' positions as counters, as i64
+// tensors of type `type`, each value below 2^32.
 std::pair<Value, Value> philoxWords(MathBuilder& b, Value seed,
                                     RankedTensorType type) {
-  const Value index = b.iota(type, 0), zero = b.constantInt(type, 0);
+  const Value index = positions(b, type), zero = b.constantInt(type, 0);
   Value counter[4] = {b.andInt(index, kLow32), b.shiftRight(index, 32), zero,
                       zero};
   Value key[2] = {b.andInt(seed, kLow32), b.shiftRight(seed, 32)};
@@ -50,7 +64,7 @@ mlir::FailureOr<SmallVector<Value>> RandomOp::decompose(
     mlir::OpBuilder& builder) {
   MathBuilder b(builder, getLoc());
   const RankedTensorType type =
-      RankedTensorType::get({getType().getNumElements()}, b.i64());
+      RankedTensorType::get(getType().getShape(), b.i64());
   const auto [word0, word1] = philoxWords(b, getSeed(), type);
   const double step = std::ldexp(1.0, -24);
   const mlir::Type f32 = builder.getF32Type();
@@ -64,7 +78,7 @@ mlir::FailureOr<SmallVector<Value>> RandomOp::decompose(
         b.multiply(b.toFloat(high1, f32), 2 * 3.141592653589793 * step);
     result = b.multiply(b.sqrt(b.multiply(b.log(u), -2.0)), b.cos(angle));
   }
-  return SmallVector<Value>{b.reshape(result, getType().getShape())};
+  return SmallVector<Value>{result};
 }
 
 }  // namespace partita::nn

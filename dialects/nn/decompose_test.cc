@@ -196,7 +196,8 @@ TEST_F(DecomposeTest, CrossEntropy) {
 TEST_F(DecomposeTest, DecompositionsCanBeDividedAlongEveryFactor) {
   auto module = parse(R"(
     func.func @f(%x: tensor<2x3x4x5xf32>, %s: tensor<4x5xf32>, %v: tensor<3xf32>, %q: tensor<2x6x4x5xbf16>,
-                 %k: tensor<2x3x7x5xbf16>, %b: tensor<1x6x4x7xbf16>, %t: tensor<2x3x4xi64>) {
+                 %k: tensor<2x3x7x5xbf16>, %b: tensor<1x6x4x7xbf16>, %t: tensor<2x3x4xi64>,
+                 %seed: tensor<i64>) {
       %0 = nn.softmax %x axis = 2 : tensor<2x3x4x5xf32>
       %1 = nn.layer_norm %x scale(%s : tensor<4x5xf32>) bias(%s : tensor<4x5xf32>) axis = 2 epsilon = 1.0e-5 : tensor<2x3x4x5xf32>
       %2 = nn.rms_norm %x scale(%s : tensor<4x5xf32>) axis = 2 epsilon = 1.0e-5 : tensor<2x3x4x5xf32>
@@ -206,6 +207,7 @@ TEST_F(DecomposeTest, DecompositionsCanBeDividedAlongEveryFactor) {
       %4 = nn.attention %q, %k, %k, %b scale = 1.0 causal_offset = 0 softcap = 2.0
           : (tensor<2x6x4x5xbf16>, tensor<2x3x7x5xbf16>, tensor<2x3x7x5xbf16>, tensor<1x6x4x7xbf16>) -> tensor<2x6x4x5xbf16>
       %5 = nn.cross_entropy %x, %t label_smoothing = 0.1 : tensor<2x3x4x5xf32>, tensor<2x3x4xi64> -> tensor<2x3x4xf32>
+      %6 = nn.random normal %seed : tensor<i64> -> tensor<3x4xf32>
       return
     })");
   ASSERT_TRUE(module);

@@ -26,7 +26,8 @@ ShardingRule normRule(mlir::Operation* op, int64_t first) {
 ShardingRule RandomOp::getShardingRule() {
   RuleBuilder rule(*this);
   for (int64_t dim = 0; dim < rule.resultRank(); ++dim)
-    rule.wholeResult(0, dim);
+    rule.onResult(0, dim,
+                  rule.factor(rule.resultSize(0, dim), FactorKind::kDecompose));
   return rule.take();
 }
 
