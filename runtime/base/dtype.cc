@@ -136,20 +136,23 @@ bool IsFloat(DType dtype) {
 }
 
 std::optional<int64_t> ElementCount(const std::vector<int64_t>& shape) {
+  // Strides are products of some of the sizes: they must not overflow either,
+  // even where another size is zero.
   int64_t count = 1;
+  bool empty = false;
   for (const int64_t size : shape) {
-    if (size < 0 || __builtin_mul_overflow(count, size, &count))
+    empty = empty || size == 0;
+    if (size < 0 || __builtin_mul_overflow(count, size == 0 ? 1 : size, &count))
       return std::nullopt;
   }
-  return count;
+  return empty ? 0 : count;
 }
 
 std::optional<int64_t> ByteCount(DType dtype,
                                  const std::vector<int64_t>& shape) {
-  std::optional<int64_t> count = ElementCount(shape);
-  if (!count || __builtin_mul_overflow(*count, SizeOf(dtype), &*count))
-    return std::nullopt;
-  return count;
+  std::vector<int64_t> bytes = shape;
+  bytes.push_back(SizeOf(dtype));
+  return ElementCount(bytes);
 }
 
 std::string TypeName(DType dtype, const std::vector<int64_t>& shape) {

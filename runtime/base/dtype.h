@@ -38,7 +38,7 @@ std::optional<DType> DTypeFromName(std::string_view name);
 bool IsFloat(DType dtype);
 
 // Product of the sizes, or of the sizes and the element size; none if a size is
-// negative or the product overflows.
+// negative or the product of those that are not zero overflows.
 std::optional<int64_t> ElementCount(const std::vector<int64_t>& shape);
 std::optional<int64_t> ByteCount(DType dtype,
                                  const std::vector<int64_t>& shape);

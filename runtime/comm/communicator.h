@@ -41,7 +41,7 @@ class Collective {
 };
 
 // One rank's end. Every rank of a group runs the group's operations in the same
-// order. Used by one thread at a time, except Fail and Failure.
+// order. Used by one thread at a time, except Beats.
 //
 // No call waits longer than the patience for a rank that makes no progress: it
 // returns DeadlineExceeded, naming that rank and the operation it was expected
@@ -70,6 +70,8 @@ class Communicator {
   // This rank is at work: others do not lose patience. OK unless some rank has
   // failed.
   virtual absl::Status Progress() = 0;
+  // Changes with every sign of life of this rank; any thread may ask.
+  virtual uint64_t Beats() const = 0;
   // Tells the others that this rank gives up, and why.
   virtual void Fail(const absl::Status& status) = 0;
 

@@ -144,6 +144,10 @@ class LocalCommunicator : public Communicator {
     return hub_->failed() ? Aborted() : absl::OkStatus();
   }
 
+  uint64_t Beats() const override {
+    return hub_->heart(rank_).beats.load(std::memory_order_relaxed);
+  }
+
   void Fail(const absl::Status& status) override {
     hub_->Fail(absl::Status(
         status.code(), absl::StrCat("rank ", rank_, ": ", status.message())));

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -60,7 +61,11 @@ class MessageCommunicator : public Communicator {
   absl::Status Run(Collective& collective, const void* input,
                    void* output) override;
   absl::Status Progress() override {
+    beats_.fetch_add(1, std::memory_order_relaxed);
     return failure_.ok() ? transport_->Health() : failure_;
+  }
+  uint64_t Beats() const override {
+    return beats_.load(std::memory_order_relaxed);
   }
   void Fail(const absl::Status& status) override {
     if (!failure_.ok()) return;
@@ -92,6 +97,7 @@ class MessageCommunicator : public Communicator {
   std::vector<char> scratch_;  // shared by all operations
   std::vector<const char*> inputs_;
   absl::Status failure_;
+  std::atomic<uint64_t> beats_{0};
 };
 
 absl::StatusOr<std::unique_ptr<Collective>> MessageCommunicator::Prepare(

@@ -77,8 +77,8 @@ absl::StatusOr<const PartitaMpiApi*> OpenPlugin(const std::string& path) {
         "this process was started as one of several, but MPI cannot be used: ",
         dlerror(),
         "; install Open MPI (Debian: libopenmpi3) and keep libpartita_mpi.so "
-        "beside partita-run, or run all devices in one process with "
-        "--devices"));
+        "beside partita-run, or start partita-run by itself: it runs all "
+        "devices in one process"));
   }
   const auto function = reinterpret_cast<PartitaMpiApiFunction>(
       dlsym(library, PARTITA_MPI_API_SYMBOL));

@@ -149,6 +149,8 @@ absl::Status BoundProgram::PrepareLibraryOps() {
   }
   for (Step& step : steps_) {
     if (!IsLibrary(step.kind)) continue;
+    if (context_.communicator != nullptr)
+      PARTITA_RETURN_IF_ERROR(context_.communicator->Progress());
     const absl::Status status = PrepareStep(step);
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat("cannot prepare '",

@@ -62,7 +62,8 @@ absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> MultiDeviceRunner::Load(
         if (!executor.ok()) return executor.status();
         rank.executor = *std::move(executor);
         return absl::OkStatus();
-      }));
+      },
+      /*patience=*/10));
   runner->step_count_ = ranks->list[0].executor->executor().step_count();
   return runner;
 }

@@ -267,13 +267,14 @@ class BadDevice : public device::Device {
   const Habit habit_;
 };
 
-// A program whose first step is a copy, and rank 2's device has the habit.
+// A program whose first or last step is a copy, and rank 2's device has the
+// habit.
 class BadRankTest : public MultiDeviceTest {
  protected:
   absl::Status RunWith(BadDevice::Habit habit) {
     program::DividedProgram divided(4, 2, 2);
     auto& body = divided.program.functions[0]->body;
-    std::rotate(body.begin(), body.end() - 1, body.end());
+    if (!last_) std::rotate(body.begin(), body.end() - 1, body.end());
     Write(divided);
     options_.make_device =
         [habit](int rank) -> absl::StatusOr<std::unique_ptr<device::Device>> {
@@ -289,6 +290,7 @@ class BadRankTest : public MultiDeviceTest {
     return status;
   }
   const Floats x_ = Seeded(32, 9);
+  bool last_ = false;
 };
 
 TEST_F(BadRankTest, ARankThatFailsEndsTheOthers) {
@@ -296,6 +298,15 @@ TEST_F(BadRankTest, ARankThatFailsEndsTheOthers) {
   const absl::Status status = RunWith(BadDevice::Habit::kFail);
   EXPECT_EQ(status.message(), "rank 2: 'copy' failed: a bit fell over");
   EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(10000));
+}
+
+TEST_F(BadRankTest, ARankThatHangsWhenNobodyWaitsIsNamed) {
+  options_.comm.patience = milliseconds(150);
+  last_ = true;
+  const absl::Status status = RunWith(BadDevice::Habit::kHang);
+  EXPECT_EQ(status.message(),
+            "rank 2 did not finish its step and made no progress for 450 ms");
+  std::this_thread::sleep_for(milliseconds(1500));
 }
 
 TEST_F(BadRankTest, ARankThatHangsIsNamed) {

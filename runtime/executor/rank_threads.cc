@@ -30,7 +30,8 @@ struct RankThreads::Shared {
   bool ending = false;
   Job job;
   std::vector<std::optional<absl::Status>> results;  // none: still at work
-  int failed = -1;  // the rank whose error came first
+  int failed = -1;       // the rank whose error came first
+  absl::Status failure;  // of a rank that did not come back
   size_t done = 0;
 };
 
@@ -90,11 +91,8 @@ void RankThreads::Work(std::shared_ptr<Shared> shared, int rank) {
 }
 
 absl::Status RankThreads::Result() const {
-  if (shared_->failed < 0) {
-    return shared_->done == shared_->results.size()
-               ? absl::OkStatus()
-               : absl::DeadlineExceededError("a rank did not come back");
-  }
+  if (shared_->failed < 0) return absl::OkStatus();
+  if (!shared_->failure.ok()) return shared_->failure;
   // What a rank found itself says more than that it was ended by another.
   int rank = shared_->failed;
   for (size_t i = 0; i < shared_->results.size(); ++i) {
@@ -113,7 +111,29 @@ absl::Status RankThreads::Result() const {
                       absl::StrCat("rank ", rank, ": ", status.message()));
 }
 
-absl::Status RankThreads::Run(Job job) {
+bool RankThreads::Await(std::unique_lock<std::mutex>& lock,
+                        std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  const auto finished = [&] {
+    return shared_->done == shared_->results.size() || shared_->failed >= 0;
+  };
+  const auto slice = std::clamp<std::chrono::milliseconds>(
+      patience / 4, std::chrono::milliseconds(1), std::chrono::seconds(1));
+  Clock::time_point since = Clock::now();
+  uint64_t seen = 0;
+  while (!shared_->changed.wait_for(lock, slice, finished)) {
+    uint64_t state = shared_->done;
+    for (const auto& communicator : shared_->communicators)
+      state += communicator->Beats();
+    if (state != seen) since = Clock::now();
+    seen = state;
+    // Ranks that wait for each other find out who stalls sooner than this.
+    if (Clock::now() - since > 3 * patience) return false;
+  }
+  return true;
+}
+
+absl::Status RankThreads::Run(Job job, int patience) {
   std::unique_lock<std::mutex> lock(shared_->mutex);
   if (shared_->failed >= 0) return Result();
   for (auto& result : shared_->results) result.reset();
@@ -124,9 +144,21 @@ absl::Status RankThreads::Run(Job job) {
   const auto all_done = [&] {
     return shared_->done == shared_->results.size();
   };
-  // Ranks watch each other; after the first failure the rest must only notice.
-  shared_->changed.wait(lock,
-                        [&] { return all_done() || shared_->failed >= 0; });
+  // Ranks watch each other; here is who watches when all others are done.
+  if (!Await(lock, patience * patience_)) {
+    for (size_t i = 0; i < shared_->results.size(); ++i) {
+      if (shared_->results[i]) continue;
+      shared_->failed = static_cast<int>(i);
+      shared_->failure = absl::DeadlineExceededError(
+          absl::StrCat("rank ", i,
+                       " did not finish its step and made no "
+                       "progress for ",
+                       (3 * patience * patience_).count(), " ms"));
+      shared_->communicators[i]->Fail(shared_->failure);
+      break;
+    }
+  }
+  // After the first failure the rest must only notice.
   if (!all_done()) {
     const auto grace =
         std::min(patience_, std::chrono::milliseconds(kGraceMilliseconds));

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,14 +26,18 @@ class RankThreads {
   using Job = std::function<absl::Status(comm::Communicator&)>;
 
   // Runs `job` on every rank. When one fails, the others learn of it; when one
-  // does not come back, Run returns without it. Returns the error that came
-  // first, with the rank. After an error every Run fails.
-  absl::Status Run(Job job);
+  // neither comes back nor makes progress for `patience` times the usual
+  // patience, Run returns without it. Returns the error that came first, with
+  // the rank. After an error every Run fails.
+  absl::Status Run(Job job, int patience = 1);
 
  private:
   struct Shared;
   static void Work(std::shared_ptr<Shared> shared, int rank);
   absl::Status Result() const;
+  // Whether all ranks are done, or some failed; false if none progresses.
+  bool Await(std::unique_lock<std::mutex>& lock,
+             std::chrono::milliseconds patience);
 
   const std::chrono::milliseconds patience_;
   std::shared_ptr<Shared> shared_;

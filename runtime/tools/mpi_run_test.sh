@@ -33,6 +33,17 @@ grep -q "found 1 process of mpirun" "$dir/out" || fail "the message about one pr
 "${mpi[@]}" -np 4 "$run" "$model" >"$dir/out" 2>&1 && fail "no input was accepted"
 [ "$(grep -c "no content for input 'x'" "$dir/out")" = 1 ] || fail "the missing input is told once" "$dir/out"
 
+# Launchers that promise processes which MPI does not see, and no MPI at all.
+SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0 "$run" "$model" --input x=arange >"$dir/out" 2>&1 \
+  && fail "srun without PMI was accepted"
+grep -q "srun started 4 processes, but MPI sees 1; use srun --mpi=pmix" "$dir/out" || fail "the message about srun" "$dir/out"
+cp "$run" "$dir/alone"
+"$dir/alone" "$model" --input x=arange >"$dir/out" 2>&1 || fail "threads without the plugin" "$dir/out"
+OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=0 "$dir/alone" "$model" --input x=arange >"$dir/out" 2>&1 \
+  && fail "processes without the plugin were accepted"
+grep -q "libpartita_mpi.so: cannot open shared object file.*install Open MPI" "$dir/out" \
+  || fail "the message about the plugin" "$dir/out"
+
 # Sends signal $1 to one process of a long run and waits for the end of all.
 lose_one() {
   "${mpi[@]}" -np 4 "$run" "$model" --input x=arange --repeat 1000000000 --timeout 2 >"$dir/out" 2>&1 &

@@ -210,8 +210,10 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
   const auto artifact =
       std::make_shared<const program::Artifact>(std::move(opened));
   const int64_t size = program::SizeOf(artifact->program().mesh());
-  if (artifact->program().mesh() == nullptr &&
-      (options.devices == 0 || options.devices == 1))
+  const bool matches = options.devices == 0 || options.devices == size;
+  // One device that executes nothing stands for all.
+  if (matches &&
+      (artifact->program().mesh() == nullptr || options.device == "null"))
     return SingleSession::Open(artifact, options);
   executor::MultiDeviceOptions multi;
   multi.devices = options.devices;
