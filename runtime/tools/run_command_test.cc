@@ -194,5 +194,30 @@ TEST_F(RunCommandTest, TheNullDevicePlans) {
   EXPECT_THAT(out_.str(), Not(HasSubstr("not finite")));
 }
 
+TEST_F(RunCommandTest, DividedModels) {
+  const std::string divided = folder_ + "/divided.partita";
+  ASSERT_TRUE(
+      program::WriteArtifact(divided, program::DividedProgram(5, 2, 2).Parts())
+          .ok());
+  ASSERT_EQ(Run({divided, "--random-inputs", "1", "--json", "--profile"}), 0)
+      << error_.str();
+  const nlohmann::json json = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(json["devices"], 4);
+  EXPECT_EQ(json["outputs"][0]["shape"], (std::vector<int>{5, 8}));
+  EXPECT_EQ(json["outputs"][2]["first"], (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_THAT(json["profile"].dump(),
+              HasSubstr("all_reduce sum f32[3,8] over tensor"));
+  EXPECT_EQ(Run({divided, "--random-inputs", "1", "--devices", "4"}), 0);
+  EXPECT_THAT(out_.str(), HasSubstr("on cpu, the fullest of 4: arena"));
+  EXPECT_EQ(Run({divided, "--random-inputs", "1", "--devices", "2"}), 1);
+  EXPECT_THAT(error_.str(), HasSubstr("the model was compiled for 4 devices "
+                                      "(data=2,tensor=2), found --devices 2"));
+  EXPECT_EQ(Run({model_, "--random-inputs", "1", "--devices", "2"}), 1);
+  EXPECT_THAT(error_.str(), HasSubstr("compiled for 1 device, found "
+                                      "--devices 2"));
+  EXPECT_EQ(Run({divided, "--random-inputs", "1", "--device", "null"}), 0)
+      << error_.str();
+}
+
 }  // namespace
 }  // namespace partita::tools

@@ -27,13 +27,29 @@ TEST(RunOptionsTest, Defaults) {
 }
 
 TEST(RunOptionsTest, EveryFlag) {
-  const RunOptions options =
-      ParseRunOptions({"--input", "x=a.npy", "m.partita", "--input=y=b=c.npy",
-                       "--inputs", "in.safetensors", "--output-dir=out",
-                       "--random-inputs", "7", "--threads=3", "--warmup", "0",
-                       "--repeat=5", "--json", "--profile", "--weights-dir",
-                       "w", "--device", "null"})
-          .value();
+  const RunOptions options = ParseRunOptions({"--input",
+                                              "x=a.npy",
+                                              "m.partita",
+                                              "--input=y=b=c.npy",
+                                              "--inputs",
+                                              "in.safetensors",
+                                              "--output-dir=out",
+                                              "--random-inputs",
+                                              "7",
+                                              "--threads=3",
+                                              "--warmup",
+                                              "0",
+                                              "--devices",
+                                              "4",
+                                              "--timeout=2.5",
+                                              "--repeat=5",
+                                              "--json",
+                                              "--profile",
+                                              "--weights-dir",
+                                              "w",
+                                              "--device",
+                                              "null"})
+                                 .value();
   ASSERT_EQ(options.inputs.size(), 2u);
   EXPECT_EQ(options.inputs[0].first, "x");
   EXPECT_EQ(options.inputs[1].second, "b=c.npy");
@@ -41,6 +57,8 @@ TEST(RunOptionsTest, EveryFlag) {
   EXPECT_EQ(options.output_dir, "out");
   EXPECT_EQ(options.random_seed, 7u);
   EXPECT_EQ(options.threads, 3);
+  EXPECT_EQ(options.devices, 4);
+  EXPECT_EQ(options.timeout, 2.5);
   EXPECT_EQ(options.warmup, 0);
   EXPECT_EQ(options.repeat, 5);
   EXPECT_TRUE(options.json);
@@ -54,6 +72,10 @@ TEST(RunOptionsTest, Mistakes) {
   EXPECT_EQ(Error({"a", "b"}), "expected one model, found 'a' and 'b'");
   EXPECT_EQ(Error({"m", "--fast"}), "unknown option '--fast'");
   EXPECT_EQ(Error({"m", "--json=yes"}), "unknown option '--json=yes'");
+  EXPECT_EQ(Error({"m", "--timeout", "0"}),
+            "--timeout: expected seconds, 0.001 to 1000000, found '0'");
+  EXPECT_EQ(Error({"m", "--devices", "0"}),
+            "--devices: expected a whole number of at least 1, found '0'");
   EXPECT_EQ(Error({"m", "--threads"}),
             "--threads: expected a value, found nothing");
   EXPECT_EQ(Error({"m", "--threads", "0"}),
