@@ -99,6 +99,9 @@ void DimClasses::linkJoined(Operation* op) {
   if (!mlir::isa<nn::ConcatOp, nn::PadOp, nn::SliceOp>(op)) return;
   const std::vector<int> result = dimsOf(op->getResult(0));
   for (Value operand : op->getOperands()) {
+    // A table of which only the first rows are used is no sequence.
+    if (mlir::isa<nn::SliceOp>(op) && mlir::isa<mlir::BlockArgument>(operand))
+      continue;
     const std::vector<int> dims = dimsOf(operand);
     if (dims.size() != result.size()) continue;  // what a pad fills with
     for (auto [x, y] : llvm::zip_equal(dims, result)) classes_.Link(x, y);

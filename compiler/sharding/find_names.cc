@@ -35,8 +35,8 @@ class Finder {
   void find() {
     each<nn::AttentionOp>([&](auto op) { nameHeads(op); });
     each<nn::SoftmaxOp>([&](auto op) { nameScores(op); });
-    nameInputs();
     each<nn::ConvOp>([&](auto op) { nameImage(op); });
+    nameInputs();
     spreadOverLinks();
     each<nn::AttentionOp>([&](auto op) { nameSequences(op); });
     spreadOverLinks();
@@ -120,16 +120,24 @@ class Finder {
       if (!structure_.isInput(argument) || !type || type.getRank() == 0)
         continue;
       name(argument, 0, "B");
-      // Tokens or features; the second dimension of an image is no sequence.
-      if (type.getRank() == 2 && type.getElementType().isInteger())
+      // Tokens or features; what convolutions take is named by now.
+      const bool is_integer = type.getElementType().isInteger();
+      if (type.getRank() == (is_integer ? 2 : 3) && !isNamed(argument, 1) &&
+          !isNamed(argument, type.getRank() - 1))
         name(argument, 1, "L");
-      if (type.getRank() == 3) name(argument, 1, "L");
+      if (!is_integer && (type.getRank() == 2 || type.getRank() == 3) &&
+          !isNamed(argument, type.getRank() - 1))
+        name(argument, type.getRank() - 1, "E");
     }
   }
 
   void nameImage(nn::ConvOp op) {
     const int64_t rank = typeOf(op.getInput()).getRank();
     const int64_t first = op.getChannelsLast() ? 1 : 2;
+    // Colours are nobody's width.
+    if (auto image = mlir::dyn_cast<mlir::BlockArgument>(op.getInput()))
+      if (structure_.isInput(image))
+        nameAll(image, op.getChannelsLast() ? rank - 1 : 1, kNever);
     for (Value value : {Value(op.getInput()), Value(op.getResult())}) {
       name(value, 0, "B");
       if (rank == 3) name(value, first, "L");
@@ -190,6 +198,7 @@ class Finder {
     if (open.size() == 1) name(op.getResult(), open.front(), "E");
   }
 
+  // Logits are products, with a bias at most; other results are features.
   void nameResults() {
     auto main = module_.lookupSymbol<FuncOp>("main");
     if (!main || main.isExternal()) return;
@@ -198,8 +207,9 @@ class Finder {
       if (!type || type.getRank() < 2 || isNamed(result, type.getRank() - 1))
         continue;
       const int last = classes_.segmentsOf(result, type.getRank() - 1).front();
-      if (!structure_.madeFrom(last).empty())
-        name(result, type.getRank() - 1, "V");
+      if (structure_.madeFrom(last).empty()) continue;
+      name(result, type.getRank() - 1,
+           structure_.isProductWithBias(result) ? "V" : "E");
     }
   }
 
@@ -210,13 +220,19 @@ class Finder {
     for (bool changed = true; changed;) {
       changed = false;
       for (const auto& [segment, targets] : structure_.madeInto()) {
-        if (names_.isNamed(segment) || structure_.madeFrom(segment).empty() ||
+        if (names_.isNamed(segment) || !comesFromWidth(segment) ||
             !leadsTo(streams, segment, targets))
           continue;
         names_.set(segment, "M");
         changed = true;
       }
     }
+  }
+
+  bool comesFromWidth(int segment) const {
+    return llvm::any_of(structure_.madeFrom(segment), [&](int source) {
+      return !names_.isNamed(source) || names_.of(source) != kNever;
+    });
   }
 
   bool leadsTo(const std::set<std::string>& streams, int segment,

@@ -76,6 +76,26 @@ bool ModelStructure::joinsStreams(mlir::arith::AddFOp op) const {
                        [&](Value source) { return right.contains(source); });
 }
 
+bool ModelStructure::isProductWithBias(Value value) const {
+  while (Operation* op = value.getDefiningOp()) {
+    if (auto dot = mlir::dyn_cast<nn::DotGeneralOp>(op))
+      return isStored(dot.getLhs()) || isStored(dot.getRhs());
+    if (!mlir::isa<mlir::arith::AddFOp, mlir::arith::MulFOp,
+                   mlir::arith::DivFOp, nn::ReshapeOp, nn::TransposeOp,
+                   nn::SliceOp, nn::SoftmaxOp>(op))
+      return false;
+    Value next;
+    for (Value operand : op->getOperands()) {
+      if (isStored(operand)) continue;
+      if (next) return false;
+      next = operand;
+    }
+    if (!next) return false;
+    value = next;
+  }
+  return false;
+}
+
 Value ModelStructure::sourceOf(Value value) const {
   DenseSet<Value> sources, seen;
   addSources(value, sources, seen);

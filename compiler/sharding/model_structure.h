@@ -27,6 +27,9 @@ class ModelStructure {
   // work and data movement, and neither of them of stored data.
   bool joinsStreams(mlir::arith::AddFOp op) const;
 
+  // Whether a value is a product with a parameter, scaled, shifted or
+  // normalised to probabilities at most.
+  bool isProductWithBias(mlir::Value value) const;
   // The one value, other than stored data, that this one is made of by
   // elementwise work and data movement; null where there are several.
   mlir::Value sourceOf(mlir::Value value) const;

@@ -20,6 +20,11 @@ func.func private @unsigned(tensor<2xf32> {nn.unsigned})
 
 // -----
 
+// expected-error@+1 {{'func.func' op expected 'nn.dims' to be a string for each dimension of 'tensor<2xf32>', found ["E", "M"]}}
+func.func private @dims(tensor<2xf32> {nn.dims = ["E", "M"]})
+
+// -----
+
 // expected-error@+1 {{'func.func' op expected an attribute of the nn dialect that is defined here, found 'nn.names'}}
 func.func private @unknown(tensor<2xf32> {nn.names = "x"})
 
