@@ -12,6 +12,7 @@
 #include "compiler/driver/compile.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/inspect.h"
+#include "compiler/driver/inspect_dims.h"
 #include "compiler/driver/session.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -143,9 +144,11 @@ int compile(ModelArguments& arguments, CompileOptions& options, bool json) {
   return kSuccess;
 }
 
-int inspect(ModelArguments& arguments, bool json) {
+int inspect(ModelArguments& arguments, const std::vector<std::string>& names,
+            bool json) {
   if (!arguments.finish()) return kUsageError;
   llvm::json::Value facts = nullptr;
+  sharding::NamingReport dims;
   if (llvm::StringRef(arguments.model).ends_with(".partita")) {
     auto artifact = program::Artifact::Open(arguments.model);
     if (!artifact.ok()) {
@@ -159,11 +162,18 @@ int inspect(ModelArguments& arguments, bool json) {
     auto module = arguments.import(session);
     if (!module) return kUserError;
     facts = inspectModel(*module);
+    auto found = inspectDims(*module, llvm::join(names, ";"));
+    if (mlir::failed(found)) return kUserError;
+    dims = std::move(*found);
+    (*facts.getAsObject())["dimensions"] = toJson(dims);
   }
-  if (json)
+  if (json) {
     llvm::outs() << facts << "\n";
-  else
+  } else {
+    facts.getAsObject()->erase("dimensions");
     printInspection(facts, llvm::outs());
+    printDims(dims, llvm::outs());
+  }
   return kSuccess;
 }
 
@@ -267,6 +277,12 @@ int runCommand(int argc, char** argv) {
   CLI::App* inspect_command =
       app.add_subcommand("inspect", "Say what is in a model or an artifact");
   inspect_model.add(inspect_command, any + ", or an artifact (.partita)");
+  std::vector<std::string> inspect_names;
+  inspect_command
+      ->add_option("--name", inspect_names,
+                   "What a dimension of parameters means, where it is not "
+                   "found: \"h.*.mlp.up.weight:1=M\"")
+      ->allow_extra_args(false);
   inspect_command->footer("Example:\n  partita inspect model.partita --json");
 
   CLI::App* run_command =
@@ -285,7 +301,7 @@ int runCommand(int argc, char** argv) {
   }
   if (*import_command) return import(import_model, import_output, json);
   if (*compile_command) return compile(compile_model, compile_options, json);
-  if (*inspect_command) return inspect(inspect_model, json);
+  if (*inspect_command) return inspect(inspect_model, inspect_names, json);
   return run(run_command->remaining());
 }
 
