@@ -52,7 +52,10 @@ class SingleSession : public Session {
     return executor_->outputs();
   }
   int64_t step_count() const override { return executor_->step_count(); }
-  int devices() const override { return 1; }
+  int devices() const override {
+    return static_cast<int>(
+        program::SizeOf(executor_->artifact().program().mesh()));
+  }
   executor::MemoryUse Memory() const override { return executor_->Memory(); }
   void EnableProfile() override { executor_->EnableProfile(); }
   executor::Profile* profile() override { return executor_->profile(); }

@@ -17,6 +17,8 @@
 #include "runtime/base/checksum.h"
 #include "runtime/device/null_device.h"
 #include "runtime/executor/executor.h"
+#include "runtime/program/artifact.h"
+#include "runtime/program/mesh.h"
 
 namespace {
 
@@ -31,7 +33,9 @@ constexpr int64_t kMaxBytes = 1 << 20;
 // The header as artifact.h describes it.
 void RepairHeader(std::string& file) {
   if (file.size() < 128) return;
-  std::memcpy(file.data(), "PARTITA\0\x01\0\0\0\x03\0\0", 16);
+  std::memcpy(file.data(), "PARTITA\0\0\0\0\0\x03\0\0", 16);
+  const uint32_t version = partita::program::kFormatVersion;
+  std::memcpy(file.data() + 8, &version, 4);
   const uint64_t size = file.size();
   std::memcpy(file.data() + 16, &size, 8);
   const uint32_t crc =
@@ -91,6 +95,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::StatusOr<std::unique_ptr<Executor>> executor =
       Executor::Load(file.path(), device, options);
   if (executor.ok()) {
+    // Labels look at the geometry of every collective.
+    const auto* mesh = (*executor)->artifact().program().mesh();
+    if (partita::program::SizeOf(mesh) <= 64) (*executor)->EnableProfile();
     Run(**executor);
   } else if (executor.status().message().empty()) {
     abort();

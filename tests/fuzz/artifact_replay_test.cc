@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
-constexpr char kReal[] = "tests/fuzz/sample.partita";
+class ArtifactReplay : public ::testing::TestWithParam<const char*> {};
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -25,19 +25,19 @@ void Replay(const std::string& bytes) {
                          bytes.size());
 }
 
-TEST(ArtifactReplay, TheRealFileIsGood) {
-  ASSERT_TRUE(partita::program::Artifact::Open(kReal).ok());
-  Replay(ReadFile(kReal));
+TEST_P(ArtifactReplay, TheRealFileIsGood) {
+  ASSERT_TRUE(partita::program::Artifact::Open(GetParam()).ok());
+  Replay(ReadFile(GetParam()));
 }
 
-TEST(ArtifactReplay, EveryTruncationIsSurvived) {
-  const std::string file = ReadFile(kReal);
+TEST_P(ArtifactReplay, EveryTruncationIsSurvived) {
+  const std::string file = ReadFile(GetParam());
   for (size_t size = 0; size < file.size(); size += 8)
     Replay(file.substr(0, size));
 }
 
-TEST(ArtifactReplay, EveryChangedByteIsSurvived) {
-  const std::string file = ReadFile(kReal);
+TEST_P(ArtifactReplay, EveryChangedByteIsSurvived) {
+  const std::string file = ReadFile(GetParam());
   // The header and the program; nothing is read from the data section.
   for (size_t i = 0; i < 8192 && i < file.size(); ++i) {
     if (i >= 128 && i < 4096) continue;
@@ -48,5 +48,9 @@ TEST(ArtifactReplay, EveryChangedByteIsSurvived) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Programs, ArtifactReplay,
+                         ::testing::Values("tests/fuzz/sample.partita",
+                                           "tests/fuzz/divided.partita"));
 
 }  // namespace
