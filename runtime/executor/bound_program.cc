@@ -243,7 +243,8 @@ absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile) {
                      .count());
   }
   if (profile != nullptr) profile->CountRun();
-  return absl::OkStatus();
+  return context_.communicator == nullptr ? absl::OkStatus()
+                                          : context_.communicator->Progress();
 }
 
 std::vector<StepLabel> BoundProgram::Labels() const {
