@@ -173,7 +173,8 @@ class Finder {
         op.getBatchDims() != 0 || !type.getElementType().isFloat() ||
         !structure_.isStored(op.getInput()))
       return;
-    name(op.getInput(), 1, "E");
+    // A table of biases has a column per head.
+    if (!isNamed(op.getInput(), 1)) name(op.getInput(), 1, "E");
     if (type.getDimSize(0) >= kFewRows &&
         structure_.isMadeOfIntegerInputs(op.getIndices()))
       name(op.getInput(), 0, "V");
@@ -254,7 +255,8 @@ class Finder {
   template <typename Op>
   void nameNormalised(Op op) {
     const int64_t last = typeOf(op.getInput()).getRank() - 1;
-    if (static_cast<int64_t>(op.getAxis()) == last)
+    if (static_cast<int64_t>(op.getAxis()) == last &&
+        !isNamed(op.getInput(), last))
       name(op.getInput(), last, "E");
   }
 

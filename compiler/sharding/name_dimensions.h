@@ -16,7 +16,7 @@ struct NamedDims {
   int64_t parameters = 0;   // that it divides
   int64_t bytes = 0;        // of those parameters
   int64_t values = 0;       // results of operations that it divides
-  std::string example;      // the largest: "h.0.mlp.c_fc.weight [E, M]"
+  std::string example;      // "h.0.mlp.c_fc.weight [E, M]", or an input
 };
 
 struct NamingReport {

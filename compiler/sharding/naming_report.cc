@@ -1,8 +1,6 @@
 // Counts names over parameters and values.
 #include "compiler/sharding/naming_report.h"
 
-#include <algorithm>
-
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -38,6 +36,7 @@ class Reporter {
       entry.name = name;
       addParameters(entry);
       addValues(entry);
+      if (entry.example.empty()) entry.example = inputDividedBy(name);
       if (entry.values + entry.parameters > 0) report.names.push_back(entry);
     }
     for (const Parameter& parameter : parameters_)
@@ -56,27 +55,42 @@ class Reporter {
     std::string text;
   };
 
+  static std::string nameOf(mlir::BlockArgument argument) {
+    auto main = mlir::cast<FuncOp>(argument.getOwner()->getParentOp());
+    auto name = main.getArgAttrOfType<mlir::StringAttr>(argument.getArgNumber(),
+                                                        nn::kNameAttr);
+    return name ? name.str()
+                : "argument " + std::to_string(argument.getArgNumber());
+  }
+
+  std::string inputDividedBy(llvm::StringRef name) {
+    for (mlir::BlockArgument argument :
+         module_.lookupSymbol<FuncOp>("main").getArguments()) {
+      const SmallVector<Dim> dims = labels_.of(argument);
+      if (isDividedBy(dims, name)) return nameOf(argument) + " " + textOf(dims);
+    }
+    return "";
+  }
+
   void collectParameters() {
     auto main = module_.lookupSymbol<FuncOp>("main");
     for (mlir::BlockArgument argument : main.getArguments()) {
       const unsigned index = argument.getArgNumber();
       if (!main.getArgAttr(index, nn::kSourceAttr)) continue;
       auto type = mlir::cast<mlir::RankedTensorType>(argument.getType());
-      auto name = main.getArgAttrOfType<mlir::StringAttr>(index, nn::kNameAttr);
       SmallVector<Dim> dims = labels_.of(argument);
       const int64_t bytes =
           (type.getNumElements() * type.getElementTypeBitWidth() + 7) / 8;
-      std::string text =
-          (name ? name.str() : "argument " + std::to_string(index)) + " " +
-          textOf(dims);
+      std::string text = nameOf(argument) + " " + textOf(dims);
       total_bytes_ += bytes;
       parameters_.push_back(
           {argument, bytes, std::move(dims), std::move(text)});
     }
-    std::stable_sort(parameters_.begin(), parameters_.end(),
-                     [](const Parameter& a, const Parameter& b) {
-                       return a.bytes > b.bytes;
-                     });
+    llvm::sort(parameters_, [](const Parameter& a, const Parameter& b) {
+      return a.bytes != b.bytes
+                 ? a.bytes > b.bytes
+                 : a.value.getArgNumber() < b.value.getArgNumber();
+    });
   }
 
   static bool isDivided(const Parameter& parameter) {
