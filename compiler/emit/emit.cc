@@ -3,7 +3,9 @@
 #include "compiler/emit/emit.h"
 
 #include "compiler/emit/function_emitter.h"
+#include "compiler/emit/placement.h"
 #include "compiler/emit/sources.h"
+#include "dialects/dist/dialect.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,13 +28,14 @@ llvm::StringRef stringAttr(FuncOp function, unsigned argument,
 class ModuleEmitter {
  public:
   ModuleEmitter(mlir::ModuleOp module, const EmitOptions& options)
-      : module_(module), options_(options) {}
+      : module_(module), options_(options), mesh_(dist::findMesh(module)) {}
 
   FailureOr<program::ArtifactParts> run(std::string code) {
     program_.producer = "partita";
     program_.model = options_.summary_json;
     program_.target = options_.target;
     program_.cpu_features = options_.cpu_features;
+    program_.mesh = meshOf(mesh_);
     FuncOp main = module_.lookupSymbol<FuncOp>("main"),
            init = module_.lookupSymbol<FuncOp>("init");
     if (!main)
@@ -64,28 +67,40 @@ class ModuleEmitter {
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       if (!isInput(main, i)) continue;
       llvm::StringRef name = stringAttr(main, i, nn::kNameAttr);
-      program_.inputs.push_back(
-          port(main.getArgumentTypes()[i],
-               name.empty() ? "input" + std::to_string(i) : name.str(),
-               main.getArgAttr(i, nn::kUnsignedAttr) != nullptr));
+      if (mlir::failed(
+              addPort(program_.inputs, main.getArgument(i).getLoc(),
+                      name.empty() ? "input" + std::to_string(i) : name.str(),
+                      main.getArgumentTypes()[i],
+                      mlir::function_interface_impl::getArgAttrs(main, i))))
+        return failure();
     }
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
       auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
-      program_.outputs.push_back(
-          port(main.getResultTypes()[i],
-               name ? name.str() : "output" + std::to_string(i),
-               main.getResultAttr(i, nn::kUnsignedAttr) != nullptr));
+      if (mlir::failed(
+              addPort(program_.outputs, main.getLoc(),
+                      name ? name.str() : "output" + std::to_string(i),
+                      main.getResultTypes()[i],
+                      mlir::function_interface_impl::getResultAttrs(main, i))))
+        return failure();
     }
     return success();
   }
 
-  static std::unique_ptr<program::PortT> port(mlir::Type type, std::string name,
-                                              bool is_unsigned) {
-    auto result = std::make_unique<program::PortT>();
-    result->name = std::move(name);
-    result->type =
-        tensorType(llvm::cast<mlir::RankedTensorType>(type), is_unsigned);
-    return result;
+  LogicalResult addPort(std::vector<std::unique_ptr<program::PortT>>& ports,
+                        mlir::Location loc, std::string name, mlir::Type type,
+                        llvm::ArrayRef<mlir::NamedAttribute> named) {
+    const mlir::NamedAttrList attributes(named);
+    auto port = std::make_unique<program::PortT>();
+    port->type = tensorType(llvm::cast<mlir::RankedTensorType>(type),
+                            attributes.get(nn::kUnsignedAttr) != nullptr);
+    auto shard =
+        shardOf(loc, name, mesh_, type, attributes.get(dist::kShardingAttr),
+                attributes.get(dist::kGlobalTypeAttr));
+    if (mlir::failed(shard)) return failure();
+    port->shard = std::move(*shard);
+    port->name = std::move(name);
+    ports.push_back(std::move(port));
+    return success();
   }
 
   // Parameters are known by name: main and init may both read one.
@@ -106,10 +121,18 @@ class ModuleEmitter {
       parameter->type = tensorType(
           llvm::cast<mlir::RankedTensorType>(function.getArgumentTypes()[i]),
           function.getArgAttr(i, nn::kUnsignedAttr) != nullptr);
-      auto source = sourceOf(function.getArgument(i).getLoc(), name,
-                             function.getArgAttr(i, nn::kSourceAttr), options_,
-                             parts_.data);
-      if (mlir::failed(source)) return failure();
+      const mlir::Location loc = function.getArgument(i).getLoc();
+      auto shard = shardOf(loc, name, mesh_, function.getArgumentTypes()[i],
+                           function.getArgAttr(i, dist::kShardingAttr),
+                           function.getArgAttr(i, dist::kGlobalTypeAttr));
+      auto source =
+          kind == "coordinate"
+              ? coordinateSource(loc, name,
+                                 function.getArgAttr(i, nn::kAxesAttr))
+              : sourceOf(loc, name, function.getArgAttr(i, nn::kSourceAttr),
+                         options_, parts_.data);
+      if (mlir::failed(shard) || mlir::failed(source)) return failure();
+      parameter->shard = std::move(*shard);
       parameter->source = *source;
       program_.parameters.push_back(std::move(parameter));
     }
@@ -178,6 +201,7 @@ class ModuleEmitter {
 
   mlir::ModuleOp module_;
   const EmitOptions& options_;
+  dist::MeshOp mesh_;
   program::ArtifactParts parts_;
   program::ProgramT program_;
   llvm::StringMap<int> parameter_index_, function_index_, kernel_index_;

@@ -2,6 +2,7 @@
 // compiler/memory wrote.
 #include "compiler/emit/function_emitter.h"
 
+#include "compiler/emit/placement.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -124,6 +125,10 @@ class FunctionEmitter {
             [&](auto gemm) { return fillGemm(gemm, operation); })
         .Case<exec::ConvOp>(
             [&](auto conv) { return fillConv(conv, operation); })
+        .Case<exec::CollectiveOp>([&](auto collective) {
+          fillCollective(collective, operation);
+          return success();
+        })
         .Case<mlir::func::CallOp>([&](auto call) {
           program::CallT result;
           result.function = functions_.lookup(call.getCallee());
@@ -138,6 +143,28 @@ class FunctionEmitter {
               "has no counterpart in a program: expected exec operations, "
               "calls and constants");
         });
+  }
+
+  void fillCollective(exec::CollectiveOp collective,
+                      program::OperationUnion& operation) {
+    program::CollectiveT result;
+    result.kind = static_cast<program::CollectiveKind>(collective.getKind());
+    result.reduction =
+        static_cast<program::Reduction>(collective.getReduction());
+    result.axes = axisParts(collective.getAxes());
+    result.source_axes = axisParts(collective.getSourceAxes());
+    const RankedTensorType input = typeOf(collective.getInput());
+    result.dtype = dtypeOf(input.getElementType(), false);
+    result.input_shape = vectorOf(input.getShape());
+    result.output_shape = vectorOf(typeOf(collective.getResult()).getShape());
+    result.dim = collective.getDim();
+    result.other_dim = collective.getOtherDim();
+    result.size = collective.getSize();
+    result.step = collective.getStep();
+    result.offset = collective.getOffset();
+    result.fill = collective.getFill().convertToDouble();
+    result.root = collective.getRoot();
+    operation.Set(std::move(result));
   }
 
   LogicalResult fillLaunch(exec::LaunchOp launch,

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "compiler/emit/function_emitter.h"
+#include "compiler/emit/placement.h"
 #include "dialects/nn/dialect.h"
 
 namespace partita::emit {
@@ -88,6 +89,22 @@ mlir::FailureOr<program::SourceUnion> sourceOf(mlir::Location loc,
   return mlir::emitError(loc) << "expected parameter '" << name
                               << "' to have an nn.source, found none",
          mlir::failure();
+}
+
+mlir::FailureOr<program::SourceUnion> coordinateSource(mlir::Location loc,
+                                                       const std::string& name,
+                                                       mlir::Attribute axes) {
+  auto triples = llvm::dyn_cast_or_null<mlir::DenseI64ArrayAttr>(axes);
+  if (!triples)
+    return mlir::emitError(loc)
+               << "expected coordinate '" << name << "' to have '"
+               << nn::kAxesAttr << "', found none",
+           mlir::failure();
+  program::CoordinateSourceT coordinate;
+  coordinate.axes = axisParts(triples.asArrayRef());
+  program::SourceUnion source;
+  source.Set(std::move(coordinate));
+  return source;
 }
 
 }  // namespace partita::emit

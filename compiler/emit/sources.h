@@ -17,6 +17,12 @@ mlir::FailureOr<program::SourceUnion> sourceOf(mlir::Location loc,
                                                const EmitOptions& options,
                                                program::DataSection& data);
 
+// The source of a coordinate: the device's index along `axes`, which is an
+// `nn.axes`.
+mlir::FailureOr<program::SourceUnion> coordinateSource(mlir::Location loc,
+                                                       const std::string& name,
+                                                       mlir::Attribute axes);
+
 }  // namespace partita::emit
 
 #endif  // PARTITA_COMPILER_EMIT_SOURCES_H_

@@ -274,6 +274,25 @@ class SinkBelowBatchNorm : public mlir::OpRewritePattern<nn::BatchNormOp> {
   }
 };
 
+class SinkBelowCollective : public mlir::OpRewritePattern<exec::CollectiveOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(exec::CollectiveOp op,
+                                PatternRewriter& rewriter) const override {
+    TransposeOp transpose = transposeOf(op.getInput());
+    if (!transpose) return failure();
+    const Perm perm(transpose.getPerm());
+    const int64_t dim = op.getDim(), other_dim = op.getOtherDim();
+    auto moved = llvm::cast<exec::CollectiveOp>(rewriter.clone(*op));
+    moved.getInputMutable().assign(transpose.getInput());
+    if (dim >= 0) moved.setDim(perm[dim]);
+    if (other_dim >= 0) moved.setOtherDim(perm[other_dim]);
+    moved.getResult().setType(
+        permutedType(typeOf(op.getResult()), inverse(perm)));
+    rewriter.replaceOpWithNewOp<TransposeOp>(op, moved, perm);
+    return success();
+  }
+};
+
 // Splits a reshape into groups of dimensions with equal products: (source dims,
 // result dims) per group, in order; dims of size 1 join a neighbouring group.
 struct ReshapeGroup {
@@ -388,7 +407,8 @@ class ChooseLayouts : public impl::ChooseLayoutsPassBase<ChooseLayouts> {
     patterns.add<MakeChannelsLast, SinkBelowElementwise, SinkBelowReduce,
                  SinkBelowReduceWindow, SinkBelowPad, SinkBelowSlice,
                  SinkBelowConcat, SinkBelowSoftmax, SinkBelowBatchNorm,
-                 SinkBelowReshape, AbsorbIntoDotGeneral>(&getContext());
+                 SinkBelowCollective, SinkBelowReshape, AbsorbIntoDotGeneral>(
+        &getContext());
     nn::TransposeOp::getCanonicalizationPatterns(patterns, &getContext());
     nn::ReshapeOp::getCanonicalizationPatterns(patterns, &getContext());
     nn::BroadcastOp::getCanonicalizationPatterns(patterns, &getContext());

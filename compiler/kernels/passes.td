@@ -4,6 +4,28 @@
 
 include "mlir/Pass/PassBase.td"
 
+def LowerCollectivesPass : Pass<"partita-lower-collectives", "::mlir::ModuleOp"> {
+  let summary = "Turns dist operations of a partitioned program into exec.collective and arguments";
+  let description = [{
+    Axes become numbers: of a mesh's axis, with `pre` and `size`. A group of one
+    device needs no collective. What differs between devices, `dist.coordinate`,
+    becomes an argument of the public functions (`nn.kind` "coordinate", `nn.axes`
+    as in `exec.collective`) and of the private ones that need it, one per
+    distinct list of axes. Attributes of `dist` and `nn` on operations, which
+    have served their purpose, are dropped.
+
+    ```mlir
+    dist.mesh @mesh <["data"=2, "tensor"=4]>
+    func.func @main(%x: tensor<4x2xf32>) -> tensor<4x7xf32> {
+      %0 = dist.all_gather %x over ["tensor"] dim = 1 : tensor<4x2xf32> -> tensor<4x7xf32>
+    // becomes
+      %0 = exec.collective all_gather %x axes = [1, 1, 4] {dim = 1 : i64} : tensor<4x2xf32> -> tensor<4x7xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::exec::ExecDialect"];
+  let statistics = [Statistic<"collectives", "collectives", "Collectives lowered">];
+}
+
 def ChooseLayoutsPass : Pass<"partita-choose-layouts", "::mlir::ModuleOp"> {
   let summary = "Turns convolutions to channels-last and moves the transposes out of the way";
   let description = [{

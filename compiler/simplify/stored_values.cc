@@ -1,6 +1,7 @@
 // Call graphs, and the values in them that stored tensors determine.
 #include "compiler/simplify/stored_values.h"
 
+#include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -23,6 +24,13 @@ void visitCallees(FuncOp function, llvm::SetVector<FuncOp>& finished,
     if (calls[callee].size() == 1) visitCallees(callee, finished, calls);
   });
   finished.insert(function);
+}
+
+// Gathered at load time, a parameter that is divided to save memory would stay
+// whole.
+bool movesData(mlir::Operation* op) {
+  auto collective = mlir::dyn_cast<exec::CollectiveOp>(op);
+  return collective && collective.getKind() != exec::CollectiveKind::all_slice;
 }
 
 }  // namespace
@@ -52,7 +60,8 @@ bool isStoredArgument(FuncOp main, unsigned argument) {
   const auto kind =
       main.getArgAttrOfType<mlir::StringAttr>(argument, nn::kKindAttr);
   return main.getArgAttr(argument, nn::kSourceAttr) ||
-         (kind && kind.getValue() == "derived");
+         (kind &&
+          (kind.getValue() == "derived" || kind.getValue() == "coordinate"));
 }
 
 StoredValues::StoredValues(FuncOp main, const CallGraph& graph) {
@@ -76,7 +85,9 @@ StoredValues::StoredValues(FuncOp main, const CallGraph& graph) {
 
 void StoredValues::visit(FuncOp function) {
   for (mlir::Operation& op : function.front()) {
-    if (op.getNumRegions() > 0 || !mlir::isMemoryEffectFree(&op)) continue;
+    if (op.getNumRegions() > 0 || !mlir::isMemoryEffectFree(&op) ||
+        movesData(&op))
+      continue;
     if (llvm::all_of(op.getOperands(),
                      [&](Value operand) { return contains(operand); })) {
       stored_.insert(op.result_begin(), op.result_end());

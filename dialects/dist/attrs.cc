@@ -137,8 +137,9 @@ void DistDialect::registerAttributes() {
 bool AxisAttr::overlaps(AxisAttr other) const {
   if (getName() != other.getName()) return false;
   if (isWhole() || other.isWhole()) return true;
-  return std::max(getPre(), other.getPre()) <
-         std::min(getPre() * getSize(), other.getPre() * other.getSize());
+  if (getSize() == 1 || other.getSize() == 1) return false;
+  return other.getPre() % (getPre() * getSize()) != 0 &&
+         getPre() % (other.getPre() * other.getSize()) != 0;
 }
 
 void AxisAttr::printShort(llvm::raw_ostream& os) const {

@@ -1,6 +1,7 @@
 // Registration of the dist dialect, and what it knows about meshes.
 #include "dialects/dist/dialect.h"
 
+#include "dialects/nn/rule_builder.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -67,5 +68,19 @@ mlir::RankedTensorType localType(MeshOp mesh, ShardingAttr sharding,
     shape.push_back(blockOf(mesh, dim, size));
   return global.clone(shape);
 }
+
+namespace {
+
+nn::ShardingRule identityRule(mlir::Operation* op) {
+  nn::RuleBuilder rule(op);
+  for (int64_t dim = 0; dim < rule.resultRank(); ++dim) rule.carry(dim, dim);
+  rule.linear({0});
+  return rule.take();
+}
+
+}  // namespace
+
+nn::ShardingRule ConstraintOp::getShardingRule() { return identityRule(*this); }
+nn::ShardingRule GroupOp::getShardingRule() { return identityRule(*this); }
 
 }  // namespace partita::dist

@@ -55,7 +55,8 @@ class Dist_ValueOp<string mnemonic, list<Trait> traits = []>
   }];
 }
 
-def Dist_ConstraintOp : Dist_ValueOp<"constraint", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Dist_ConstraintOp : Dist_ValueOp<"constraint", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+                                                    DeclareOpInterfaceMethods<NN_ShardingRuleOpInterface>]> {
   let summary = "A value whose sharding someone has chosen";
   let description = [{
     - (C1) `sharding` fits the result and the mesh (see the dialect's C1 to C4).
@@ -77,7 +78,7 @@ def Dist_BarrierOp : Dist_ValueOp<"barrier"> {
   let assemblyFormat = "$input $direction attr-dict `:` type($input)";
 }
 
-def Dist_GroupOp : Dist_ValueOp<"group"> {
+def Dist_GroupOp : Dist_ValueOp<"group", [DeclareOpInterfaceMethods<NN_ShardingRuleOpInterface>]> {
   let summary = "All values of one group have the same sharding";
   let description = [{
     - (C1) All members of a group in a function have the same shape.

@@ -204,7 +204,7 @@ LogicalResult verifyValueAttribute(EmitError error, mlir::Operation* op,
   auto local = llvm::dyn_cast<RankedTensorType>(type);
   auto sharding = llvm::dyn_cast_or_null<ShardingAttr>(sharding_attr);
   if (!local || !sharding)
-    return error() << "expected '" << attribute.getName()
+    return error() << "expected '" << attribute.getName().getValue()
                    << "' on a tensor, with a sharding, found "
                    << attribute.getValue() << " on " << type;
   RankedTensorType global = local;

@@ -165,4 +165,79 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
+int64_t CollectiveOp::getGroupSize() {
+  int64_t size = 1;
+  for (size_t i = 2; i < getAxes().size(); i += 3) size *= getAxes()[i];
+  return size;
+}
+
+namespace {
+
+bool areTriples(llvm::ArrayRef<int64_t> axes) {
+  if (axes.size() % 3 != 0) return false;
+  for (; !axes.empty(); axes = axes.drop_front(3))
+    if (axes[0] < 0 || axes[1] < 1 || axes[2] < 1) return false;
+  return true;
+}
+
+// S rows in n blocks of b rows.
+LogicalResult checkCover(CollectiveOp op, int64_t size, int64_t block) {
+  if (size >= 0 && size <= op.getGroupSize() * block) return success();
+  return op.emitOpError() << "expected at most " << op.getGroupSize()
+                          << " blocks of " << block << " rows, found " << size;
+}
+
+}  // namespace
+
+LogicalResult CollectiveOp::verify() {
+  const CollectiveKind kind = getKind();
+  // C1
+  if (!areTriples(getAxes()) || !areTriples(getSourceAxes()))
+    return emitOpError(
+        "expected axes as triples of an axis and two positive numbers");
+  int64_t sources = 1;
+  for (size_t i = 2; i < getSourceAxes().size(); i += 3)
+    sources *= getSourceAxes()[i];
+  if (sources != (kind == CollectiveKind::permute ? getGroupSize() : 1))
+    return emitOpError() << "expected 'source_axes' in a permutation only, of "
+                         << getGroupSize() << " devices, found " << sources;
+  const RankedTensorType in = typeOf(getInput()), out = typeOf(getResult());
+  const int64_t rank = in.getRank(), dim = getDim(), other = getOtherDim();
+  const bool has_dim = kind != CollectiveKind::all_reduce &&
+                       kind != CollectiveKind::permute &&
+                       kind != CollectiveKind::broadcast;
+  const bool has_other = kind == CollectiveKind::all_to_all;
+  // C2
+  if (has_dim ? dim < 0 || dim >= rank : dim != -1)
+    return emitOpError() << "expected 'dim' to be a dimension, or -1 where the "
+                            "kind has none, found "
+                         << dim;
+  if (has_other ? other < 0 || other >= rank || other == dim : other != -1)
+    return emitOpError() << "expected 'other_dim' to be another dimension, or "
+                            "-1 where the kind has none, found "
+                         << other;
+  // C3
+  llvm::SmallVector<int64_t> shape(in.getShape());
+  if (out.getRank() == rank && has_dim) shape[dim] = out.getDimSize(dim);
+  if (out.getRank() == rank && has_other) shape[other] = out.getDimSize(other);
+  if (out != in.clone(shape))
+    return emitOpError() << "expected types that differ in the sizes of 'dim' "
+                            "and 'other_dim' only, found "
+                         << in << " and " << out;
+  // C4
+  if (kind == CollectiveKind::all_gather)
+    return checkCover(*this, out.getDimSize(dim), in.getDimSize(dim));
+  if (kind == CollectiveKind::exchange) {
+    if (static_cast<int64_t>(getStep()) < 0)
+      return emitOpError() << "expected a 'step' that is not negative, found "
+                           << static_cast<int64_t>(getStep());
+    return checkCover(*this, getSize(), in.getDimSize(dim));
+  }
+  if (has_other && mlir::failed(checkCover(*this, out.getDimSize(other),
+                                           in.getDimSize(other))))
+    return failure();
+  return has_dim ? checkCover(*this, in.getDimSize(dim), out.getDimSize(dim))
+                 : success();
+}
+
 }  // namespace partita::exec

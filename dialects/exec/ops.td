@@ -94,4 +94,65 @@ def Exec_ViewOp : Exec_Op<"view"> {
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
 }
 
+def Exec_CollectiveKind : I32EnumAttr<"CollectiveKind", "what moves between the devices of a group", [
+    I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"all_gather", 1>, I32EnumAttrCase<"reduce_scatter", 2>,
+    I32EnumAttrCase<"all_to_all", 3>, I32EnumAttrCase<"all_slice", 4>, I32EnumAttrCase<"exchange", 5>,
+    I32EnumAttrCase<"permute", 6>, I32EnumAttrCase<"broadcast", 7>]> {
+  let cppNamespace = "::partita::exec";
+  let genSpecializedAttr = 0;
+}
+def Exec_CollectiveKindAttr : EnumAttr<Exec_Dialect, Exec_CollectiveKind, "collective_kind"> { let assemblyFormat = "`` $value"; }
+
+def Exec_Reduction : I32EnumAttr<"Reduction", "how the elements of several devices are combined", [
+    I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"prod", 1>, I32EnumAttrCase<"max", 2>, I32EnumAttrCase<"min", 3>,
+    I32EnumAttrCase<"any", 4>, I32EnumAttrCase<"all", 5>]> {
+  let cppNamespace = "::partita::exec";
+  let genSpecializedAttr = 0;
+}
+def Exec_ReductionAttr : EnumAttr<Exec_Dialect, Exec_Reduction, "reduction"> { let assemblyFormat = "`` $value"; }
+
+def Exec_CollectiveOp : Exec_Op<"collective"> {
+  let summary = "Moves a tensor among the devices of each group";
+  let description = [{
+    `axes` is a list of parts of mesh axes, three numbers each: the axis, `pre` and `size`, as program.fbs says. The devices that differ in
+    these digits only are a group of n. Along `dim`, b is the size of a block and S that of the whole:
+
+    | kind             | input        | result | also |
+    |------------------|--------------|--------|------|
+    | `all_reduce`     | any          | same   | `reduction` |
+    | `all_gather`     | b            | S      | |
+    | `reduce_scatter` | S            | b      | `reduction` |
+    | `all_slice`      | S            | b      | |
+    | `all_to_all`     | S, and b' of `other_dim` | b, and S' of `other_dim` | |
+    | `exchange`       | b            | rows [r * step + offset, ...) on the device of index r | `size` (S), `step`, `offset`, `fill` |
+    | `permute`        | any          | that of the device whose index along `source_axes` is ours along `axes` | |
+    | `broadcast`      | any          | that of the device of index `root` | |
+
+    - (C1) `axes` and `source_axes` are triples of an axis, not negative, and two positive numbers; `source_axes` numbers as many devices as `axes` in a
+      permutation, and is empty otherwise.
+    - (C2) `dim` is a dimension, and -1 where the kind has none; so `other_dim`, another one, in `all_to_all`.
+    - (C3) The types are equal but for the sizes of `dim` and `other_dim`.
+    - (C4) S is at most n * b. In an exchange `step` is not negative.
+
+    Example: `%y = exec.collective all_gather %x axes = [0, 1, 4] {dim = 1 : i64} : tensor<4x2xf32> -> tensor<4x7xf32>`
+  }];
+  let arguments = (ins Exec_CollectiveKindAttr:$kind, Exec_Tensor:$input, DenseI64ArrayAttr:$axes,
+                       DefaultValuedAttr<Exec_ReductionAttr, "Reduction::sum">:$reduction, DefaultValuedAttr<I64Attr, "-1">:$dim,
+                       DefaultValuedAttr<I64Attr, "-1">:$other_dim, DefaultValuedAttr<I64Attr, "0">:$size,
+                       DefaultValuedAttr<I64Attr, "0">:$step, DefaultValuedAttr<I64Attr, "0">:$offset,
+                       DefaultValuedAttr<F64Attr, "0.0">:$fill, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$source_axes,
+                       DefaultValuedAttr<I64Attr, "0">:$root, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Exec_Tensor:$result);
+  let assemblyFormat = "$kind $input `axes` `=` $axes attr-dict `:` type($input) `->` type($result)";
+  // What the kind does not need is left out.
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "CollectiveKind":$kind, "::mlir::Value":$input, "::llvm::ArrayRef<int64_t>":$axes), [{
+    build($_builder, $_state, result, kind, input, axes, Reduction::sum, /*dim=*/-1, /*other_dim=*/-1, /*size=*/0, /*step=*/0,
+          /*offset=*/0, /*fill=*/::llvm::APFloat(0.0), /*source_axes=*/{}, /*root=*/0, /*why=*/nullptr);
+  }]>];
+  let extraClassDeclaration = [{
+    // Devices in each group.
+    int64_t getGroupSize();
+  }];
+}
+
 #endif  // PARTITA_DIALECTS_EXEC_OPS_TD

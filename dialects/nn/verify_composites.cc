@@ -229,14 +229,22 @@ LogicalResult NNDialect::verifyRegionArgAttribute(
   const mlir::Attribute value = attribute.getValue();
   if (attribute.getName() == kKindAttr) {
     const auto kind = mlir::dyn_cast<mlir::StringAttr>(value);
-    if (kind && llvm::is_contained(
-                    {"input", "parameter", "buffer", "constant", "derived"},
-                    kind.getValue()))
+    if (kind && llvm::is_contained({"input", "parameter", "buffer", "constant",
+                                    "derived", "coordinate"},
+                                   kind.getValue()))
       return success();
     return op->emitOpError() << "expected '" << kKindAttr
                              << "' to be \"input\", \"parameter\", \"buffer\", "
-                                "\"constant\" or \"derived\", found "
+                                "\"constant\", \"derived\" or "
+                                "\"coordinate\", found "
                              << value;
+  }
+  if (attribute.getName() == kAxesAttr) {
+    const auto axes = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(value);
+    if (axes && axes.size() % 3 == 0) return success();
+    return op->emitOpError()
+           << "expected '" << kAxesAttr
+           << "' to be an array of triples of integers, found " << value;
   }
   if (attribute.getName() == kSourceAttr) {
     if (mlir::isa<FileAttr, InitAttr>(value)) return success();

@@ -20,7 +20,7 @@ ALLOWED = {
     "dialects/dist": (("dialects/nn",), "the distribution knows what can be divided, and nothing of how it is done"),
     "frontends/onnx": (("dialects/nn", "runtime/base"), "an importer writes nn and reads files"),
     "frontends/huggingface": (("dialects/nn", "runtime/base"), "an importer writes nn and reads files"),
-    "compiler/simplify": (("dialects/nn",), "simplification is a matter of the model alone"),
+    "compiler/simplify": (("dialects/nn", "dialects/exec"), "simplification is a matter of the model alone, except that no collective moves to load time"),
     "compiler/core": ((), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),
     "compiler/plan": (("compiler/core",), "a plan is a file that planners without MLIR read and write"),
     "compiler/sharding": (("dialects", "compiler/core", "compiler/plan"), "thin passes between the model and the core"),

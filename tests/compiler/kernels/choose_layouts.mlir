@@ -64,3 +64,17 @@ func.func @untouched(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
   %1 = math.tanh %0 : tensor<3x2xf32>
   return %1 : tensor<3x2xf32>
 }
+
+// -----
+
+// A halo between two convolutions moves whole pixels: rows of the image are dimension 1 now.
+// CHECK-LABEL: @halo
+// CHECK: nn.conv {{.*}} channels_last
+// CHECK-NEXT: exec.collective exchange %{{.*}} axes = [0, 1, 2] {dim = 1 : i64, offset = -1 : i64, size = 8 : i64, step = 4 : i64} : tensor<1x4x8x16xf32> -> tensor<1x6x8x16xf32>
+// CHECK-NEXT: nn.conv {{.*}} channels_last
+func.func @halo(%x: tensor<1x3x4x8xf32>, %w: tensor<16x3x1x1xf32>, %v: tensor<16x16x3x1xf32>) -> tensor<1x16x4x8xf32> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x4x8xf32>, tensor<16x3x1x1xf32> -> tensor<1x16x4x8xf32>
+  %1 = exec.collective exchange %0 axes = [0, 1, 2] {dim = 2 : i64, size = 8 : i64, step = 4 : i64, offset = -1 : i64} : tensor<1x16x4x8xf32> -> tensor<1x16x6x8xf32>
+  %2 = nn.conv %1, %v strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x16x6x8xf32>, tensor<16x16x3x1xf32> -> tensor<1x16x4x8xf32>
+  return %2 : tensor<1x16x4x8xf32>
+}

@@ -135,3 +135,21 @@ func.func @kernel_0(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = math.exp %x : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// Collectives stand between kernels; what they read is there in memory as they want it.
+// CHECK-LABEL: @collective
+// CHECK: %[[A:.*]] = exec.launch @kernel_{{.*}}(%arg0)
+// CHECK: %[[B:.*]] = exec.launch @kernel_{{.*}}(%[[A]])
+// CHECK: %[[C:.*]] = exec.collective all_reduce %[[B]] axes = [0, 1, 2] : tensor<4x8xf32> -> tensor<4x8xf32>
+// CHECK: %[[D:.*]] = exec.view %[[C]] : tensor<4x8xf32> -> tensor<32xf32>
+// CHECK: exec.launch @kernel_{{.*}}(%[[D]])
+func.func @collective(%x: tensor<8x4xf32>) -> tensor<32xf32> {
+  %0 = math.exp %x : tensor<8x4xf32>
+  %1 = nn.transpose %0 perm = [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32>
+  %2 = exec.collective all_reduce %1 axes = [0, 1, 2] : tensor<4x8xf32> -> tensor<4x8xf32>
+  %3 = nn.reshape %2 : tensor<4x8xf32> -> tensor<32xf32>
+  %4 = math.exp %3 : tensor<32xf32>
+  return %4 : tensor<32xf32>
+}

@@ -60,3 +60,20 @@ func.func @view(%x: tensor<16xf32>) -> tensor<16xf32> {
   %3 = exec.launch @two(%1, %2) : (tensor<4x4xf32>, tensor<16xf32>) -> tensor<16xf32>
   return %3 : tensor<16xf32>
 }
+
+// -----
+
+// A collective's operand lives until it is done: the result lies elsewhere.
+// CHECK-LABEL: @collective
+// CHECK: exec.launch {{.*}} {exec.offsets = array<i64: 0>}
+// CHECK: exec.collective {{.*}}exec.offsets = array<i64: 64>
+// CHECK: exec.launch {{.*}} {exec.offsets = array<i64: -1>}
+func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} {
+  return %x : tensor<16xf32>
+}
+func.func @collective(%x: tensor<16xf32>) -> tensor<16xf32> {
+  %0 = exec.launch @k(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = exec.collective permute %0 axes = [0, 1, 2] {source_axes = array<i64: 0, 1, 2>} : tensor<16xf32> -> tensor<16xf32>
+  %2 = exec.launch @k(%1) : (tensor<16xf32>) -> tensor<16xf32>
+  return %2 : tensor<16xf32>
+}

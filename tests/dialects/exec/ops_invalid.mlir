@@ -53,3 +53,59 @@ func.func @launch_c1(%x: tensor<3xf32>) -> tensor<3xf32> {
 func.func @unknown_attribute() attributes {exec.colour = 3} {
   return
 }
+
+// -----
+
+func.func @collective_c1(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'exec.collective' op expected axes as triples of an axis and two positive numbers}}
+  %0 = exec.collective all_reduce %x axes = [0, 1] : tensor<2xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @collective_c1_source(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'exec.collective' op expected 'source_axes' in a permutation only, of 4 devices, found 2}}
+  %0 = exec.collective permute %x axes = [0, 1, 4] {source_axes = array<i64: 0, 1, 2>} : tensor<2xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @collective_c2(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'exec.collective' op expected 'dim' to be a dimension, or -1 where the kind has none, found 0}}
+  %0 = exec.collective all_reduce %x axes = [0, 1, 4] {dim = 0 : i64} : tensor<2xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @collective_c2_other(%x: tensor<8x2xf32>) {
+  // expected-error@+1 {{'exec.collective' op expected 'other_dim' to be another dimension, or -1 where the kind has none, found 0}}
+  %0 = exec.collective all_to_all %x axes = [0, 1, 4] {dim = 0 : i64, other_dim = 0 : i64} : tensor<8x2xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @collective_c3(%x: tensor<2x3xf32>) {
+  // expected-error@+1 {{'exec.collective' op expected types that differ in the sizes of 'dim' and 'other_dim' only, found 'tensor<2x3xf32>' and 'tensor<8x4xf32>'}}
+  %0 = exec.collective all_gather %x axes = [0, 1, 4] {dim = 0 : i64} : tensor<2x3xf32> -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @collective_c4(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'exec.collective' op expected at most 4 blocks of 2 rows, found 9}}
+  %0 = exec.collective all_gather %x axes = [0, 1, 4] {dim = 0 : i64} : tensor<2xf32> -> tensor<9xf32>
+  return
+}
+
+// -----
+
+func.func @collective_c4_step(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'exec.collective' op expected a 'step' that is not negative, found -1}}
+  %0 = exec.collective exchange %x axes = [0, 1, 4] {dim = 0 : i64, size = 8 : i64, step = -1 : i64} : tensor<2xf32> -> tensor<4xf32>
+  return
+}

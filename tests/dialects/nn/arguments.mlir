@@ -11,3 +11,7 @@ func.func @main(%x: tensor<2xi8> {nn.kind = "input", nn.name = "x", nn.unsigned}
     -> (tensor<2xi8> {nn.name = "y", nn.unsigned}) {
   return %x : tensor<2xi8>
 }
+
+// CHECK-LABEL: @coordinate
+// CHECK-SAME: tensor<i64> {nn.axes = array<i64: 0, 1, 2, 1, 2, 2>, nn.kind = "coordinate", nn.name = "i"}
+func.func private @coordinate(tensor<i64> {nn.kind = "coordinate", nn.name = "i", nn.axes = array<i64: 0, 1, 2, 1, 2, 2>})

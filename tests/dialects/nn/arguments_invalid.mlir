@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --verify-diagnostics --split-input-file
 
-// expected-error@+1 {{'func.func' op expected 'nn.kind' to be "input", "parameter", "buffer", "constant" or "derived", found "weight"}}
+// expected-error@+1 {{'func.func' op expected 'nn.kind' to be "input", "parameter", "buffer", "constant", "derived" or "coordinate", found "weight"}}
 func.func private @kind(tensor<2xf32> {nn.kind = "weight"})
 
 // -----
@@ -42,3 +42,8 @@ func.func private @distribution(tensor<2xf32> {nn.source = #nn.init<"gauss", 1.0
 
 // expected-error@+1 {{expected a finite scale of type f64, 0 or more, found -1.000000e+00 : f64}}
 func.func private @scale(tensor<2xf32> {nn.source = #nn.init<"normal", -1.0 : f64, 7>})
+
+// -----
+
+// expected-error@+1 {{'func.func' op expected 'nn.axes' to be an array of triples of integers, found array<i64: 0, 1>}}
+func.func private @axes(tensor<i64> {nn.kind = "coordinate", nn.axes = array<i64: 0, 1>})

@@ -1,0 +1,254 @@
+// Collectives by numbered axes, and devices' coordinates as arguments; see
+// passes.td.
+#include <map>
+#include <vector>
+
+#include "compiler/kernels/passes.h"
+#include "dialects/dist/dialect.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::kernels {
+
+#define GEN_PASS_DEF_LOWERCOLLECTIVESPASS
+#include "compiler/kernels/passes.h.inc"
+
+namespace {
+
+using exec::CollectiveKind;
+using llvm::SmallVector;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+
+// Parts of axes, three numbers each: the axis, pre and size.
+using Triples = std::vector<int64_t>;
+
+Triples triplesOf(dist::MeshOp mesh, dist::AxesAttr axes) {
+  Triples triples;
+  for (dist::AxisAttr axis : axes) {
+    const int64_t index = mesh.indexOf(axis.getName()),
+                  size = mesh.sizeOf(axis), last = triples.size();
+    if (size == 1) continue;
+    // a:(1)2, a:(2)2 are a:(1)4: equal groups shall have equal numbers.
+    if (last > 0 && triples[last - 3] == index &&
+        triples[last - 2] * triples[last - 1] == axis.getPre()) {
+      triples[last - 1] *= size;
+      continue;
+    }
+    triples.insert(triples.end(), {index, axis.getPre(), size});
+  }
+  return triples;
+}
+
+// Writes one collective after another.
+class CollectiveLowering {
+ public:
+  explicit CollectiveLowering(dist::MeshOp mesh) : mesh_(mesh) {}
+
+  // Whether `op` was a collective, which is gone now.
+  bool lower(mlir::Operation* op) {
+    return llvm::TypeSwitch<mlir::Operation*, bool>(op)
+        .Case([&](dist::AllReduceOp reduce) {
+          auto result = create(reduce, CollectiveKind::all_reduce);
+          result.setReduction(reductionOf(reduce.getReduction()));
+          return replace(reduce, result);
+        })
+        .Case([&](dist::AllGatherOp gather) {
+          auto result = create(gather, CollectiveKind::all_gather);
+          result.setDim(gather.getDim());
+          return replace(gather, result);
+        })
+        .Case([&](dist::ReduceScatterOp scatter) {
+          auto result = create(scatter, CollectiveKind::reduce_scatter);
+          result.setDim(scatter.getDim());
+          result.setReduction(reductionOf(scatter.getReduction()));
+          return replace(scatter, result);
+        })
+        .Case([&](dist::AllSliceOp slice) {
+          auto result = create(slice, CollectiveKind::all_slice);
+          result.setDim(slice.getDim());
+          return replace(slice, result);
+        })
+        .Case([&](dist::AllToAllOp all_to_all) {
+          auto result = create(all_to_all, CollectiveKind::all_to_all);
+          result.setDim(all_to_all.getSplitDim());
+          result.setOtherDim(all_to_all.getConcatDim());
+          return replace(all_to_all, result);
+        })
+        .Case([&](dist::ExchangeOp exchange) {
+          auto result = create(exchange, CollectiveKind::exchange);
+          result.setDim(exchange.getDim());
+          result.setSize(exchange.getSize());
+          result.setStep(exchange.getStep());
+          result.setOffset(exchange.getOffset());
+          result.setFillAttr(exchange.getFillAttr());
+          return replace(exchange, result);
+        })
+        .Case([&](dist::PermuteOp permute) {
+          // The device whose index along `axes` is ours along `to` sends.
+          auto result = create(permute, CollectiveKind::permute);
+          result.setAxes(triplesOf(mesh_, permute.getTo()));
+          result.setSourceAxes(triplesOf(mesh_, permute.getAxes()));
+          return replace(permute, result);
+        })
+        .Case([&](dist::BroadcastOp broadcast) {
+          auto result = create(broadcast, CollectiveKind::broadcast);
+          result.setRoot(broadcast.getRoot());
+          return replace(broadcast, result);
+        })
+        .Default(false);
+  }
+
+ private:
+  static exec::Reduction reductionOf(dist::Reduction reduction) {
+    return static_cast<exec::Reduction>(reduction);
+  }
+
+  template <typename Op>
+  exec::CollectiveOp create(Op op, CollectiveKind kind) {
+    mlir::OpBuilder builder(op);
+    auto result = exec::CollectiveOp::create(
+        builder, op.getLoc(), op.getResult().getType(), kind, op.getInput(),
+        triplesOf(mesh_, op.getAxes()));
+    if (op.getWhyAttr()) result.setWhyAttr(op.getWhyAttr());
+    return result;
+  }
+
+  // A group of one device has nothing to move.
+  static bool replace(mlir::Operation* op, exec::CollectiveOp result) {
+    const bool alone = result.getGroupSize() == 1 &&
+                       result.getKind() != CollectiveKind::exchange &&
+                       result.getInput().getType() == result.getType();
+    op->replaceAllUsesWith(
+        mlir::ValueRange(alone ? result.getInput() : result.getResult()));
+    op->erase();
+    if (alone) result.erase();
+    return true;
+  }
+
+  dist::MeshOp mesh_;
+};
+
+// Gives functions an argument for each coordinate that they or their callees
+// ask for.
+class CoordinateThreading {
+ public:
+  explicit CoordinateThreading(dist::MeshOp mesh) : mesh_(mesh) {}
+
+  void run(FuncOp function) {
+    if (function.isExternal() || !visited_.insert(function).second) return;
+    function.walk([&](CallOp call) { passOn(function, call); });
+    function.walk([&](dist::CoordinateOp coordinate) {
+      coordinate.replaceAllUsesWith(valueOf(
+          function, coordinate, triplesOf(mesh_, coordinate.getAxes())));
+      coordinate.erase();
+    });
+  }
+
+ private:
+  // Appends what the callee asks for to the call.
+  void passOn(FuncOp function, CallOp call) {
+    auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
+        call, call.getCalleeAttr());
+    if (!callee) return;
+    run(callee);
+    for (auto& [argument, axes] : asked_[callee])
+      call.getOperandsMutable().append(valueOf(function, call, axes));
+  }
+
+  mlir::Value valueOf(FuncOp function, mlir::Operation* user,
+                      const Triples& axes) {
+    mlir::OpBuilder builder(user);
+    auto type = mlir::RankedTensorType::get({}, builder.getI64Type());
+    if (axes.empty())
+      return mlir::arith::ConstantOp::create(
+          builder, user->getLoc(),
+          mlir::DenseElementsAttr::get(type, int64_t{0}));
+    for (auto& [argument, known] : asked_[function])
+      if (known == axes) return function.getArgument(argument);
+    const unsigned argument = function.getNumArguments();
+    (void)function.insertArgument(
+        argument, type,
+        function.isPrivate() ? nullptr : attributes(builder, axes),
+        user->getLoc());
+    asked_[function].push_back({argument, axes});
+    return function.getArgument(argument);
+  }
+
+  mlir::DictionaryAttr attributes(mlir::Builder& builder, const Triples& axes) {
+    std::string name = "coordinate(";
+    for (size_t i = 0; i < axes.size(); i += 3) {
+      dist::MeshAxisAttr axis = mesh_.getAxes().getAxes()[axes[i]];
+      const bool whole = axes[i + 2] == axis.getSize();
+      dist::AxisAttr part =
+          dist::AxisAttr::get(builder.getContext(), axis.getName(), axes[i + 1],
+                              whole ? 0 : axes[i + 2]);
+      if (i > 0) name += ", ";
+      llvm::raw_string_ostream os(name);
+      part.printShort(os);
+    }
+    return builder.getDictionaryAttr(
+        {builder.getNamedAttr(nn::kKindAttr,
+                              builder.getStringAttr("coordinate")),
+         builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name + ")")),
+         builder.getNamedAttr(nn::kAxesAttr,
+                              builder.getDenseI64ArrayAttr(axes))});
+  }
+
+  dist::MeshOp mesh_;
+  llvm::DenseSet<mlir::Operation*> visited_;
+  // Argument and axes.
+  std::map<mlir::Operation*, std::vector<std::pair<unsigned, Triples>>> asked_;
+};
+
+// Attributes that said how to divide: equal kernels shall look equal.
+void dropNotes(mlir::Operation* op) {
+  for (mlir::NamedAttribute attribute :
+       llvm::to_vector(op->getDiscardableAttrs())) {
+    mlir::Dialect* dialect = attribute.getNameDialect();
+    if (llvm::isa_and_nonnull<dist::DistDialect, nn::NNDialect>(dialect))
+      op->removeDiscardableAttr(attribute.getName());
+  }
+}
+
+class LowerCollectives
+    : public impl::LowerCollectivesPassBase<LowerCollectives> {
+ public:
+  void runOnOperation() override {
+    dist::MeshOp mesh = dist::findMesh(getOperation());
+    if (!mesh) return;
+    CollectiveLowering lowering(mesh);
+    CoordinateThreading threading(mesh);
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      if (lowerBody(function, lowering).wasInterrupted())
+        return signalPassFailure();
+      threading.run(function);
+    }
+  }
+
+ private:
+  mlir::WalkResult lowerBody(FuncOp function, CollectiveLowering& lowering) {
+    return function.getBody().walk([&](mlir::Operation* op) {
+      if (lowering.lower(op)) {
+        ++collectives;
+        return mlir::WalkResult::advance();
+      }
+      if (llvm::isa<dist::ReshardOp>(op)) {
+        op->emitOpError("expected a partitioned program, without reshards");
+        return mlir::WalkResult::interrupt();
+      }
+      if (llvm::isa<dist::ConstraintOp, dist::BarrierOp, dist::GroupOp>(op)) {
+        op->replaceAllUsesWith(op->getOperands());
+        op->erase();
+        return mlir::WalkResult::advance();
+      }
+      dropNotes(op);
+      return mlir::WalkResult::advance();
+    });
+  }
+};
+
+}  // namespace
+}  // namespace partita::kernels
