@@ -26,9 +26,7 @@ mlir::FailureOr<NamingReport> inspectDims(mlir::ModuleOp module,
   if (!main || main.isExternal()) return NamingReport();
   mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
   mlir::PassManager passes(module.getContext());
-  simplify::SimplifyOptions options;
-  options.training = true;  // parameters stay what a person knows
-  simplify::buildSimplifyPipeline(passes, options);
+  simplify::buildSimplifyPipeline(passes);
   passes.addPass(sharding::createExposeFactorsPass());
   passes.addPass(mlir::createCanonicalizerPass());
   if (failed(passes.run(*copy))) return mlir::failure();

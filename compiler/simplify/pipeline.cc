@@ -1,4 +1,5 @@
-// The passes between import and dividing, each with the reason for its place.
+// The passes around dividing that concern the model alone, each with the reason
+// for its place.
 #include "compiler/simplify/pipeline.h"
 
 #include "compiler/simplify/passes.h"
@@ -6,8 +7,7 @@
 
 namespace partita::simplify {
 
-void buildSimplifyPipeline(mlir::OpPassManager& pm,
-                           const SimplifyOptions& options) {
+void buildSimplifyPipeline(mlir::OpPassManager& pm) {
   // Equal values as one value: the patterns that follow compare by value.
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
@@ -24,6 +24,10 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm,
   // As late as possible: equal layers must look equal by now.
   pm.addPass(createOutlineLayersPass());
   pm.addNestedPass<mlir::func::FuncOp>(mlir::createCSEPass());
+}
+
+void buildLoadTimePipeline(mlir::OpPassManager& pm,
+                           const LoadTimeOptions& options) {
   // In layer functions, once per kind; its concatenations move to load time.
   if (options.merge_projections && !options.training) {
     pm.addPass(createMergeProjectionsPass());

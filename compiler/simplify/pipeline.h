@@ -6,7 +6,11 @@
 
 namespace partita::simplify {
 
-struct SimplifyOptions {
+// From an imported module to one with composites and layer functions. Wants
+// @main. What is divided is divided after this.
+void buildSimplifyPipeline(mlir::OpPassManager& pm);
+
+struct LoadTimeOptions {
   // The weights change between runs: nothing that depends on them moves to load
   // time.
   bool training = false;
@@ -14,10 +18,10 @@ struct SimplifyOptions {
   bool merge_projections = false;
 };
 
-// From an imported module to one with composites, layer functions and, for
-// inference, @init. Wants @main.
-void buildSimplifyPipeline(mlir::OpPassManager& pm,
-                           const SimplifyOptions& options = {});
+// Then, on what one device computes: work on parameters moves to @init, for
+// inference, and signatures lose what nobody needs.
+void buildLoadTimePipeline(mlir::OpPassManager& pm,
+                           const LoadTimeOptions& options = {});
 
 }  // namespace partita::simplify
 

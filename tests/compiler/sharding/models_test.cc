@@ -203,9 +203,7 @@ class ShardingModelsTest : public testing::TestWithParam<Model> {
     module_ = driver::importModel(GetParam().path, options, &context_);
     ASSERT_TRUE(module_);
     mlir::PassManager passes(&context_);
-    simplify::SimplifyOptions simplify;
-    simplify.training = true;  // parameters stay arguments of @main
-    simplify::buildSimplifyPipeline(passes, simplify);
+    simplify::buildSimplifyPipeline(passes);
     ASSERT_TRUE(succeeded(passes.run(*module_)));
   }
 

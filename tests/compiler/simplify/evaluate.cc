@@ -47,9 +47,7 @@ nn::Tensor madeUp(RankedTensorType type, uint64_t seed) {
 namespace {
 
 // The data of an argument with nn.source.
-nn::Tensor stored(FuncOp function, unsigned argument) {
-  const auto type =
-      mlir::cast<RankedTensorType>(function.getArgumentTypes()[argument]);
+nn::Tensor stored(FuncOp function, unsigned argument, RankedTensorType type) {
   const std::string name =
       function.getArgAttrOfType<mlir::StringAttr>(argument, nn::kNameAttr)
           .str();
@@ -83,12 +81,21 @@ std::vector<nn::Tensor> interpreted(FuncOp function,
 
 }  // namespace
 
+nn::Tensor argumentOf(FuncOp main, unsigned i, RankedTensorType type,
+                      const Inputs& inputs) {
+  if (main.getArgAttr(i, nn::kSourceAttr)) return stored(main, i, type);
+  const auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+  return inputs(name ? name.str() : std::to_string(i), type);
+}
+
 std::vector<nn::Tensor> runMain(mlir::ModuleOp module, const Inputs& inputs) {
   std::vector<nn::Tensor> derived;
   if (auto init = module.lookupSymbol<FuncOp>("init")) {
     std::vector<nn::Tensor> arguments;
     for (unsigned i = 0; i < init.getNumArguments(); ++i)
-      arguments.push_back(stored(init, i));
+      arguments.push_back(
+          stored(init, i,
+                 mlir::cast<RankedTensorType>(init.getArgumentTypes()[i])));
     derived = interpreted(init, arguments);
   }
   auto main = module.lookupSymbol<FuncOp>("main");
@@ -96,20 +103,16 @@ std::vector<nn::Tensor> runMain(mlir::ModuleOp module, const Inputs& inputs) {
   size_t next = 0;
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     const auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
-    if (main.getArgAttr(i, nn::kSourceAttr)) {
-      arguments.push_back(stored(main, i));
-    } else if (kind && kind.getValue() == "derived") {
+    if (kind && kind.getValue() == "derived") {
       if (next == derived.size()) {
         ADD_FAILURE() << "more derived arguments than results of @init";
         return {};
       }
       arguments.push_back(derived[next++]);
     } else {
-      const auto name =
-          main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
-      arguments.push_back(
-          inputs(name ? name.str() : std::to_string(i),
-                 mlir::cast<RankedTensorType>(main.getArgumentTypes()[i])));
+      arguments.push_back(argumentOf(
+          main, i, mlir::cast<RankedTensorType>(main.getArgumentTypes()[i]),
+          inputs));
     }
   }
   EXPECT_EQ(next, derived.size())

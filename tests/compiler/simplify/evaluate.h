@@ -24,6 +24,11 @@ nn::Tensor madeUp(mlir::RankedTensorType type, uint64_t seed);
 using Inputs = std::function<nn::Tensor(const std::string& name,
                                         mlir::RankedTensorType type)>;
 
+// What @main's argument `i` is, as a tensor of `type`: its data, made up by name
+// where no file has it, or an input.
+nn::Tensor argumentOf(mlir::func::FuncOp main, unsigned i,
+                      mlir::RankedTensorType type, const Inputs& inputs);
+
 // The results of @main. Arguments with data come from their file, or are made
 // up by name; derived ones come from
 // @init; the others come from `inputs`. Empty, with a failure of the test,

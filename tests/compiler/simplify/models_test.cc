@@ -81,7 +81,7 @@ class SameResults : public mlir::PassInstrumentation {
 
 class ModelsTest : public testing::TestWithParam<Expected> {
  protected:
-  void check(const std::string& file, const SimplifyOptions& simplify) {
+  void check(const std::string& file, const LoadTimeOptions& simplify) {
     mlir::MLIRContext context(testRegistry(),
                               mlir::MLIRContext::Threading::DISABLED);
     const std::string path =
@@ -92,7 +92,8 @@ class ModelsTest : public testing::TestWithParam<Expected> {
     ASSERT_TRUE(module);
 
     mlir::PassManager passes(&context);
-    buildSimplifyPipeline(passes, simplify);
+    buildSimplifyPipeline(passes);
+    buildLoadTimePipeline(passes, simplify);
     auto same = std::make_unique<SameResults>(*module);
     const SameResults& checked = *same;
     passes.addInstrumentation(std::move(same));
@@ -139,13 +140,13 @@ class ModelsTest : public testing::TestWithParam<Expected> {
 TEST_P(ModelsTest, EvaluationExport) { check("model_eval.onnx", {}); }
 
 TEST_P(ModelsTest, TrainingExport) {
-  SimplifyOptions options;
+  LoadTimeOptions options;
   options.training = true;
   check("model_train.onnx", options);
 }
 
 TEST_P(ModelsTest, MergedProjections) {
-  SimplifyOptions options;
+  LoadTimeOptions options;
   options.merge_projections = true;
   check("model_eval.onnx", options);
 }
