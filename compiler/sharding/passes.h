@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

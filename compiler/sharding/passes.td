@@ -48,6 +48,29 @@ def ExposeFactorsPass : Pass<"partita-expose-factors", "::mlir::ModuleOp"> {
                     Statistic<"viewed", "viewed", "Parameters given another shape">];
 }
 
+def ApplyPlanPass : Pass<"partita-apply-plan", "::mlir::ModuleOp"> {
+  let summary = "Gives every value a sharding, as a plan says";
+  let description = [{
+    Wants named dimensions (`--partita-name-dimensions`). Overrides and the
+    model's own annotations first, then each entry of the plan in order:
+    its axes go to every dimension of that name whose value does not use
+    them yet, and travel on to what has no name. Composites whose normalised
+    dimension comes out divided are decomposed.
+
+    ```mlir
+    // mesh="data=2" shard="B=data"
+    func.func @main(%x: tensor<8x6xf32> {nn.dims = ["B", "E"]}) -> tensor<8x6xf32> {
+    // becomes
+    dist.mesh @mesh <["data"=2]>
+    func.func @main(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<[{"data", ?}p1, {?} ]>, ...
+    ```
+  }];
+  let options = [Option<"plan_path", "plan", "std::string", "", "Plan file">,
+                 Option<"mesh", "mesh", "std::string", "", "Mesh, as in data=2,tensor=2, if no plan file is given">,
+                 Option<"shard", "shard", "std::string", "", "Entries, as in B=data,M=tensor;L=tensor, if no plan file is given">];
+  let dependentDialects = ["::partita::dist::DistDialect"];
+}
+
 def VerifyRulesPass : Pass<"partita-verify-rules", "::mlir::ModuleOp"> {
   let summary = "Executes the sharding rules that users attach";
   let description = [{

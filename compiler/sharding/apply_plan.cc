@@ -1,0 +1,227 @@
+// Entries of the plan as rounds of propagation.
+#include "compiler/sharding/apply_plan.h"
+
+#include "compiler/plan/glob.h"
+#include "compiler/sharding/convert.h"
+#include "compiler/sharding/dims.h"
+#include "compiler/sharding/passes.h"
+#include "compiler/sharding/problem.h"
+#include "dialects/nn/dialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::sharding {
+
+#define GEN_PASS_DEF_APPLYPLANPASS
+#include "compiler/sharding/passes.h.inc"
+
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::success;
+using mlir::Value;
+using mlir::func::FuncOp;
+
+// Overrides and annotations of the model come before every entry.
+constexpr int kFirstEntry = 1;
+
+class Application {
+ public:
+  Application(mlir::ModuleOp module, const plan::Plan& plan)
+      : module_(module), plan_(plan) {}
+
+  // The number of operations decomposed; 0: done.
+  FailureOr<int> run() {
+    FailureOr<Problem> problem = buildProblem(module_, plan_.mesh);
+    if (mlir::failed(problem)) return failure();
+    problem_ = std::move(*problem);
+    // What the model itself says, and what an earlier round left.
+    for (Value value : problem_.values) {
+      shardings_.push_back(core::Replicated(
+          llvm::cast<mlir::RankedTensorType>(value.getType()).getRank()));
+      if (mlir::failed(annotate(value))) return failure();
+    }
+    if (mlir::failed(applyOverrides())) return failure();
+    core::Propagate(problem_.graph, kFirstEntry - 1, shardings_);
+    for (auto [i, entry] : llvm::enumerate(plan_.shard)) {
+      const int priority = kFirstEntry + static_cast<int>(i);
+      for (const plan::Division& division : entry.divisions)
+        divide(division, priority);
+      core::Propagate(problem_.graph, priority, shardings_);
+    }
+    FailureOr<int> decomposed = decompose();
+    if (mlir::failed(decomposed) || *decomposed > 0) return decomposed;
+    setMesh(module_, plan_.mesh);
+    writeShardings(problem_, shardings_);
+    return 0;
+  }
+
+ private:
+  LogicalResult annotate(Value value) {
+    dist::ShardingAttr attr;
+    if (Operation* op = value.getDefiningOp()) {
+      if (auto constraint = llvm::dyn_cast<dist::ConstraintOp>(op))
+        attr = constraint.getSharding();
+    } else {
+      attr = shardingOf(value);
+    }
+    if (!attr) return success();
+    auto sharding = toCore(attr, plan_.mesh);
+    if (mlir::failed(sharding))
+      return mlir::emitError(value.getLoc())
+             << "expected an annotation on axes of the plan's mesh, found "
+             << attr;
+    shardings_.back() = std::move(*sharding);
+    return success();
+  }
+
+  LogicalResult applyOverrides() {
+    auto main = module_.lookupSymbol<FuncOp>("main");
+    for (const plan::Override& override : plan_.overrides) {
+      bool found = false;
+      for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+        auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+        if (!name || !plan::MatchesGlob(override.tensor, name.str())) continue;
+        found = true;
+        core::Sharding& sharding =
+            shardings_[problem_.ids.lookup(main.getArgument(i))];
+        if (sharding.dims.size() != override.sharding.dims.size())
+          return mlir::emitError(main.getArgument(i).getLoc())
+                 << "expected an override of '" << override.tensor << "' with "
+                 << sharding.dims.size() << " dimensions, as '"
+                 << name.getValue() << "' has, found "
+                 << override.sharding.dims.size();
+        sharding = override.sharding;
+      }
+      if (!found)
+        return module_.emitError(
+                   "expected overrides to name parameters or "
+                   "inputs of the model, found '")
+               << override.tensor << "', which matches none";
+    }
+    return success();
+  }
+
+  // Appends the axes to every dimension of that name, unless the value uses
+  // them already.
+  void divide(const plan::Division& division, int priority) {
+    for (auto [id, value] : llvm::enumerate(problem_.values)) {
+      auto names = dimsOf(value);
+      if (!names) continue;
+      const std::vector<int64_t>& shape = problem_.graph.values[id].shape;
+      core::Sharding& sharding = shardings_[id];
+      for (auto [i, dim] : llvm::enumerate(sharding.dims)) {
+        if (!dim.open || shape[i] == 1 ||
+            !(*names)[i].isNamed(division.dimension))
+          continue;
+        if (append(division.axes, sharding, dim, priority))
+          setBlock(dim, (*names)[i], shape[i]);
+      }
+      core::CanonicalizeBlocks(shape, sharding);
+    }
+  }
+
+  static bool append(const std::vector<core::AxisRef>& axes,
+                     const core::Sharding& sharding, core::DimSharding& dim,
+                     int priority) {
+    bool changed = false;
+    for (const core::AxisRef& axis : axes) {
+      if (core::Uses(sharding, axis)) continue;
+      if (dim.axes.empty()) dim.priority = priority;
+      dim.axes.push_back(axis);
+      changed = true;
+    }
+    return changed;
+  }
+
+  // What the first segment counts (heads, rows of an image) stays together.
+  static void setBlock(core::DimSharding& dim, const Dim& names, int64_t size) {
+    const int64_t units =
+        names.segments.empty() || names.segments[0].size == 0
+            ? size
+            : names.segments[0].size;
+    dim.block = llvm::divideCeil(units, core::SizeOf(dim.axes)) * (size / units);
+  }
+
+  FailureOr<int> decompose() {
+    int count = 0;
+    for (auto [op, index] : problem_.operations) {
+      auto composite = llvm::dyn_cast<nn::DecompositionOpInterface>(op);
+      if (!composite ||
+          core::WantsDecomposition(problem_.graph, index, shardings_).empty())
+        continue;
+      mlir::OpBuilder builder(op);
+      auto values = composite.decompose(builder);
+      if (mlir::failed(values)) return failure();
+      for (auto [old, fresh] : llvm::zip_equal(op->getResults(), *values)) {
+        // What stood for the value keeps its names.
+        if (Operation* made = fresh.getDefiningOp())
+          if (auto names = op->getAttr(kDimsAttr);
+              names && op->getNumResults() == made->getNumResults())
+            made->setAttr(kDimsAttr, names);
+        old.replaceAllUsesWith(fresh);
+      }
+      op->erase();
+      ++count;
+    }
+    return count;
+  }
+
+  mlir::ModuleOp module_;
+  const plan::Plan& plan_;
+  Problem problem_;
+  std::vector<core::Sharding> shardings_;
+};
+
+// The plan that the options of a pass describe.
+absl::StatusOr<plan::Plan> planOf(const std::string& path,
+                                  const std::string& mesh,
+                                  const std::string& shard) {
+  if (!path.empty()) return plan::ReadPlan(path);
+  plan::Plan plan;
+  absl::StatusOr<core::Mesh> parsed = plan::ParseMeshOption(mesh);
+  if (!parsed.ok()) return parsed.status();
+  plan.mesh = *std::move(parsed);
+  absl::StatusOr<std::vector<plan::Entry>> entries =
+      plan::ParseShardOption(shard, plan.mesh);
+  if (!entries.ok()) return entries.status();
+  plan.shard = *std::move(entries);
+  return plan;
+}
+
+struct ApplyPlanPass : impl::ApplyPlanPassBase<ApplyPlanPass> {
+  using ApplyPlanPassBase::ApplyPlanPassBase;
+  explicit ApplyPlanPass(plan::Plan given) : given_(std::move(given)) {}
+
+  void runOnOperation() override {
+    absl::StatusOr<plan::Plan> plan =
+        given_ ? *given_ : planOf(plan_path, mesh, shard);
+    if (!plan.ok()) {
+      mlir::emitError(getOperation().getLoc())
+          << std::string(plan.status().message());
+      return signalPassFailure();
+    }
+    if (mlir::failed(applyPlan(getOperation(), *plan))) signalPassFailure();
+  }
+
+ private:
+  std::optional<plan::Plan> given_;
+};
+
+}  // namespace
+
+LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan) {
+  for (;;) {
+    FailureOr<int> decomposed = Application(module, plan).run();
+    if (mlir::failed(decomposed)) return failure();
+    if (*decomposed == 0) return success();
+  }
+}
+
+std::unique_ptr<mlir::Pass> createApplyPlanPass(plan::Plan plan) {
+  return std::make_unique<ApplyPlanPass>(std::move(plan));
+}
+
+}  // namespace partita::sharding

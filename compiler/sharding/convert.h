@@ -1,0 +1,40 @@
+// Between what the IR says and what compiler/core computes with.
+#ifndef PARTITA_COMPILER_SHARDING_CONVERT_H_
+#define PARTITA_COMPILER_SHARDING_CONVERT_H_
+
+#include "compiler/core/propagate.h"
+#include "dialects/dist/dialect.h"
+#include "dialects/nn/sharding_rule.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::sharding {
+
+core::Rule convertRule(const nn::ShardingRule& rule);
+core::Direction directionOf(dist::BarrierOp barrier);
+
+// The mesh of a module; fails, with a diagnostic, if there is none.
+mlir::FailureOr<core::Mesh> meshOf(mlir::ModuleOp module);
+// Puts `dist.mesh @mesh` first in the module, replacing one that is there.
+void setMesh(mlir::ModuleOp module, const core::Mesh& mesh);
+
+dist::AxisAttr toAttr(mlir::MLIRContext* context, const core::AxisRef& axis,
+                      const core::Mesh& mesh);
+dist::AxesAttr axesAttr(mlir::MLIRContext* context,
+                        const std::vector<core::AxisRef>& axes,
+                        const core::Mesh& mesh);
+// The axes of an attribute that was verified against this mesh.
+std::vector<core::AxisRef> axesOf(dist::AxesAttr attr, const core::Mesh& mesh);
+dist::ShardingAttr toAttr(mlir::MLIRContext* context,
+                          const core::Sharding& sharding,
+                          const core::Mesh& mesh);
+// Fails, without a diagnostic, where an axis is not one of the mesh.
+mlir::FailureOr<core::Sharding> toCore(dist::ShardingAttr attr,
+                                       const core::Mesh& mesh);
+
+// The attribute of a value; null if it has none.
+dist::ShardingAttr shardingOf(mlir::Value value);
+void setSharding(mlir::Value value, dist::ShardingAttr sharding);
+
+}  // namespace partita::sharding
+
+#endif  // PARTITA_COMPILER_SHARDING_CONVERT_H_

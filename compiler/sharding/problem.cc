@@ -1,0 +1,203 @@
+// Builds the graph: a value per tensor, an operation per rule, ties for calls.
+#include "compiler/sharding/problem.h"
+
+#include "compiler/sharding/convert.h"
+#include "dialects/dist/dialect.h"
+#include "dialects/nn/dialect.h"
+#include "dialects/nn/sharding_rule.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::sharding {
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::success;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+using mlir::func::ReturnOp;
+
+// Every dimension carried from one tensor to another of its shape.
+core::Rule identityRule(llvm::ArrayRef<int64_t> shape) {
+  core::Rule rule;
+  core::TensorFactors dims;
+  for (auto [i, size] : llvm::enumerate(shape)) {
+    rule.factors.push_back({size, core::FactorKind::kCarried});
+    dims.push_back({static_cast<int>(i)});
+  }
+  rule.operands = {dims};
+  rule.results = {dims};
+  return rule;
+}
+
+// Nothing may be divided.
+core::Rule wholeRule(Operation* op) {
+  core::Rule rule;
+  auto add = [&](Value value, std::vector<core::TensorFactors>& tensors) {
+    core::TensorFactors dims;
+    for (int64_t size :
+         llvm::cast<mlir::RankedTensorType>(value.getType()).getShape()) {
+      dims.push_back({static_cast<int>(rule.factors.size())});
+      rule.factors.push_back({size, core::FactorKind::kWhole});
+    }
+    tensors.push_back(dims);
+  };
+  for (Value operand : op->getOperands()) add(operand, rule.operands);
+  for (Value result : op->getResults()) add(result, rule.results);
+  return rule;
+}
+
+// Elementwise operations and movement of data carry every factor.
+bool carriesAll(const core::Rule& rule) {
+  return llvm::all_of(rule.factors, [](const core::Factor& factor) {
+    return factor.kind == core::FactorKind::kCarried;
+  });
+}
+
+class Builder {
+ public:
+  Builder(mlir::ModuleOp module, const core::Mesh& mesh) : module_(module) {
+    problem_.graph.mesh = mesh;
+  }
+
+  FailureOr<Problem> run() {
+    for (FuncOp function : module_.getOps<FuncOp>())
+      if (mlir::failed(addFunction(function))) return failure();
+    for (FuncOp function : module_.getOps<FuncOp>())
+      function.walk([&](CallOp call) { tieCall(call); });
+    return std::move(problem_);
+  }
+
+ private:
+  LogicalResult addValue(Value value) {
+    auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
+    if (!type || !type.hasStaticShape())
+      return mlir::emitError(value.getLoc())
+             << "expected a tensor of static shape to divide, found "
+             << value.getType();
+    core::Value plain;
+    plain.shape.assign(type.getShape().begin(), type.getShape().end());
+    plain.element_bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    problem_.ids[value] = static_cast<int>(problem_.values.size());
+    problem_.values.push_back(value);
+    problem_.graph.values.push_back(std::move(plain));
+    return success();
+  }
+
+  LogicalResult addFunction(FuncOp function) {
+    for (Value argument : function.getArguments())
+      if (mlir::failed(addValue(argument))) return failure();
+    for (Operation& op : function.front().without_terminator()) {
+      for (Value result : op.getResults())
+        if (mlir::failed(addValue(result))) return failure();
+      if (!llvm::isa<CallOp>(op)) addOperation(&op);
+    }
+    return success();
+  }
+
+  void addOperation(Operation* op) {
+    core::Op plain;
+    if (llvm::isa<dist::ConstraintOp, dist::BarrierOp>(op)) {
+      plain.rule = identityRule(
+          llvm::cast<mlir::RankedTensorType>(op->getResult(0).getType())
+              .getShape());
+      if (auto barrier = llvm::dyn_cast<dist::BarrierOp>(op))
+        plain.direction = directionOf(barrier);
+    } else if (auto rule = nn::shardingRuleOf(op)) {
+      plain.rule = convertRule(*rule);
+    } else {
+      plain.rule = wholeRule(op);
+    }
+    plain.round = carriesAll(plain.rule) ? 0 : 1;
+    for (Value operand : op->getOperands())
+      plain.operands.push_back(problem_.ids.lookup(operand));
+    for (Value result : op->getResults())
+      plain.results.push_back(problem_.ids.lookup(result));
+    problem_.operations[op] = static_cast<int>(problem_.graph.ops.size());
+    problem_.graph.ops.push_back(std::move(plain));
+  }
+
+  void tie(Value from, Value to) {
+    core::Op plain;
+    plain.rule = identityRule(
+        llvm::cast<mlir::RankedTensorType>(from.getType()).getShape());
+    plain.round = 0;
+    plain.operands = {problem_.ids.lookup(from)};
+    plain.results = {problem_.ids.lookup(to)};
+    problem_.graph.ops.push_back(std::move(plain));
+  }
+
+  void tieCall(CallOp call) {
+    auto callee = module_.lookupSymbol<FuncOp>(call.getCallee());
+    for (auto [operand, argument] :
+         llvm::zip_equal(call.getOperands(), callee.getArguments()))
+      tie(operand, argument);
+    Operation* end = callee.front().getTerminator();
+    for (auto [returned, result] :
+         llvm::zip_equal(end->getOperands(), call.getResults()))
+      tie(returned, result);
+  }
+
+  mlir::ModuleOp module_;
+  Problem problem_;
+};
+
+}  // namespace
+
+FailureOr<Problem> buildProblem(mlir::ModuleOp module, const core::Mesh& mesh) {
+  return Builder(module, mesh).run();
+}
+
+FailureOr<std::vector<core::Sharding>> readShardings(const Problem& problem) {
+  std::vector<core::Sharding> shardings;
+  for (Value value : problem.values) {
+    dist::ShardingAttr attr = shardingOf(value);
+    if (!attr) {
+      shardings.push_back(core::Replicated(
+          llvm::cast<mlir::RankedTensorType>(value.getType()).getRank()));
+      continue;
+    }
+    auto sharding = toCore(attr, problem.graph.mesh);
+    if (mlir::failed(sharding))
+      return mlir::emitError(value.getLoc())
+             << "expected a sharding on the axes of the mesh, found " << attr;
+    shardings.push_back(std::move(*sharding));
+  }
+  return shardings;
+}
+
+void writeShardings(const Problem& problem,
+                    const std::vector<core::Sharding>& shardings) {
+  for (auto [value, sharding] : llvm::zip_equal(problem.values, shardings))
+    setSharding(value,
+                toAttr(value.getContext(), sharding, problem.graph.mesh));
+}
+
+std::string describeValue(Value value) {
+  if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value)) {
+    auto function = llvm::cast<FuncOp>(argument.getOwner()->getParentOp());
+    if (auto name = function.getArgAttrOfType<mlir::StringAttr>(
+            argument.getArgNumber(), nn::kNameAttr))
+      return name.str();
+    return "argument " + std::to_string(argument.getArgNumber()) + " of @" +
+           function.getName().str();
+  }
+  return describeOperation(value.getDefiningOp());
+}
+
+std::string describeOperation(Operation* op) {
+  std::string text = op->getName().getStringRef().str();
+  std::string where;
+  llvm::raw_string_ostream stream(where);
+  if (auto name = op->getLoc()->findInstanceOf<mlir::NameLoc>())
+    stream << name.getName().getValue();
+  else if (auto line = op->getLoc()->findInstanceOf<mlir::FileLineColLoc>())
+    stream << line.getFilename().getValue() << ":" << line.getLine();
+  return where.empty() ? text : text + " '" + where + "'";
+}
+
+}  // namespace partita::sharding
