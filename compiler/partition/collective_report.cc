@@ -1,0 +1,111 @@
+// Counts calls from @main down, then reads each function once.
+#include "compiler/partition/collective_report.h"
+
+#include "compiler/core/reshard.h"
+#include "compiler/sharding/convert.h"
+#include "dialects/dist/dialect.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::partition {
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::Operation;
+using mlir::RankedTensorType;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+
+int64_t bytesOf(mlir::Value value) {
+  auto type = llvm::cast<RankedTensorType>(value.getType());
+  return type.getNumElements() *
+         llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
+// The most that a device receives of others' rows.
+int64_t bytesOfExchange(dist::ExchangeOp op, int64_t group) {
+  auto input = llvm::cast<RankedTensorType>(op.getInput().getType());
+  const int64_t dim = op.getDim(), size = op.getSize();
+  const int64_t block = input.getDimSize(dim);
+  const int64_t window =
+      llvm::cast<RankedTensorType>(op.getResult().getType()).getDimSize(dim);
+  const int64_t row = bytesOf(op.getInput()) / std::max<int64_t>(block, 1);
+  int64_t most = 0;
+  for (int64_t device = 0; device < group; ++device) {
+    const int64_t first = device * static_cast<int64_t>(op.getStep()) +
+                          static_cast<int64_t>(op.getOffset());
+    const int64_t begin = std::max<int64_t>(first, 0);
+    const int64_t end = std::min(first + window, size);
+    const int64_t own_begin = std::max(begin, device * block);
+    const int64_t own_end = std::min({end, (device + 1) * block, size});
+    const int64_t needed = std::max<int64_t>(end - begin, 0);
+    const int64_t own = std::max<int64_t>(own_end - own_begin, 0);
+    most = std::max(most, (needed - own) * row);
+  }
+  return most;
+}
+
+int64_t bytesSent(Operation* op, int64_t group) {
+  auto by = [&](core::CollectiveKind kind) {
+    return core::BytesSent(kind, group, bytesOf(op->getOperand(0)));
+  };
+  return llvm::TypeSwitch<Operation*, int64_t>(op)
+      .Case([&](dist::AllReduceOp) {
+        return by(core::CollectiveKind::kAllReduce);
+      })
+      .Case([&](dist::AllGatherOp) {
+        return by(core::CollectiveKind::kAllGather);
+      })
+      .Case([&](dist::ReduceScatterOp) {
+        return by(core::CollectiveKind::kReduceScatter);
+      })
+      .Case(
+          [&](dist::AllToAllOp) { return by(core::CollectiveKind::kAllToAll); })
+      .Case([&](dist::ExchangeOp exchange) {
+        return bytesOfExchange(exchange, group);
+      })
+      .Default([&](Operation*) { return bytesOf(op->getOperand(0)); });
+}
+
+// How often each function runs when @main runs once.
+void countRuns(FuncOp function, int64_t times,
+               llvm::MapVector<Operation*, int64_t>& runs) {
+  runs[function] += times;
+  for (auto call : function.getOps<CallOp>())
+    if (auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
+            call, call.getCalleeAttr()))
+      countRuns(callee, times, runs);
+}
+
+}  // namespace
+
+FailureOr<std::vector<CollectiveUse>> listCollectives(mlir::ModuleOp module) {
+  FailureOr<core::Mesh> mesh = sharding::meshOf(module);
+  if (mlir::failed(mesh)) return failure();
+  llvm::MapVector<Operation*, int64_t> runs;
+  if (auto main = module.lookupSymbol<FuncOp>("main")) countRuns(main, 1, runs);
+  std::vector<CollectiveUse> uses;
+  for (auto [function, times] : runs)
+    for (Operation& op : llvm::cast<FuncOp>(function).front()) {
+      auto attr = op.getAttrOfType<dist::AxesAttr>("axes");
+      if (!attr || llvm::isa<dist::AllSliceOp, dist::CoordinateOp>(op))
+        continue;
+      const std::vector<core::AxisRef> axes = sharding::axesOf(attr, *mesh);
+      CollectiveUse use{op.getName().stripDialect().str(),
+                        core::ToString(*mesh, axes),
+                        core::SizeOf(axes),
+                        0,
+                        times,
+                        "",
+                        op.getLoc()};
+      use.bytes = bytesSent(&op, use.group);
+      if (auto why = op.getAttrOfType<mlir::StringAttr>("why"))
+        use.why = why.str();
+      uses.push_back(std::move(use));
+    }
+  return uses;
+}
+
+}  // namespace partita::partition

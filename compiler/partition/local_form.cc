@@ -1,0 +1,154 @@
+// Masks, and the form of operations that are themselves on local shapes.
+#include "compiler/partition/local_form.h"
+
+#include "compiler/partition/local_form.cc.inc"
+#include "compiler/partition/local_forms.h"
+#include "compiler/sharding/convert.h"
+#include "compiler/sharding/problem.h"
+#include "dialects/nn/math_builder.h"
+
+namespace partita::partition {
+
+using llvm::SmallVector;
+using mlir::FailureOr;
+using mlir::RankedTensorType;
+using mlir::Value;
+
+namespace {
+
+// Whether the last shard of a dimension (or some before it) has rows beyond the
+// end.
+bool hasTail(int64_t size, const core::DimSharding& dim) {
+  return core::BlockOf(size, dim) * core::SizeOf(dim.axes) != size;
+}
+
+bool dividesByZero(mlir::Operation* op) {
+  return llvm::isa<mlir::arith::DivSIOp, mlir::arith::DivUIOp,
+                   mlir::arith::RemSIOp, mlir::arith::RemUIOp,
+                   mlir::arith::CeilDivSIOp, mlir::arith::CeilDivUIOp,
+                   mlir::arith::FloorDivSIOp>(op);
+}
+
+}  // namespace
+
+mlir::StringAttr LocalForm::why(const std::string& what) const {
+  return builder.getStringAttr(what + ", for " +
+                               sharding::describeOperation(op));
+}
+
+RankedTensorType LocalForm::resultType(int i) const {
+  auto type = llvm::cast<RankedTensorType>(op->getResult(i).getType());
+  return type.clone(
+      core::LocalShape(type.getShape().vec(), sharding.results[i]));
+}
+
+Value LocalForm::firstRow(int64_t size, const core::DimSharding& dim) const {
+  Value index = dist::CoordinateOp::create(
+      builder, loc(), RankedTensorType::get({}, builder.getI64Type()),
+      sharding::axesAttr(builder.getContext(), dim.axes, mesh));
+  return nn::MathBuilder(builder, loc())
+      .multiplyInt(index, core::BlockOf(size, dim));
+}
+
+Value LocalForm::insideMask(RankedTensorType like, int64_t dim, int64_t size,
+                            const core::DimSharding& sharding) const {
+  nn::MathBuilder math(builder, loc());
+  auto row =
+      RankedTensorType::get({like.getDimSize(dim)}, builder.getI64Type());
+  Value first = math.broadcast(firstRow(size, sharding), row, {});
+  Value position = math.addInt(math.iota(row, 0), first);
+  Value inside = math.compare(mlir::arith::CmpIPredicate::slt, position,
+                              math.constantInt(row, size));
+  return math.broadcast(inside, like.clone(builder.getI1Type()), {dim});
+}
+
+Value LocalForm::cleanRows(Value local, int64_t dim, int64_t size,
+                           const core::DimSharding& sharding,
+                           mlir::TypedAttr neutral) const {
+  if (!hasTail(size, sharding)) return local;
+  auto type = llvm::cast<RankedTensorType>(local.getType());
+  Value filler = mlir::arith::ConstantOp::create(
+      builder, loc(), mlir::DenseElementsAttr::get(type, neutral));
+  return nn::MathBuilder(builder, loc())
+      .select(insideMask(type, dim, size, sharding), local, filler);
+}
+
+Value LocalForm::cleanOperand(int i) const {
+  Value local = operands[i];
+  auto shape = globalShape(op->getOperand(i));
+  auto element = llvm::cast<RankedTensorType>(local.getType()).getElementType();
+  for (auto [dim, factors] : llvm::enumerate(rule.operands[i]))
+    for (int factor : factors)
+      if (rule.factors[factor].kind == core::FactorKind::kReduced &&
+          !sharding.factors[factor].axes.empty()) {
+        local =
+            cleanRows(local, dim, shape[dim], sharding.operands[i].dims[dim],
+                      neutralOf(rule.factors[factor].reduction, element));
+        break;
+      }
+  return local;
+}
+
+mlir::TypedAttr neutralOf(core::Reduction reduction, mlir::Type element) {
+  const bool lowest = reduction == core::Reduction::kMax;
+  const bool highest = reduction == core::Reduction::kMin;
+  const bool one = reduction == core::Reduction::kProduct ||
+                   reduction == core::Reduction::kAll;
+  if (auto type = llvm::dyn_cast<mlir::FloatType>(element)) {
+    const llvm::fltSemantics& semantics = type.getFloatSemantics();
+    if (lowest || highest)
+      return mlir::FloatAttr::get(type,
+                                  llvm::APFloat::getInf(semantics, lowest));
+    return mlir::FloatAttr::get(type, one ? 1.0 : 0.0);
+  }
+  const unsigned width = element.getIntOrFloatBitWidth();
+  llvm::APInt value(width, one ? 1 : 0);
+  // i1 counts as unsigned.
+  if (lowest && width > 1) value = llvm::APInt::getSignedMinValue(width);
+  if (highest)
+    value =
+        width > 1 ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt(1, 1);
+  return mlir::IntegerAttr::get(element, value);
+}
+
+mlir::Operation* cloneLocally(const LocalForm& form, mlir::ValueRange operands,
+                              mlir::TypeRange results) {
+  mlir::OperationState state(form.loc(), form.op->getName(), operands, results,
+                             {});
+  for (mlir::NamedAttribute attr : form.op->getAttrs()) {
+    llvm::StringRef name = attr.getName().getValue();
+    if (name.starts_with("dist.") || name == "nn.dims" || name == "nn.rule")
+      continue;
+    state.addAttribute(attr.getName(), attr.getValue());
+  }
+  return form.builder.create(state);
+}
+
+void registerLocalForms(mlir::DialectRegistry& registry) {
+  registry.addExtension(+[](mlir::MLIRContext* context, nn::NNDialect*) {
+    registerIndexForms(context);
+    registerWindowForms(context);
+  });
+}
+
+FailureOr<SmallVector<Value>> buildLocal(const LocalForm& form) {
+  if (auto special = llvm::dyn_cast<LocalFormOpInterface>(form.op))
+    return special.buildLocal(form);
+  SmallVector<Value> operands;
+  for (size_t i = 0; i < form.operands.size(); ++i)
+    operands.push_back(form.cleanOperand(i));
+  // Undefined rows must not trap.
+  if (dividesByZero(form.op) && form.operandType(1).getRank() > 0)
+    for (auto [dim, sharding] : llvm::enumerate(form.sharding.operands[1].dims))
+      operands[1] = form.cleanRows(
+          operands[1], dim, form.globalShape(form.op->getOperand(1))[dim],
+          sharding,
+          form.builder.getIntegerAttr(form.operandType(1).getElementType(), 1));
+  SmallVector<mlir::Type> results;
+  for (unsigned i = 0; i < form.op->getNumResults(); ++i)
+    results.push_back(form.resultType(i));
+  return SmallVector<Value>(
+      cloneLocally(form, operands, results)->getResults());
+}
+
+}  // namespace partita::partition

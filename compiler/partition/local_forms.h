@@ -1,0 +1,14 @@
+// The groups of local forms, one file each.
+#ifndef PARTITA_COMPILER_PARTITION_LOCAL_FORMS_H_
+#define PARTITA_COMPILER_PARTITION_LOCAL_FORMS_H_
+
+#include "mlir/IR/MLIRContext.h"
+
+namespace partita::partition {
+
+void registerIndexForms(mlir::MLIRContext* context);
+void registerWindowForms(mlir::MLIRContext* context);
+
+}  // namespace partita::partition
+
+#endif  // PARTITA_COMPILER_PARTITION_LOCAL_FORMS_H_

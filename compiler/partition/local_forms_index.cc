@@ -1,0 +1,187 @@
+// Local forms of operations that count rows: iota, gather, attention.
+#include "compiler/partition/local_form.h"
+#include "compiler/partition/local_forms.h"
+#include "dialects/nn/math_builder.h"
+
+namespace partita::partition {
+namespace {
+
+using llvm::SmallVector;
+using mlir::FailureOr;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::arith::CmpIPredicate;
+
+// A scalar i64 as a tensor of `shape` with elements of `element`.
+Value spread(const LocalForm& form, Value scalar, RankedTensorType type) {
+  nn::MathBuilder math(form.builder, form.loc());
+  mlir::Type element = type.getElementType();
+  auto scalar_type = RankedTensorType::get({}, element);
+  if (llvm::isa<mlir::FloatType>(element))
+    scalar = mlir::arith::SIToFPOp::create(form.builder, form.loc(),
+                                           scalar_type, scalar);
+  else if (element.getIntOrFloatBitWidth() < 64)
+    scalar = mlir::arith::TruncIOp::create(form.builder, form.loc(),
+                                           scalar_type, scalar);
+  return math.broadcast(scalar, type, {});
+}
+
+// Rows are numbered from the device's first.
+struct IotaForm : LocalFormOpInterface::ExternalModel<IotaForm, nn::IotaOp> {
+  FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
+                                           const LocalForm& form) const {
+    const int64_t dim = llvm::cast<nn::IotaOp>(op).getDim();
+    RankedTensorType type = form.resultType(0);
+    Value local = cloneLocally(form, {}, type)->getResult(0);
+    const core::DimSharding& sharding = form.sharding.results[0].dims[dim];
+    if (sharding.axes.empty()) return SmallVector<Value>{local};
+    Value first =
+        form.firstRow(form.globalShape(op->getResult(0))[dim], sharding);
+    Value offset = spread(form, first, type);
+    nn::MathBuilder math(form.builder, form.loc());
+    return SmallVector<Value>{llvm::isa<mlir::FloatType>(type.getElementType())
+                                  ? math.add(local, offset)
+                                  : math.addInt(local, offset)};
+  }
+};
+
+// A table whose indexed dimension is divided: each device looks up what falls
+// into its rows and gives 0 for the rest, and the results are summed.
+struct GatherForm
+    : LocalFormOpInterface::ExternalModel<GatherForm, nn::GatherOp> {
+  FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
+                                           const LocalForm& form) const {
+    auto gather = llvm::cast<nn::GatherOp>(op);
+    auto table_shape = form.globalShape(gather.getInput());
+    nn::MathBuilder math(form.builder, form.loc());
+    Value indices = form.operands[1];
+    Value found;  // i1, of the indices' shape without the last dimension
+    for (auto [position, axis] : llvm::enumerate(gather.getAxes())) {
+      const core::DimSharding& rows = form.sharding.operands[0].dims[axis];
+      if (rows.axes.empty()) continue;
+      Value inside;
+      indices =
+          relative(form, indices, position, table_shape[axis], rows, inside);
+      found = found ? math.andInt(found, inside) : inside;
+    }
+    RankedTensorType type = form.resultType(0);
+    Value local =
+        cloneLocally(form, {form.operands[0], indices}, type)->getResult(0);
+    if (!found) return SmallVector<Value>{local};
+    // The result's first dimensions are those of the indices.
+    SmallVector<int64_t> dims = llvm::to_vector(llvm::seq<int64_t>(
+        0, llvm::cast<RankedTensorType>(found.getType()).getRank()));
+    Value mask =
+        math.broadcast(found, type.clone(form.builder.getI1Type()), dims);
+    Value zero = mlir::arith::ConstantOp::create(
+        form.builder, form.loc(),
+        mlir::DenseElementsAttr::get(
+            type, neutralOf(core::Reduction::kSum, type.getElementType())));
+    return SmallVector<Value>{math.select(mask, local, zero)};
+  }
+
+  // Component `position` of the indices counted from the device's first row,
+  // clamped first as the undivided gather clamps; `inside`: whether it is one
+  // of the device's rows.
+  static Value relative(const LocalForm& form, Value indices, int64_t position,
+                        int64_t size, const core::DimSharding& rows,
+                        Value& inside) {
+    nn::MathBuilder math(form.builder, form.loc());
+    auto type = llvm::cast<RankedTensorType>(indices.getType());
+    const int64_t last = type.getRank() - 1;
+    auto constant = [&](int64_t value) {
+      return math.constantInt(type, value);
+    };
+    Value clamped = mlir::arith::MinSIOp::create(
+        form.builder, form.loc(),
+        mlir::arith::MaxSIOp::create(form.builder, form.loc(), indices,
+                                     constant(0)),
+        constant(size - 1));
+    Value moved = mlir::arith::SubIOp::create(
+        form.builder, form.loc(), clamped,
+        spread(form, form.firstRow(size, rows), type));
+    Value good =
+        math.andInt(math.compare(CmpIPredicate::sge, moved, constant(0)),
+                    math.compare(CmpIPredicate::slt, moved,
+                                 constant(core::BlockOf(size, rows))));
+    SmallVector<int64_t> starts(type.getRank(), 0), strides(type.getRank(), 1);
+    SmallVector<int64_t> column(type.getShape());
+    starts[last] = position;
+    column[last] = 1;
+    Value one = nn::SliceOp::create(
+        form.builder, form.loc(),
+        RankedTensorType::get(column, form.builder.getI1Type()), good, starts,
+        strides);
+    inside = math.reshape(one, llvm::ArrayRef(column).drop_back());
+    if (type.getDimSize(last) == 1) return moved;
+    // Other components stay.
+    Value which = math.compare(CmpIPredicate::eq, math.iota(type, last),
+                               constant(position));
+    return math.select(which, moved, indices);
+  }
+};
+
+// With queries divided, causality speaks of global positions: as a bias.
+struct AttentionForm
+    : LocalFormOpInterface::ExternalModel<AttentionForm, nn::AttentionOp> {
+  FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
+                                           const LocalForm& form) const {
+    auto attention = llvm::cast<nn::AttentionOp>(op);
+    const core::DimSharding& queries = form.sharding.operands[0].dims[2];
+    SmallVector<Value> operands = form.operands;
+    mlir::Operation* local;
+    if (attention.getCausalOffset() && !queries.axes.empty()) {
+      addCausalBias(form, attention, queries, operands);
+      local = cloneLocally(form, operands, form.resultType(0));
+      local->removeAttr(attention.getCausalOffsetAttrName());
+    } else {
+      local = cloneLocally(form, operands, form.resultType(0));
+    }
+    return SmallVector<Value>(local->getResults());
+  }
+
+  static void addCausalBias(const LocalForm& form, nn::AttentionOp attention,
+                            const core::DimSharding& queries,
+                            SmallVector<Value>& operands) {
+    nn::MathBuilder math(form.builder, form.loc());
+    RankedTensorType q = form.operandType(0), k = form.operandType(1);
+    auto pairs = RankedTensorType::get({q.getDimSize(2), k.getDimSize(2)},
+                                       form.builder.getI64Type());
+    Value first = form.firstRow(form.globalShape(attention.getQ())[2], queries);
+    Value limit = math.addInt(
+        math.addInt(math.iota(pairs, 0), spread(form, first, pairs)),
+        *attention.getCausalOffset());
+    Value seen = math.compare(CmpIPredicate::sle, math.iota(pairs, 1), limit);
+    auto scores = pairs.clone(q.getElementType());
+    Value hidden = mlir::arith::ConstantOp::create(
+        form.builder, form.loc(),
+        mlir::DenseElementsAttr::get(
+            scores, neutralOf(core::Reduction::kMax, q.getElementType())));
+    Value none = math.constant(scores, 0);
+    Value mask =
+        math.reshape(math.select(seen, none, hidden),
+                     {1, 1, scores.getDimSize(0), scores.getDimSize(1)});
+    if (operands.size() == 3) {
+      operands.push_back(mask);
+      return;
+    }
+    // Beside a bias: both broadcast to what they share.
+    auto bias = llvm::cast<RankedTensorType>(operands[3].getType());
+    auto full =
+        RankedTensorType::get({bias.getDimSize(0), bias.getDimSize(1),
+                               scores.getDimSize(0), scores.getDimSize(1)},
+                              q.getElementType());
+    operands[3] = math.add(math.broadcast(operands[3], full, {0, 1, 2, 3}),
+                           math.broadcast(mask, full, {0, 1, 2, 3}));
+  }
+};
+
+}  // namespace
+
+void registerIndexForms(mlir::MLIRContext* context) {
+  nn::IotaOp::attachInterface<IotaForm>(*context);
+  nn::GatherOp::attachInterface<GatherForm>(*context);
+  nn::AttentionOp::attachInterface<AttentionForm>(*context);
+}
+
+}  // namespace partita::partition

@@ -1,0 +1,288 @@
+// Walks each function once, in order, and rebuilds it on local shapes.
+#include "compiler/partition/partition.h"
+
+#include <map>
+
+#include "compiler/core/reshard.h"
+#include "compiler/partition/local_form.h"
+#include "compiler/partition/passes.h"
+#include "compiler/partition/reshard_builder.h"
+#include "compiler/sharding/convert.h"
+#include "compiler/sharding/problem.h"
+#include "dialects/dist/dialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::partition {
+namespace {
+
+using llvm::SmallVector;
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::RankedTensorType;
+using mlir::success;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+using mlir::func::ReturnOp;
+
+RankedTensorType typeOf(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType());
+}
+
+// How a rule's partial results combine; an operation has one way.
+core::Reduction reductionOf(const core::Rule& rule,
+                            const core::OpSharding& sharding) {
+  for (size_t i = 0; i < rule.factors.size(); ++i)
+    if (rule.factors[i].kind == core::FactorKind::kReduced &&
+        !sharding.factors[i].axes.empty())
+      return rule.factors[i].reduction;
+  return core::Reduction::kSum;
+}
+
+class Partitioner {
+ public:
+  Partitioner(mlir::ModuleOp module, sharding::Problem problem,
+              std::vector<core::Sharding> shardings)
+      : module_(module),
+        problem_(std::move(problem)),
+        shardings_(std::move(shardings)) {}
+
+  LogicalResult run() {
+    // Bodies on whole tensors stay until the last one is rebuilt: calls ask
+    // them how arguments and results lie.
+    for (FuncOp function : module_.getOps<FuncOp>())
+      bodies_[function] = &function.front();
+    LogicalResult result = success();
+    for (FuncOp function : module_.getOps<FuncOp>())
+      if (mlir::succeeded(result)) result = rebuild(function);
+    for (auto& [function, body] : bodies_) {
+      body->dropAllDefinedValueUses();
+      body->erase();
+    }
+    return result;
+  }
+
+ private:
+  const core::Sharding& shardingOf(Value global) const {
+    return shardings_[problem_.ids.lookup(global)];
+  }
+  RankedTensorType localTypeOf(Value global) const {
+    return localType(typeOf(global), shardingOf(global));
+  }
+
+  LogicalResult rebuild(FuncOp function) {
+    locals_.clear();
+    resharded_.clear();
+    mlir::Block* old = bodies_.lookup(function);
+    auto* fresh = new mlir::Block;
+    function.getBody().push_back(fresh);
+    SmallVector<mlir::Type> arguments, results;
+    for (auto [i, argument] : llvm::enumerate(old->getArguments())) {
+      arguments.push_back(localTypeOf(argument));
+      locals_[argument] =
+          fresh->addArgument(arguments.back(), argument.getLoc());
+      describe(function, i, argument);
+    }
+    mlir::OpBuilder builder(module_.getContext());
+    builder.setInsertionPointToStart(fresh);
+    for (Operation& op : old->without_terminator())
+      if (mlir::failed(rebuild(&op, builder))) return failure();
+    auto end = llvm::cast<ReturnOp>(old->getTerminator());
+    SmallVector<Value> returned;
+    for (auto [i, value] : llvm::enumerate(end.getOperands())) {
+      returned.push_back(locals_.lookup(value));
+      results.push_back(returned.back().getType());
+      if (!function.isPrivate()) {
+        function.setResultAttr(
+            i, dist::kShardingAttr,
+            sharding::toAttr(module_.getContext(), shardingOf(value), mesh()));
+        function.setResultAttr(i, dist::kGlobalTypeAttr,
+                               mlir::TypeAttr::get(value.getType()));
+      }
+    }
+    ReturnOp::create(builder, end.getLoc(), returned);
+    function.setFunctionType(
+        mlir::FunctionType::get(module_.getContext(), arguments, results));
+    return success();
+  }
+
+  // Callers of private functions know; the runtime must be told.
+  void describe(FuncOp function, unsigned i, Value argument) {
+    if (function.isPrivate()) {
+      function.removeArgAttr(i, dist::kShardingAttr);
+      return;
+    }
+    function.setArgAttr(
+        i, dist::kShardingAttr,
+        sharding::toAttr(module_.getContext(), shardingOf(argument), mesh()));
+    function.setArgAttr(i, dist::kGlobalTypeAttr,
+                        mlir::TypeAttr::get(argument.getType()));
+  }
+
+  LogicalResult rebuild(Operation* op, mlir::OpBuilder& builder) {
+    if (auto call = llvm::dyn_cast<CallOp>(op))
+      return rebuildCall(call, builder);
+    if (llvm::isa<mlir::arith::ConstantOp>(op))
+      return rebuildConstant(op, builder);
+    const int index = problem_.operations.lookup(op);
+    const core::Rule& rule = problem_.graph.ops[index].rule;
+    const core::OpSharding decided =
+        core::Resolve(problem_.graph, index, shardings_);
+    LocalForm form{builder, mesh(), rule, decided, op, {}};
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      form.operands.push_back(
+          reshardedOperand(op, operand, decided, decided.operands[i], builder));
+    FailureOr<SmallVector<Value>> results = failure();
+    if (llvm::isa<dist::ConstraintOp, dist::BarrierOp>(op))
+      results = form.operands;
+    else
+      results = buildLocal(form);
+    if (mlir::failed(results)) return failure();
+    mark(op, *results, decided);
+    for (auto [i, pair] :
+         llvm::enumerate(llvm::zip_equal(op->getResults(), *results))) {
+      auto [global, local] = pair;
+      define(global, local, decided.results[i], reductionOf(rule, decided),
+             builder);
+    }
+    return success();
+  }
+
+  // Splats are splats of the local shape; other constants are cut.
+  LogicalResult rebuildConstant(Operation* op, mlir::OpBuilder& builder) {
+    Value global = op->getResult(0);
+    auto value = llvm::cast<mlir::ElementsAttr>(
+        llvm::cast<mlir::arith::ConstantOp>(op).getValue());
+    if (value.isSplat()) {
+      locals_[global] = mlir::arith::ConstantOp::create(
+          builder, op->getLoc(),
+          llvm::cast<mlir::DenseElementsAttr>(value).resizeSplat(
+              localTypeOf(global)));
+    } else {
+      Operation* whole = mlir::arith::ConstantOp::create(
+          builder, op->getLoc(), llvm::cast<mlir::TypedAttr>(value));
+      define(global, whole->getResult(0),
+             core::Replicated(typeOf(global).getRank()), core::Reduction::kSum,
+             builder);
+    }
+    return success();
+  }
+
+  LogicalResult rebuildCall(CallOp call, mlir::OpBuilder& builder) {
+    auto callee = module_.lookupSymbol<FuncOp>(call.getCallee());
+    mlir::Block& body = calleeBody(callee);
+    SmallVector<Value> operands;
+    for (auto [operand, argument] :
+         llvm::zip_equal(call.getOperands(), body.getArguments()))
+      operands.push_back(
+          resharded(operand, shardingOf(argument), builder, call.getLoc(),
+                    "the layer @" + call.getCallee().str() +
+                        " takes this argument so wherever it is called"));
+    SmallVector<mlir::Type> types;
+    for (Value returned : body.getTerminator()->getOperands())
+      types.push_back(localTypeOf(returned));
+    auto local = CallOp::create(builder, call.getLoc(), types, call.getCallee(),
+                                operands);
+    for (auto [i, result] : llvm::enumerate(call.getResults()))
+      define(result, local.getResult(i),
+             shardingOf(body.getTerminator()->getOperand(i)),
+             core::Reduction::kSum, builder);
+    return success();
+  }
+
+  // A value of an operation, and from here on placed as annotated: partial
+  // results are reduced where they arise.
+  void define(Value global, Value local, const core::Sharding& has,
+              core::Reduction reduction, mlir::OpBuilder& builder) {
+    const core::Sharding& wanted = shardingOf(global);
+    locals_[global] = buildReshard(
+        builder, global.getLoc(), mesh(), typeOf(global), local, has, wanted,
+        reduction, has.unreduced.empty() ? placedAs(global) : reduced(has));
+  }
+
+  Value reshardedOperand(Operation* op, Value operand,
+                         const core::OpSharding& decided,
+                         const core::Sharding& wanted,
+                         mlir::OpBuilder& builder) {
+    std::string why = "operand of " + sharding::describeOperation(op);
+    for (const core::Conflict& conflict : decided.conflicts)
+      why += "; " + conflict.reason;
+    return resharded(operand, wanted, builder, op->getLoc(), why);
+  }
+
+  // Equal reshards of a value are one.
+  Value resharded(Value global, const core::Sharding& wanted,
+                  mlir::OpBuilder& builder, mlir::Location loc,
+                  const std::string& why) {
+    const core::Sharding& has = shardingOf(global);
+    Value local = locals_.lookup(global);
+    if (has.SamePlacement(wanted)) return local;
+    auto [entry, is_new] = resharded_.try_emplace(
+        {problem_.ids.lookup(global), core::ToString(mesh(), wanted)}, Value());
+    if (is_new)
+      entry->second = buildReshard(builder, loc, mesh(), typeOf(global), local,
+                                   has, wanted, core::Reduction::kSum, why);
+    return entry->second;
+  }
+
+  std::string placedAs(Value global) const {
+    return sharding::describeValue(global) + " is placed as " +
+           core::ToString(mesh(), shardingOf(global));
+  }
+  std::string reduced(const core::Sharding& has) const {
+    return "each device along " + core::ToString(mesh(), has.unreduced) +
+           " has a part of the sum";
+  }
+
+  // So that the operation is known again.
+  void mark(Operation* op, mlir::ValueRange locals,
+            const core::OpSharding& decided) {
+    mlir::Attribute number = op->getAttr(kOriginAttr);
+    Operation* made = locals.empty() ? nullptr : locals[0].getDefiningOp();
+    if (!number || !made) return;
+    SmallVector<mlir::Attribute> placements;
+    for (const core::Sharding& sharding : decided.results)
+      placements.push_back(
+          sharding::toAttr(module_.getContext(), sharding, mesh()));
+    made->setAttr(kOriginAttr, number);
+    made->setAttr(kOriginShardingsAttr,
+                  mlir::ArrayAttr::get(module_.getContext(), placements));
+  }
+
+  mlir::Block& calleeBody(FuncOp callee) { return *bodies_.lookup(callee); }
+  const core::Mesh& mesh() const { return problem_.graph.mesh; }
+
+  mlir::ModuleOp module_;
+  sharding::Problem problem_;
+  std::vector<core::Sharding> shardings_;
+  llvm::DenseMap<Value, Value> locals_;
+  std::map<std::pair<int, std::string>, Value> resharded_;
+  llvm::DenseMap<Operation*, mlir::Block*> bodies_;
+};
+
+}  // namespace
+
+#define GEN_PASS_DEF_PARTITIONPASS
+#include "compiler/partition/passes.h.inc"
+
+namespace {
+struct PartitionPass : impl::PartitionPassBase<PartitionPass> {
+  void runOnOperation() override {
+    if (mlir::failed(partitionModule(getOperation()))) signalPassFailure();
+  }
+};
+}  // namespace
+
+LogicalResult partitionModule(mlir::ModuleOp module) {
+  FailureOr<core::Mesh> mesh = sharding::meshOf(module);
+  if (mlir::failed(mesh)) return failure();
+  FailureOr<sharding::Problem> problem = sharding::buildProblem(module, *mesh);
+  if (mlir::failed(problem)) return failure();
+  auto shardings = sharding::readShardings(*problem);
+  if (mlir::failed(shardings)) return failure();
+  return Partitioner(module, std::move(*problem), std::move(*shardings)).run();
+}
+
+}  // namespace partita::partition

@@ -1,0 +1,27 @@
+// Makes one device's program of a module on whole tensors.
+#ifndef PARTITA_COMPILER_PARTITION_PARTITION_H_
+#define PARTITA_COMPILER_PARTITION_PARTITION_H_
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::partition {
+
+// On an operation: a number by which to know it again after partitioning. What
+// stands for its results then carries the same.
+inline constexpr char kOriginAttr[] = "origin";
+// Beside it after partitioning: how its results lie, before they are reduced
+// and placed.
+inline constexpr char kOriginShardingsAttr[] = "origin_shardings";
+
+// `module` has a `dist.mesh @mesh` and a sharding on every argument and
+// operation. Afterwards all tensors have local shapes, differences of sharding
+// are collectives, and the arguments and results of @main say how the global
+// tensors lie (`dist.sharding`, `dist.global_type`). The program is the same
+// for every device: what depends on the device is computed from
+// `dist.coordinate`. Its size does not depend on the mesh's. Needs the
+// interfaces of registerLocalForms.
+mlir::LogicalResult partitionModule(mlir::ModuleOp module);
+
+}  // namespace partita::partition
+
+#endif  // PARTITA_COMPILER_PARTITION_PARTITION_H_

@@ -1,0 +1,307 @@
+// Lockstep over devices; collectives in plain loops over global indices.
+#include "compiler/partition/spmd_interpreter.h"
+
+#include <limits>
+#include <set>
+
+#include "compiler/sharding/convert.h"
+#include "dialects/dist/dialect.h"
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace partita::partition {
+namespace {
+
+using llvm::SmallVector;
+using mlir::failed;
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::Operation;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+using nn::Tensor;
+using Index = SmallVector<int64_t>;
+
+double combine(dist::Reduction reduction, double a, double b) {
+  switch (reduction) {
+    case dist::Reduction::sum:
+      return a + b;
+    case dist::Reduction::prod:
+      return a * b;
+    case dist::Reduction::max:
+      return std::isnan(a) ? a : std::max(a, b);
+    case dist::Reduction::min:
+      return std::isnan(a) ? a : std::min(a, b);
+    case dist::Reduction::any:
+      return a != 0 || b != 0;
+    case dist::Reduction::all:
+      return a != 0 && b != 0;
+  }
+}
+
+// Element-by-element combination of all tensors.
+Tensor reduceAll(dist::Reduction reduction,
+                 llvm::ArrayRef<const Tensor*> parts) {
+  Tensor sum = *parts.front();
+  for (const Tensor* part : parts.drop_front())
+    for (int64_t i = 0; i < sum.size(); ++i) {
+      if (sum.isFloat())
+        sum.setFloat(i, combine(reduction, sum.getFloat(i), part->getFloat(i)));
+      else
+        sum.setInt(i, static_cast<int64_t>(
+                          combine(reduction, sum.getInt(i), part->getInt(i))));
+    }
+  return sum;
+}
+
+// A tensor of `type` whose elements are taken from others: `source` gives, for
+// an index of the result, the tensor and changes the index into one of its own;
+// null leaves the element as it is.
+Tensor collect(RankedTensorType type, double fill,
+               llvm::function_ref<const Tensor*(Index&)> source) {
+  Tensor result(type);
+  for (int64_t i = 0; i < result.size(); ++i) {
+    Index index = result.index(i);
+    if (const Tensor* from = source(index))
+      result.copyFrom(i, *from, from->position(index));
+    else if (fill != 0 && result.isFloat())
+      result.setFloat(i, fill);
+  }
+  return result;
+}
+
+// What one device gets from a collective over its group.
+class Collective {
+ public:
+  Collective(Operation* op, const core::Mesh& mesh, const Everywhere& operand,
+             int64_t position)
+      : op_(op),
+        type_(llvm::cast<RankedTensorType>(op->getResult(0).getType())) {
+    auto axes =
+        sharding::axesOf(op->getAttrOfType<dist::AxesAttr>("axes"), mesh);
+    index_ = core::IndexAlong(mesh, axes, position);
+    for (int64_t member : core::GroupAlong(mesh, axes, position))
+      group_.push_back(&operand[member]);
+    if (auto permute = llvm::dyn_cast<dist::PermuteOp>(op))
+      index_ = core::IndexAlong(
+          mesh, sharding::axesOf(permute.getToAttr(), mesh), position);
+  }
+
+  Tensor result() const {
+    return llvm::TypeSwitch<Operation*, Tensor>(op_)
+        .Case([&](dist::AllReduceOp op) {
+          return reduceAll(op.getReduction(), group_);
+        })
+        .Case([&](dist::AllGatherOp op) { return gather(op.getDim()); })
+        .Case([&](dist::ReduceScatterOp op) {
+          return slice(op.getDim(), reduceAll(op.getReduction(), group_));
+        })
+        .Case([&](dist::AllSliceOp op) {
+          return slice(op.getDim(), *group_[index_]);
+        })
+        .Case([&](dist::AllToAllOp op) {
+          return exchangeDims(op.getSplitDim(), op.getConcatDim());
+        })
+        .Case([&](dist::ExchangeOp op) { return window(op); })
+        .Case([&](dist::PermuteOp) { return *group_[index_]; })
+        .Case([&](dist::BroadcastOp op) { return *group_[op.getRoot()]; });
+  }
+
+ private:
+  int64_t blockOf(int64_t dim) const { return group_[0]->shape()[dim]; }
+
+  Tensor gather(int64_t dim) const {
+    return collect(type_, 0, [&](Index& index) {
+      const Tensor* from = group_[index[dim] / blockOf(dim)];
+      index[dim] %= blockOf(dim);
+      return from;
+    });
+  }
+
+  Tensor slice(int64_t dim, const Tensor& whole) const {
+    return collect(type_, 0, [&](Index& index) -> const Tensor* {
+      index[dim] += index_ * type_.getDimSize(dim);
+      return index[dim] < whole.shape()[dim] ? &whole : nullptr;
+    });
+  }
+
+  Tensor exchangeDims(int64_t split, int64_t concat) const {
+    return collect(type_, 0, [&](Index& index) -> const Tensor* {
+      const Tensor* from = group_[index[concat] / blockOf(concat)];
+      index[concat] %= blockOf(concat);
+      index[split] += index_ * type_.getDimSize(split);
+      return index[split] < from->shape()[split] ? from : nullptr;
+    });
+  }
+
+  Tensor window(dist::ExchangeOp op) const {
+    const int64_t dim = op.getDim();
+    return collect(type_, op.getFill().convertToDouble(),
+                   [&](Index& index) -> const Tensor* {
+                     const int64_t row =
+                         index_ * op.getStep() + op.getOffset() + index[dim];
+                     if (row < 0 || row >= static_cast<int64_t>(op.getSize()))
+                       return nullptr;
+                     index[dim] = row % blockOf(dim);
+                     return group_[row / blockOf(dim)];
+                   });
+  }
+
+  Operation* op_;
+  RankedTensorType type_;
+  int64_t index_;
+  SmallVector<const Tensor*> group_;
+};
+
+bool isCollective(Operation* op) {
+  return llvm::isa<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp,
+                   dist::AllSliceOp, dist::AllToAllOp, dist::ExchangeOp,
+                   dist::PermuteOp, dist::BroadcastOp>(op);
+}
+
+class Interpreter {
+ public:
+  Interpreter(const core::Mesh& mesh, const Observer& observer)
+      : mesh_(mesh), observer_(observer) {}
+
+  FailureOr<SmallVector<Everywhere>> run(FuncOp function,
+                                         llvm::ArrayRef<Everywhere> arguments) {
+    llvm::DenseMap<Value, Everywhere> values;
+    for (auto [value, tensor] :
+         llvm::zip_equal(function.getArguments(), arguments))
+      values[value] = tensor;
+    for (Operation& op : function.front().without_terminator()) {
+      SmallVector<Everywhere> operands;
+      for (Value operand : op.getOperands())
+        operands.push_back(values.lookup(operand));
+      auto results = evaluate(&op, operands);
+      if (failed(results)) return failure();
+      if (observer_) observer_(&op, *results);
+      for (auto [value, tensor] : llvm::zip_equal(op.getResults(), *results))
+        values[value] = std::move(tensor);
+    }
+    SmallVector<Everywhere> returned;
+    for (Value value : function.front().getTerminator()->getOperands())
+      returned.push_back(values.lookup(value));
+    return returned;
+  }
+
+ private:
+  FailureOr<SmallVector<Everywhere>> evaluate(
+      Operation* op, llvm::ArrayRef<Everywhere> operands) {
+    if (auto call = llvm::dyn_cast<CallOp>(op)) {
+      auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
+          op, call.getCalleeAttr());
+      return run(callee, operands);
+    }
+    SmallVector<Everywhere> results(op->getNumResults());
+    for (int64_t position = 0; position < mesh_.Size(); ++position) {
+      if (isCollective(op)) {
+        results[0].push_back(
+            Collective(op, mesh_, operands[0], position).result());
+      } else if (auto coordinate = llvm::dyn_cast<dist::CoordinateOp>(op)) {
+        Tensor index(llvm::cast<RankedTensorType>(coordinate.getType()));
+        index.setInt(
+            0, core::IndexAlong(
+                   mesh_, sharding::axesOf(coordinate.getAxesAttr(), mesh_),
+                   position));
+        results[0].push_back(std::move(index));
+      } else if (failed(evaluateOn(op, operands, position, results))) {
+        return failure();
+      }
+    }
+    return results;
+  }
+
+  mlir::LogicalResult evaluateOn(Operation* op,
+                                 llvm::ArrayRef<Everywhere> operands,
+                                 int64_t position,
+                                 SmallVector<Everywhere>& results) {
+    auto reference = llvm::dyn_cast<nn::ReferenceOpInterface>(op);
+    if (!reference)
+      return op->emitOpError()
+             << "expected an operation with a reference implementation or a "
+                "collective to interpret";
+    SmallVector<Tensor> local;
+    for (const Everywhere& operand : operands)
+      local.push_back(operand[position]);
+    auto values = reference.evaluate(local);
+    if (failed(values))
+      return op->emitOpError()
+             << "has no meaning for the values of its operands on device "
+             << position;
+    for (auto [result, value] : llvm::zip_equal(results, *values))
+      result.push_back(std::move(value));
+    return mlir::success();
+  }
+
+  const core::Mesh& mesh_;
+  const Observer& observer_;
+};
+
+// The global index of a local one; false beyond a dimension's end.
+bool toGlobal(const core::Mesh& mesh, llvm::ArrayRef<int64_t> shape,
+              const core::Sharding& sharding, int64_t position, Index& index) {
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    index[dim] +=
+        core::OwnedRows(mesh, shape[dim], sharding.dims[dim], position).begin;
+    // An empty shard begins at the end, so all its rows are outside.
+    if (index[dim] >= shape[dim]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+FailureOr<SmallVector<Everywhere>> interpretEverywhere(
+    FuncOp function, const core::Mesh& mesh,
+    llvm::ArrayRef<Everywhere> arguments, const Observer& observer) {
+  return Interpreter(mesh, observer).run(function, arguments);
+}
+
+Everywhere scatterTensor(const Tensor& whole, const core::Mesh& mesh,
+                         const core::Sharding& sharding) {
+  Everywhere parts;
+  auto type =
+      whole.type().clone(core::LocalShape(whole.shape().vec(), sharding));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (int64_t position = 0; position < mesh.Size(); ++position)
+    parts.push_back(collect(type, nan, [&](Index& index) -> const Tensor* {
+      return toGlobal(mesh, whole.shape(), sharding, position, index) ? &whole
+                                                                      : nullptr;
+    }));
+  return parts;
+}
+
+Tensor assembleTensor(const Everywhere& parts, const core::Mesh& mesh,
+                      RankedTensorType global, const core::Sharding& sharding) {
+  Tensor whole(global);
+  std::vector<bool> seen(whole.size(), false);
+  std::set<std::vector<int64_t>> parts_seen;
+  for (int64_t position = 0; position < mesh.Size(); ++position) {
+    std::vector<int64_t> which = {
+        core::IndexAlong(mesh, sharding.unreduced, position)};
+    for (const core::DimSharding& dim : sharding.dims)
+      which.push_back(core::IndexAlong(mesh, dim.axes, position));
+    if (!parts_seen.insert(which).second) continue;  // a copy
+    const Tensor& part = parts[position];
+    for (int64_t i = 0; i < part.size(); ++i) {
+      Index index = part.index(i);
+      if (!toGlobal(mesh, global.getShape(), sharding, position, index))
+        continue;
+      const int64_t target = whole.position(index);
+      if (!seen[target])
+        whole.copyFrom(target, part, i);
+      else if (whole.isFloat())
+        whole.setFloat(target, whole.getFloat(target) + part.getFloat(i));
+      else
+        whole.setInt(target, whole.getInt(target) + part.getInt(i));
+      seen[target] = true;
+    }
+  }
+  return whole;
+}
+
+}  // namespace partita::partition

@@ -1,0 +1,150 @@
+// What divided models send, counted: the numbers that the field expects.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "compiler/driver/import_model.h"
+#include "compiler/driver/model_phases.h"
+#include "compiler/partition/collective_report.h"
+#include "compiler/partition/local_form.h"
+#include "dialects/dist/dialect.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "tests/compiler/simplify/evaluate.h"
+#include "tests/e2e/divisions.h"
+
+namespace partita::partition {
+namespace {
+
+class CountsTest : public testing::Test {
+ protected:
+  CountsTest() : context_(registry(), mlir::MLIRContext::Threading::DISABLED) {}
+
+  static mlir::DialectRegistry registry() {
+    mlir::DialectRegistry registry = simplify::testRegistry();
+    registry.insert<dist::DistDialect>();
+    registerLocalForms(registry);
+    return registry;
+  }
+
+  static plan::Plan planOf(const std::string& mesh, const std::string& shard) {
+    plan::Plan plan;
+    auto parsed = plan::ParseMeshOption(mesh);
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    plan.mesh = *parsed;
+    auto entries = plan::ParseShardOption(shard, plan.mesh);
+    EXPECT_TRUE(entries.ok()) << entries.status();
+    plan.shard = *entries;
+    return plan;
+  }
+
+  std::vector<CollectiveUse> collectives(mlir::ModuleOp module,
+                                         const std::string& mesh,
+                                         const std::string& shard) {
+    std::vector<driver::Phase> phases = driver::simplifyModel();
+    for (driver::Phase& phase : driver::divideModel(planOf(mesh, shard)))
+      phases.push_back(std::move(phase));
+    for (const driver::Phase& phase : phases) {
+      mlir::PassManager passes(&context_);
+      phase.build(passes);
+      EXPECT_TRUE(succeeded(passes.run(module))) << phase.name;
+    }
+    auto uses = listCollectives(module);
+    EXPECT_TRUE(succeeded(uses));
+    return succeeded(uses) ? *uses : std::vector<CollectiveUse>();
+  }
+
+  // Collectives by kind, layers counted as often as they run.
+  std::map<std::string, int64_t> count(const std::string& model,
+                                       const std::string& mesh,
+                                       const std::string& shard) {
+    driver::ImportOptions options;
+    options.dims["batch"] = 4;
+    if (e2e::TakesText(model)) options.dims["seq"] = 8;
+    auto module = driver::importModel(
+        "tests/data/onnx-tiny/" + model + "/model_eval.onnx", options,
+        &context_);
+    EXPECT_TRUE(module);
+    std::map<std::string, int64_t> counts;
+    for (const CollectiveUse& use : collectives(*module, mesh, shard))
+      counts[use.kind] += use.times;
+    return counts;
+  }
+
+  std::vector<CollectiveUse> collectivesOf(const std::string& text,
+                                           const std::string& mesh,
+                                           const std::string& shard) {
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
+    EXPECT_TRUE(module);
+    return collectives(*module, mesh, shard);
+  }
+
+  mlir::MLIRContext context_;
+};
+
+using Counts = std::map<std::string, int64_t>;
+
+// gpt2 has 2 layers, gpt2_4l 4.
+TEST_F(CountsTest, TensorParallelLayersReduceTwice) {
+  EXPECT_EQ(count("gpt2", "t=2", "M=t,N=t"), (Counts{{"all_reduce", 4}}));
+  EXPECT_EQ(count("gpt2_4l", "t=4", "M=t,N=t"), (Counts{{"all_reduce", 8}}));
+  EXPECT_EQ(count("vit", "t=2", "M=t,N=t"), (Counts{{"all_reduce", 4}}));
+}
+
+TEST_F(CountsTest, SequenceParallelLayersGatherAndScatterTwice) {
+  EXPECT_EQ(count("gpt2", "t=2", "M=t,N=t;L=t"),
+            (Counts{{"all_gather", 4}, {"reduce_scatter", 4}}));
+  EXPECT_EQ(count("gpt2_4l", "t=4", "M=t,N=t;L=t"),
+            (Counts{{"all_gather", 8}, {"reduce_scatter", 8}}));
+}
+
+TEST_F(CountsTest, BatchesNeedNothing) {
+  for (const char* model : {"gpt2", "bert_mlm", "vit"})
+    EXPECT_EQ(count(model, "d=2", "B=d"), Counts()) << model;
+}
+
+// Kernel 3, stride 1: one row each way. An 8 x 6 image of 4 channels in f32:
+// a row of one image is 96 bytes, and the middle devices have two neighbours.
+TEST_F(CountsTest, ConvolutionExchangesOneRowEachWay) {
+  const char* text = R"(
+    func.func @main(%x: tensor<1x4x8x6xf32> {nn.kind = "input", nn.name = "x"},
+                    %w: tensor<4x4x3x3xf32> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.init<"normal", 1.0 : f64, 1>}) -> tensor<1x4x8x6xf32> {
+      %y = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 : tensor<1x4x8x6xf32>, tensor<4x4x3x3xf32> -> tensor<1x4x8x6xf32>
+      return %y : tensor<1x4x8x6xf32>
+    })";
+  auto two = collectivesOf(text, "h=2", "H=h");
+  ASSERT_EQ(two.size(), 1u);
+  EXPECT_EQ(two[0].kind, "exchange");
+  EXPECT_EQ(two[0].bytes, 4 * 6 * 4);
+  auto four = collectivesOf(text, "h=4", "H=h");
+  ASSERT_EQ(four.size(), 1u);
+  EXPECT_EQ(four[0].bytes, 2 * 4 * 6 * 4);
+}
+
+// Rows stay where they are, 7 over 2 as 4 + 3, flattened 28 + 21.
+TEST_F(CountsTest, FlatteningAnImageMovesNothing) {
+  for (const char* size : {"8", "7"}) {
+    const std::string s = size;
+    const std::string flat = std::to_string(std::stoi(s) * std::stoi(s));
+    const std::string image = "tensor<2x4x" + s + "x" + s + "xf32>";
+    const std::string text =
+        "func.func @main(%x: " + image +
+        " {nn.kind = \"input\", nn.name = \"x\"}, %w: tensor<4x4x1x1xf32> "
+        "{nn.kind = \"parameter\", nn.name = \"w\", nn.source = "
+        "#nn.init<\"normal\", 1.0 : f64, 1>}) -> tensor<2x" +
+        flat +
+        "x4xf32> {\n"
+        "%y = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] "
+        "high = [0, 0] groups = 1 : " +
+        image + ", tensor<4x4x1x1xf32> -> " + image +
+        "\n%f = nn.reshape %y : " + image + " -> tensor<2x4x" + flat +
+        "xf32>\n%t = nn.transpose %f perm = [0, 2, 1] : tensor<2x4x" + flat +
+        "xf32> -> tensor<2x" + flat + "x4xf32>\nreturn %t : tensor<2x" + flat +
+        "x4xf32>\n}";
+    EXPECT_TRUE(collectivesOf(text, "h=2", "H=h").empty()) << size;
+  }
+}
+
+}  // namespace
+}  // namespace partita::partition

@@ -1,0 +1,53 @@
+// The plans under which every golden model is tested.
+#ifndef PARTITA_TESTS_E2E_DIVISIONS_H_
+#define PARTITA_TESTS_E2E_DIVISIONS_H_
+
+#include <string_view>
+
+namespace partita::e2e {
+
+struct Division {
+  const char* name;
+  const char* mesh;   // as --mesh
+  const char* shard;  // as --shard
+};
+
+// For all models. 3 divides nothing evenly; with 4, batches and heads of 2
+// leave some shards empty.
+inline constexpr Division kDivisions[] = {
+    {"B2", "d=2", "B=d"},
+    {"B4", "d=4", "B=d"},
+    {"B3", "d=3", "B=d"},
+    {"MNV2", "t=2", "M=t,N=t,V=t"},
+    {"MNV4", "t=4", "M=t,N=t,V=t"},
+    {"MNV3", "t=3", "M=t,N=t,V=t"},
+    {"MNVL2", "t=2", "M=t,N=t,V=t;L=t"},
+    {"MNVL4", "t=4", "M=t,N=t,V=t;L=t"},
+    {"MNVL3", "t=3", "M=t,N=t,V=t;L=t"},
+    {"E2", "e=2", "E=e"},
+    {"E3", "e=3", "E=e"},
+    {"B2MNV2", "d=2,t=2", "B=d;M=t,N=t,V=t"},
+    {"L2", "s=2", "L=s"},
+    {"L4", "s=4", "L=s"},
+    {"B2E2MNV2", "d=2,e=2,t=2", "B=d;M=t,N=t,V=t;E=e"},
+};
+
+// For those with images.
+inline constexpr Division kImageDivisions[] = {
+    {"H2", "h=2", "H=h"},          {"H3", "h=3", "H=h"},
+    {"HW2", "h=2,w=2", "H=h,W=w"}, {"H2B2", "d=2,h=2", "B=d;H=h"},
+    {"N2H2", "t=2", "N=t;H=t"},
+};
+
+inline constexpr const char* kModels[] = {"bert_mlm",     "coatnet_64", "gpt2",
+                                          "coatnet_bias", "gpt2_4l",    "t5",
+                                          "vit",          "vit_3l"};
+inline constexpr const char* kConvModels[] = {"coatnet_64", "coatnet_bias"};
+
+inline bool TakesText(std::string_view model) {
+  return model.substr(0, 3) == "gpt" || model == "t5" || model == "bert_mlm";
+}
+
+}  // namespace partita::e2e
+
+#endif  // PARTITA_TESTS_E2E_DIVISIONS_H_
