@@ -9,11 +9,15 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "compiler/driver/check_model.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/explain.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/inspect.h"
 #include "compiler/driver/inspect_dims.h"
+#include "compiler/driver/plan_arguments.h"
 #include "compiler/driver/session.h"
+#include "compiler/driver/verify.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -120,8 +124,38 @@ void printReport(const CompileReport& report, const std::string& output) {
                        report.seconds);
 }
 
-int compile(ModelArguments& arguments, CompileOptions& options, bool json) {
+void add(PlanArguments& arguments, CLI::App* command) {
+  command->add_option("--plan", arguments.plan_path,
+                      "Plan file: how to divide the model");
+  command->add_option("--mesh", arguments.mesh,
+                      "Mesh of devices without a plan file, as in "
+                      "data=2,tensor=2");
+  command->add_option("--shard", arguments.shard,
+                      "What its axes divide, first priority first, as in "
+                      "\"B=data;M=tensor,N=tensor,V=tensor;L=tensor\"");
+  command->add_option("--name", arguments.names,
+                      "A dimension's name where it was found wrong, as in "
+                      "\"h.*.mlp.up.weight:1=M\"");
+  command->add_option("--devices", arguments.devices,
+                      "Refuse a plan for another number of devices");
+}
+
+// The plan that the options describe; false after a message.
+bool finish(const PlanArguments& arguments, std::optional<plan::Plan>& plan) {
+  auto finished = arguments.Finish();
+  if (!finished.ok()) {
+    llvm::errs() << "error: " << std::string(finished.status().message())
+                 << "\n";
+    return false;
+  }
+  plan = *std::move(finished);
+  return true;
+}
+
+int compile(ModelArguments& arguments, const PlanArguments& plan_arguments,
+            CompileOptions& options, bool json) {
   if (!arguments.finish()) return kUsageError;
+  if (!finish(plan_arguments, options.plan)) return kUserError;
   // Before a large model is read.
   if (std::string wrong = prepareOptions(options); !wrong.empty()) {
     llvm::errs() << "error: " << wrong << "\n";
@@ -142,6 +176,33 @@ int compile(ModelArguments& arguments, CompileOptions& options, bool json) {
   else
     printReport(*report, options.output);
   return kSuccess;
+}
+
+// What explain and verify share: a model and the plan to judge.
+int judge(ModelArguments& arguments, const PlanArguments& plan_arguments,
+          bool json,
+          mlir::FailureOr<llvm::json::Value> (*judgement)(mlir::ModuleOp,
+                                                          const plan::Plan&),
+          void (*print)(const llvm::json::Value&, llvm::raw_ostream&)) {
+  if (!arguments.finish()) return kUsageError;
+  std::optional<plan::Plan> plan;
+  if (!finish(plan_arguments, plan)) return kUserError;
+  if (!plan) {
+    llvm::errs() << "error: expected a plan to judge: --plan FILE, or --mesh "
+                    "and --shard\n";
+    return kUsageError;
+  }
+  Session session;
+  auto module = arguments.import(session);
+  if (!module || mlir::failed(checkModel(*module))) return kUserError;
+  auto result = judgement(*module, *plan);
+  if (mlir::failed(result)) return kUserError;
+  if (json)
+    llvm::outs() << *result << "\n";
+  else
+    print(*result, llvm::outs());
+  const llvm::json::Object* facts = result->getAsObject();
+  return facts->getBoolean("equal").value_or(true) ? kSuccess : kUserError;
 }
 
 int inspect(ModelArguments& arguments, const std::vector<std::string>& names,
@@ -242,7 +303,9 @@ int runCommand(int argc, char** argv) {
       "&& partita run gpt2.partita --random-inputs 1");
   bool json = false;
 
-  ModelArguments import_model, compile_model, inspect_model;
+  ModelArguments import_model, compile_model, inspect_model, explain_model,
+      verify_model;
+  PlanArguments compile_plan, explain_plan, verify_plan;
   std::string import_output;
   const std::string any =
       "An .onnx or .mlir file, a Hugging Face folder, or a family's name "
@@ -271,8 +334,25 @@ int runCommand(int argc, char** argv) {
                             "Copy the weights into the artifact");
   compile_command->add_option("--dump-dir", compile_options.dump_dir,
                               "Write the IR after each phase here, numbered");
+  add(compile_plan, compile_command);
   compile_command->footer(
       "Example:\n  partita compile model.mlir -o model.partita --dump-dir ir/");
+
+  CLI::App* explain_command =
+      app.add_subcommand("explain", "Say what a divided model sends, and why");
+  explain_model.add(explain_command, any);
+  add(explain_plan, explain_command);
+  explain_command->footer(
+      "Example:\n  partita explain gpt2/ --dim batch=8,seq=128 --mesh tensor=2 "
+      "--shard \"M=tensor,N=tensor,V=tensor;L=tensor\"");
+
+  CLI::App* verify_command = app.add_subcommand(
+      "verify", "Compare the divided model with the undivided one, op by op");
+  verify_model.add(verify_command, any);
+  add(verify_plan, verify_command);
+  verify_command->footer(
+      "Example:\n  partita verify gpt2/ --dim batch=3,seq=8 --mesh data=2 "
+      "--shard B=data");
 
   CLI::App* inspect_command =
       app.add_subcommand("inspect", "Say what is in a model or an artifact");
@@ -289,7 +369,8 @@ int runCommand(int argc, char** argv) {
       app.add_subcommand("run", "Run an artifact (see partita-run --help)")
           ->prefix_command();
   run_command->set_help_flag();
-  for (CLI::App* command : {import_command, compile_command, inspect_command})
+  for (CLI::App* command : {import_command, compile_command, inspect_command,
+                            explain_command, verify_command})
     command->add_flag("--json", json,
                       "Print one JSON object instead of a table");
 
@@ -300,7 +381,14 @@ int runCommand(int argc, char** argv) {
     return app.exit(error) == 0 ? kSuccess : kUsageError;
   }
   if (*import_command) return import(import_model, import_output, json);
-  if (*compile_command) return compile(compile_model, compile_options, json);
+  if (*compile_command)
+    return compile(compile_model, compile_plan, compile_options, json);
+  if (*explain_command)
+    return judge(explain_model, explain_plan, json, explainPlan,
+                 printExplanation);
+  if (*verify_command)
+    return judge(verify_model, verify_plan, json, verifyPlan,
+                 printVerification);
   if (*inspect_command) return inspect(inspect_model, inspect_names, json);
   return run(run_command->remaining());
 }

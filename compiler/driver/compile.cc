@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "compiler/driver/check_model.h"
+#include "compiler/driver/explain.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/emit/emit.h"
 #include "compiler/kernels/cpu_names.h"
@@ -43,7 +44,9 @@ class Compilation {
     if (mlir::failed(checkModel(module_))) return failure();
     countModel();
     std::string object, code;
-    if (mlir::failed(dump("import")) || mlir::failed(runPhases(lowerToExec())))
+    if (mlir::failed(dump("import")) ||
+        mlir::failed(runPhases(simplifyModel())) || mlir::failed(divide()) ||
+        mlir::failed(runPhases(lowerToExec())))
       return failure();
     countProgram();
     if (mlir::failed(generate(object)) ||
@@ -84,6 +87,13 @@ class Compilation {
       if (mlir::failed(result)) return failure();  // its dump
     }
     return success();
+  }
+
+  LogicalResult divide() {
+    if (!options_.plan) return success();
+    report_.devices = options_.plan->mesh.Size();
+    if (mlir::failed(runPhases(divideModel(*options_.plan)))) return failure();
+    return checkBudgets(module_, *options_.plan);
   }
 
   LogicalResult blameUs(const std::string& name) {
@@ -166,6 +176,7 @@ class Compilation {
       report_.gemms += llvm::isa<exec::GemmOp>(op);
       report_.convolutions += llvm::isa<exec::ConvOp>(op);
       report_.layer_calls += llvm::isa<mlir::func::CallOp>(op);
+      report_.collectives += llvm::isa<exec::CollectiveOp>(op);
     });
   }
 
@@ -222,6 +233,8 @@ llvm::json::Value CompileReport::toJson() const {
                             {"convolutions", convolutions},
                             {"layer_kinds", layer_kinds},
                             {"layer_calls", layer_calls},
+                            {"devices", devices},
+                            {"collectives", collectives},
                             {"arena_bytes", arena_bytes},
                             {"derived_bytes", derived_bytes},
                             {"artifact_bytes", artifact_bytes},

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/plan/plan.h"
 #include "llvm/Support/JSON.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
@@ -17,9 +18,10 @@ struct CompileOptions {
   std::string output;  // path of the artifact
   std::string source_folder =
       ".";  // relative weight paths in the module are relative to it
-  std::string cpu = "host";    // an LLVM CPU name, or host
-  bool embed_weights = false;  // copy weights into the artifact
-  std::string dump_dir;        // numbered IR after each phase; empty: none
+  std::string cpu = "host";        // an LLVM CPU name, or host
+  bool embed_weights = false;      // copy weights into the artifact
+  std::string dump_dir;            // numbered IR after each phase; empty: none
+  std::optional<plan::Plan> plan;  // how to divide; none: one device
 };
 
 // What compiling did; sizes in bytes, times in seconds.
@@ -29,7 +31,7 @@ struct CompileReport {
   int64_t operations =
       0;  // of the imported model, layer functions counted once
   int64_t kernels = 0, launches = 0, gemms = 0, convolutions = 0,
-          layer_kinds = 0, layer_calls = 0;
+          layer_kinds = 0, layer_calls = 0, devices = 1, collectives = 0;
   int64_t arena_bytes = 0, derived_bytes = 0, artifact_bytes = 0;
   std::vector<std::pair<std::string, double>> phase_seconds;
   double seconds = 0;

@@ -43,6 +43,49 @@ Object port(const std::string& name, const std::string& type) {
   return Object{{"name", name}, {"type", type}};
 }
 
+std::string axesText(
+    const program::Mesh& mesh,
+    const flatbuffers::Vector<const program::AxisPart*>* parts) {
+  std::string text;
+  for (unsigned i = 0; parts && i < parts->size(); ++i) {
+    const program::AxisPart& part = *parts->Get(i);
+    const program::MeshAxis& axis = *mesh.axes()->Get(part.axis());
+    if (i > 0) text += ", ";
+    text += axis.name()->str();
+    if (part.size() != axis.size())
+      text += llvm::formatv(":({0}){1}", part.pre(), part.size());
+  }
+  return text;
+}
+
+std::string meshText(const program::Mesh& mesh) {
+  std::string text;
+  for (unsigned i = 0; mesh.axes() && i < mesh.axes()->size(); ++i)
+    text += llvm::formatv("{0}{1}={2}", i > 0 ? "," : "",
+                          mesh.axes()->Get(i)->name()->str(),
+                          mesh.axes()->Get(i)->size());
+  return text;
+}
+
+// What users see of a port, and which of it a device holds.
+Object port(const program::Program& program, const program::Port& described) {
+  Object result = port(described.name()->str(), typeText(*described.type()));
+  const program::Shard* shard = described.shard();
+  if (!shard) return result;
+  std::string shape, sharding;
+  for (unsigned i = 0; i < shard->shape()->size(); ++i) {
+    const program::DimShard& dim = *shard->dims()->Get(i);
+    shape += std::to_string(shard->shape()->Get(i)) + "x";
+    sharding +=
+        (i > 0 ? ", {" : "{") + axesText(*program.mesh(), dim.axes()) + "}";
+  }
+  result["type"] = "tensor<" + shape +
+                   program::EnumNameDType(described.type()->dtype()) + ">";
+  result["on each device"] = typeText(*described.type());
+  result["sharding"] = "[" + sharding + "]";
+  return result;
+}
+
 using Entry = std::pair<std::string, const Value*>;
 
 std::vector<Entry> sorted(const Object& object) {
@@ -179,9 +222,9 @@ Value inspectArtifact(const program::Artifact& artifact) {
   const program::Program& program = artifact.program();
   Array inputs, outputs, functions;
   for (const program::Port* p : *program.inputs())
-    inputs.push_back(port(p->name()->str(), typeText(*p->type())));
+    inputs.push_back(port(program, *p));
   for (const program::Port* p : *program.outputs())
-    outputs.push_back(port(p->name()->str(), typeText(*p->type())));
+    outputs.push_back(port(program, *p));
   int64_t arena = 0;
   for (auto [index, function] : llvm::enumerate(*program.functions())) {
     functions.push_back(Object{
@@ -209,6 +252,7 @@ Value inspectArtifact(const program::Artifact& artifact) {
       {"code_bytes", static_cast<int64_t>(artifact.code().size())},
       {"data_bytes", static_cast<int64_t>(artifact.data().size())},
       {"file_bytes", artifact.file_bytes()}};
+  if (program.mesh()) result["mesh"] = meshText(*program.mesh());
   if (program.model()) {
     if (auto model = llvm::json::parse(program.model()->str()))
       result["compiled"] = std::move(*model);

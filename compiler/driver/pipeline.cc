@@ -11,11 +11,16 @@ namespace partita::driver {
 
 std::vector<Phase> lowerToExec() {
   return {
-      // Composites first: every later pass knows them better than their parts.
-      // Layers become functions, and work on
-      // parameters moves to load time.
-      {"simplify",
-       [](mlir::OpPassManager& pm) { simplify::buildSimplifyPipeline(pm); }},
+      // Before work moves to load time: what devices' coordinates determine
+      // moves with it, and collectives must be known not to.
+      {"collectives",
+       [](mlir::OpPassManager& pm) {
+         pm.addPass(kernels::createLowerCollectivesPass());
+       }},
+      // Before layouts and library calls, which then find operands as they are
+      // at each run.
+      {"load-time",
+       [](mlir::OpPassManager& pm) { simplify::buildLoadTimePipeline(pm); }},
       // Layouts while convolutions and transposes are still nn operations that
       // can be moved about.
       {"layouts",

@@ -1,23 +1,15 @@
-// The table of contents of the compiler: what happens to a model, in order.
+// The second half of the compiler's table of contents: from the program of one
+// device to what is written. model_phases.h has the first.
 #ifndef PARTITA_COMPILER_DRIVER_PIPELINE_H_
 #define PARTITA_COMPILER_DRIVER_PIPELINE_H_
 
-#include <functional>
-#include <string>
 #include <vector>
 
-#include "mlir/Pass/PassManager.h"
+#include "compiler/driver/model_phases.h"
 
 namespace partita::driver {
 
-// A phase of the compiler that passes make up; each ends with verified IR,
-// dumped under its number with --dump-dir.
-struct Phase {
-  std::string name;
-  std::function<void(mlir::OpPassManager&)> build;
-};
-
-// nn to exec: everything between import and code generation.
+// nn on local shapes to exec: everything else before code generation.
 std::vector<Phase> lowerToExec();
 
 // exec to planned exec: everything between code generation and emission.

@@ -6,6 +6,8 @@
 #include "compiler/kernels/object.h"
 #include "compiler/kernels/passes.h"
 #include "compiler/memory/passes.h"
+#include "compiler/partition/local_form.h"
+#include "compiler/partition/passes.h"
 #include "compiler/sharding/passes.h"
 #include "compiler/simplify/passes.h"
 #include "dialects/dist/dialect.h"
@@ -25,6 +27,7 @@ void registerDialects(mlir::DialectRegistry& registry) {
                   nn::NNDialect>();
   mlir::func::registerAllExtensions(registry);
   nn::registerExternalModels(registry);
+  partition::registerLocalForms(registry);
   kernels::registerKernelModels(registry);
   kernels::registerCodegenDialects(registry);
   kernels::registerObjectTranslations(registry);
@@ -33,6 +36,7 @@ void registerDialects(mlir::DialectRegistry& registry) {
 void registerPasses() {
   simplify::registerSimplifyPasses();
   sharding::registerShardingPasses();
+  partition::registerPartitionPasses();
   kernels::registerKernelsPasses();
   memory::registerMemoryPasses();
   mlir::registerCanonicalizerPass();

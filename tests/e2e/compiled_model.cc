@@ -22,21 +22,28 @@ CompilerContext::CompilerContext()
       });
 }
 
-absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Make(
-    mlir::ModuleOp module, const std::string& folder, const std::string& name,
-    int threads) {
+absl::Status CompiledModel::Compile(mlir::ModuleOp module,
+                                    const driver::CompileOptions& options) {
   std::string errors;
   mlir::ScopedDiagnosticHandler handler(
       module.getContext(), [&](mlir::Diagnostic& diagnostic) {
         if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
           llvm::raw_string_ostream(errors) << diagnostic << "\n";
       });
+  auto report = driver::compileToFile(module, options);
+  if (mlir::failed(report)) return absl::InvalidArgumentError(errors);
+  report_ = *report;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Make(
+    mlir::ModuleOp module, const std::string& folder, const std::string& name,
+    int threads) {
   auto model = std::make_unique<CompiledModel>();
   driver::CompileOptions options;
   options.output = folder + "/" + name + ".partita";
-  auto report = driver::compileToFile(module, options);
-  if (mlir::failed(report)) return absl::InvalidArgumentError(errors);
-  model->report_ = *report;
+  if (absl::Status status = model->Compile(module, options); !status.ok())
+    return status;
   auto device = cpu::MakeCpuDevice({threads});
   if (!device.ok()) return device.status();
   model->device_ = std::move(*device);
@@ -46,13 +53,30 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::Make(
   return model;
 }
 
+absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::MakeDivided(
+    mlir::ModuleOp module, const std::string& folder, const std::string& name,
+    const plan::Plan& plan) {
+  auto model = std::make_unique<CompiledModel>();
+  driver::CompileOptions options;
+  options.output = folder + "/" + name + ".partita";
+  options.plan = plan;
+  if (absl::Status status = model->Compile(module, options); !status.ok())
+    return status;
+  executor::MultiDeviceOptions run;
+  run.make_device = [](int) { return cpu::MakeCpuDevice({/*threads=*/1}); };
+  auto runner = executor::MultiDeviceRunner::Load(options.output, run);
+  if (!runner.ok()) return runner.status();
+  model->runner_ = std::move(*runner);
+  return model;
+}
+
 absl::StatusOr<std::vector<HostTensor>> CompiledModel::Run(
     const std::map<std::string, HostTensor>& inputs) {
   std::vector<HostTensor> ordered;
   auto next = inputs.begin();
-  for (const executor::TensorSpec& spec : executor_->inputs()) {
+  for (const executor::TensorSpec& spec : this->inputs()) {
     auto found = inputs.find(spec.name);
-    if (found == inputs.end() && inputs.size() == executor_->inputs().size())
+    if (found == inputs.end() && inputs.size() == this->inputs().size())
       found = next;
     if (found == inputs.end())
       return absl::InvalidArgumentError("no value for input " + spec.name);
@@ -69,12 +93,13 @@ absl::StatusOr<std::vector<HostTensor>> CompiledModel::Run(
     arguments.push_back({input.dtype, input.shape, input.bytes.data()});
   std::vector<HostTensor> outputs;
   std::vector<executor::MutableTensor> results;
-  for (const executor::TensorSpec& spec : executor_->outputs())
+  for (const executor::TensorSpec& spec : this->outputs())
     outputs.push_back({spec.dtype, spec.shape, std::string(spec.bytes, '\0')});
   for (HostTensor& output : outputs)
     results.push_back({output.dtype, output.shape, output.bytes.data()});
-  if (absl::Status status = executor_->Run(arguments, results); !status.ok())
-    return status;
+  absl::Status status = runner_ ? runner_->Run(arguments, results)
+                                : executor_->Run(arguments, results);
+  if (!status.ok()) return status;
   return outputs;
 }
 

@@ -11,6 +11,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/executor.h"
+#include "runtime/executor/multi_device.h"
 #include "tests/e2e/golden.h"
 
 namespace partita::e2e {
@@ -35,6 +36,11 @@ class CompiledModel {
   static absl::StatusOr<std::unique_ptr<CompiledModel>> Make(
       mlir::ModuleOp module, const std::string& folder, const std::string& name,
       int threads);
+  // Divided as `plan` says, on as many devices as its mesh has: threads of this
+  // process, with one thread each.
+  static absl::StatusOr<std::unique_ptr<CompiledModel>> MakeDivided(
+      mlir::ModuleOp module, const std::string& folder, const std::string& name,
+      const plan::Plan& plan);
 
   // Runs on inputs by name, or by position where the model has no such name.
   absl::StatusOr<std::vector<HostTensor>> Run(
@@ -43,13 +49,23 @@ class CompiledModel {
   absl::StatusOr<std::vector<HostTensor>> Run(
       const std::vector<HostTensor>& inputs);
 
+  const std::vector<executor::TensorSpec>& inputs() const {
+    return runner_ ? runner_->inputs() : executor_->inputs();
+  }
+  const std::vector<executor::TensorSpec>& outputs() const {
+    return runner_ ? runner_->outputs() : executor_->outputs();
+  }
   const driver::CompileReport& report() const { return report_; }
   executor::Executor& executor() { return *executor_; }
 
  private:
+  absl::Status Compile(mlir::ModuleOp module,
+                       const driver::CompileOptions& options);
+
   driver::CompileReport report_;
   std::unique_ptr<device::Device> device_;
-  std::unique_ptr<executor::Executor> executor_;
+  std::unique_ptr<executor::Executor> executor_;         // or
+  std::unique_ptr<executor::MultiDeviceRunner> runner_;  // if divided
 };
 
 }  // namespace partita::e2e

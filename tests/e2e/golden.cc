@@ -40,12 +40,12 @@ Distance Compare(const HostTensor& actual, const HostTensor& expected,
   }
   for (int64_t i = 0; i < expected.elements(); ++i) {
     const double want = expected.floats()[i], got = actual.floats()[i];
-    const double apart = std::abs(got - want);
+    double apart = std::abs(got - want);
+    if (std::isnan(apart)) apart = INFINITY;
     distance.largest_expected =
         std::max(distance.largest_expected, std::abs(want));
-    // Written so that NaN is never within.
-    if (!(apart <= atol + rtol * std::abs(want))) distance.within = false;
-    if (!(apart <= distance.largest)) distance.largest = apart;
+    if (apart > atol + rtol * std::abs(want)) distance.within = false;
+    distance.largest = std::max(distance.largest, apart);
   }
   return distance;
 }

@@ -1,0 +1,66 @@
+// Options into a plan; what they say is checked by compiler/plan.
+#include "compiler/driver/plan_arguments.h"
+
+namespace partita::driver {
+namespace {
+
+absl::StatusOr<plan::Plan> Assemble(const PlanArguments& arguments,
+                                    const std::vector<plan::Name>& names) {
+  plan::Plan plan;
+  plan.origin = "--shard";
+  absl::StatusOr<core::Mesh> mesh = plan::ParseMeshOption(arguments.mesh);
+  if (!mesh.ok()) return mesh.status();
+  plan.mesh = *std::move(mesh);
+  plan.names = names;
+  if (!arguments.shard.empty()) {
+    absl::StatusOr<std::vector<plan::Entry>> entries =
+        plan::ParseShardOption(arguments.shard, plan.mesh, names);
+    if (!entries.ok()) return entries.status();
+    plan.shard = *std::move(entries);
+  }
+  absl::Status checked = plan::CheckPlan(plan);
+  if (!checked.ok()) return checked;
+  return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
+  if (plan_path.empty() && mesh.empty()) {
+    if (!shard.empty())
+      return absl::InvalidArgumentError(
+          "--shard: expected --mesh beside it, which says what devices there "
+          "are, as in --mesh data=2,tensor=2");
+    if (devices > 1)
+      return absl::InvalidArgumentError(
+          "--devices: expected a plan that says how to use them: --plan FILE, "
+          "or --mesh and --shard");
+    return std::optional<plan::Plan>();
+  }
+  if (!plan_path.empty() && (!mesh.empty() || !shard.empty()))
+    return absl::InvalidArgumentError(
+        "expected either --plan or --mesh and --shard, found both; put the "
+        "mesh and the entries into " +
+        plan_path);
+  std::vector<plan::Name> parsed_names;
+  for (const std::string& text : names) {
+    absl::StatusOr<plan::Name> name = plan::ParseName(text);
+    if (!name.ok())
+      return absl::InvalidArgumentError("--name: " +
+                                        std::string(name.status().message()));
+    parsed_names.push_back(*std::move(name));
+  }
+  absl::StatusOr<plan::Plan> plan = plan_path.empty()
+                                        ? Assemble(*this, parsed_names)
+                                        : plan::ReadPlan(plan_path);
+  if (!plan.ok()) return plan.status();
+  if (!plan_path.empty())
+    plan->names.insert(plan->names.end(), parsed_names.begin(),
+                       parsed_names.end());
+  absl::Status fine = plan::CheckSupported(*plan);
+  if (fine.ok() && devices > 0) fine = plan::CheckDeviceCount(*plan, devices);
+  if (!fine.ok()) return fine;
+  return std::optional<plan::Plan>(*std::move(plan));
+}
+
+}  // namespace partita::driver

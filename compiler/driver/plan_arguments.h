@@ -1,0 +1,28 @@
+// How a user says on the command line how to divide a model.
+#ifndef PARTITA_COMPILER_DRIVER_PLAN_ARGUMENTS_H_
+#define PARTITA_COMPILER_DRIVER_PLAN_ARGUMENTS_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/plan/plan.h"
+
+namespace partita::driver {
+
+struct PlanArguments {
+  std::string plan_path;           // --plan
+  std::string mesh, shard;         // --mesh, --shard
+  std::vector<std::string> names;  // --name
+  int64_t devices = 0;             // --devices; 0: as many as the mesh has
+
+  // The plan they describe; none where they say nothing. Refuses a plan file
+  // together with --mesh or --shard, --shard without --mesh, a mesh of another
+  // number of devices, and what the compiler does not act on yet.
+  absl::StatusOr<std::optional<plan::Plan>> Finish() const;
+};
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_PLAN_ARGUMENTS_H_
