@@ -138,11 +138,11 @@ class Application {
 
   // What the first segment counts (heads, rows of an image) stays together.
   static void setBlock(core::DimSharding& dim, const Dim& names, int64_t size) {
-    const int64_t units =
-        names.segments.empty() || names.segments[0].size == 0
-            ? size
-            : names.segments[0].size;
-    dim.block = llvm::divideCeil(units, core::SizeOf(dim.axes)) * (size / units);
+    const int64_t units = names.segments.empty() || names.segments[0].size == 0
+                              ? size
+                              : names.segments[0].size;
+    dim.block =
+        llvm::divideCeil(units, core::SizeOf(dim.axes)) * (size / units);
   }
 
   FailureOr<int> decompose() {

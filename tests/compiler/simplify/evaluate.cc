@@ -93,9 +93,8 @@ std::vector<nn::Tensor> runMain(mlir::ModuleOp module, const Inputs& inputs) {
   if (auto init = module.lookupSymbol<FuncOp>("init")) {
     std::vector<nn::Tensor> arguments;
     for (unsigned i = 0; i < init.getNumArguments(); ++i)
-      arguments.push_back(
-          stored(init, i,
-                 mlir::cast<RankedTensorType>(init.getArgumentTypes()[i])));
+      arguments.push_back(stored(
+          init, i, mlir::cast<RankedTensorType>(init.getArgumentTypes()[i])));
     derived = interpreted(init, arguments);
   }
   auto main = module.lookupSymbol<FuncOp>("main");

@@ -24,8 +24,8 @@ nn::Tensor madeUp(mlir::RankedTensorType type, uint64_t seed);
 using Inputs = std::function<nn::Tensor(const std::string& name,
                                         mlir::RankedTensorType type)>;
 
-// What @main's argument `i` is, as a tensor of `type`: its data, made up by name
-// where no file has it, or an input.
+// What @main's argument `i` is, as a tensor of `type`: its data, made up by
+// name where no file has it, or an input.
 nn::Tensor argumentOf(mlir::func::FuncOp main, unsigned i,
                       mlir::RankedTensorType type, const Inputs& inputs);
 
