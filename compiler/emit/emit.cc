@@ -70,17 +70,15 @@ class ModuleEmitter {
       if (mlir::failed(
               addPort(program_.inputs, main.getArgument(i).getLoc(),
                       name.empty() ? "input" + std::to_string(i) : name.str(),
-                      main.getArgumentTypes()[i],
-                      mlir::function_interface_impl::getArgAttrs(main, i))))
+                      main.getArgumentTypes()[i], main.getArgAttrDict(i))))
         return failure();
     }
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
       auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
-      if (mlir::failed(
-              addPort(program_.outputs, main.getLoc(),
-                      name ? name.str() : "output" + std::to_string(i),
-                      main.getResultTypes()[i],
-                      mlir::function_interface_impl::getResultAttrs(main, i))))
+      if (mlir::failed(addPort(program_.outputs, main.getLoc(),
+                               name ? name.str() : "output" + std::to_string(i),
+                               main.getResultTypes()[i],
+                               main.getResultAttrDict(i))))
         return failure();
     }
     return success();
@@ -88,7 +86,7 @@ class ModuleEmitter {
 
   LogicalResult addPort(std::vector<std::unique_ptr<program::PortT>>& ports,
                         mlir::Location loc, std::string name, mlir::Type type,
-                        llvm::ArrayRef<mlir::NamedAttribute> named) {
+                        mlir::DictionaryAttr named) {
     const mlir::NamedAttrList attributes(named);
     auto port = std::make_unique<program::PortT>();
     port->type = tensorType(llvm::cast<mlir::RankedTensorType>(type),
@@ -141,8 +139,8 @@ class ModuleEmitter {
 
   void addDerived(FuncOp init) {
     for (mlir::Type type : init.getResultTypes())
-      program_.derived.push_back(std::move(
-          tensorType(llvm::cast<mlir::RankedTensorType>(type), false)));
+      program_.derived.push_back(
+          tensorType(llvm::cast<mlir::RankedTensorType>(type), false));
   }
 
   LogicalResult bindMain(FuncOp main) {

@@ -18,6 +18,7 @@ def Exec_Dialect : Dialect {
     The operations map one to one onto runtime/program/program.fbs.
   }];
   let hasOperationAttrVerify = 1;
+  let useDefaultAttributePrinterParser = 1;
 }
 
 #endif  // PARTITA_DIALECTS_EXEC_DIALECT_TD

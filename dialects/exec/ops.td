@@ -143,7 +143,7 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
                        DefaultValuedAttr<F64Attr, "0.0">:$fill, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$source_axes,
                        DefaultValuedAttr<I64Attr, "0">:$root, OptionalAttr<AnyAttr>:$why);
   let results = (outs Exec_Tensor:$result);
-  let assemblyFormat = "$kind $input `axes` `=` $axes attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "$kind $input `axes` `=` $axes (`reduction` `=` $reduction^)? attr-dict `:` type($input) `->` type($result)";
   // What the kind does not need is left out.
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "CollectiveKind":$kind, "::mlir::Value":$input, "::llvm::ArrayRef<int64_t>":$axes), [{
     build($_builder, $_state, result, kind, input, axes, Reduction::sum, /*dim=*/-1, /*other_dim=*/-1, /*size=*/0, /*step=*/0,

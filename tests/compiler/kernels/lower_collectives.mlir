@@ -3,7 +3,7 @@
 dist.mesh @mesh <["data"=2, "tensor"=4, "one"=1]>
 
 // CHECK-LABEL: @kinds
-// CHECK: exec.collective all_reduce %{{.*}} axes = [1, 1, 4] {reduction = #exec.reduction max, why = ["M"]} : tensor<4x8xf32>
+// CHECK: exec.collective all_reduce %{{.*}} axes = [1, 1, 4] reduction = max {why = ["M"]} : tensor<4x8xf32>
 // CHECK: exec.collective all_gather %{{.*}} axes = [1, 1, 4] {dim = 1 : i64} : tensor<4x8xf32> -> tensor<4x30xf32>
 // CHECK: exec.collective reduce_scatter %{{.*}} axes = [0, 1, 2, 1, 1, 4] {dim = 0 : i64} : tensor<4x8xf32> -> tensor<1x8xf32>
 // CHECK: exec.collective all_slice %{{.*}} axes = [1, 2, 2] {dim = 0 : i64} : tensor<4x8xf32> -> tensor<2x8xf32>
@@ -68,7 +68,6 @@ func.func private @inner(%x: tensor<i64>) -> tensor<i64> {
 // CHECK-SAME: %[[B:[a-z0-9]+]]: tensor<i64> {nn.axes = array<i64: 0, 1, 2, 1, 1, 2>, nn.kind = "coordinate", nn.name = "coordinate(\22data\22, \22tensor\22:(1)2)"}
 // CHECK-SAME: -> tensor<i64>
 func.func @main(%x: tensor<i64>) -> tensor<i64> {
-  // CHECK: %[[ZERO:.*]] = arith.constant dense<0> : tensor<i64>
   // CHECK: call @inner(%arg0, %[[A]])
   // CHECK: call @middle(%{{.*}}, %[[A]])
   %0 = call @inner(%x) : (tensor<i64>) -> tensor<i64>
@@ -76,6 +75,7 @@ func.func @main(%x: tensor<i64>) -> tensor<i64> {
   %2 = dist.coordinate over ["tensor"] : tensor<i64>
   %3 = dist.coordinate over ["data", "tensor":(1)2] : tensor<i64>
   %4 = dist.coordinate over ["one"] : tensor<i64>
+  // CHECK: %[[ZERO:.*]] = arith.constant dense<0> : tensor<i64>
   // CHECK: arith.addi %{{.*}}, %[[A]]
   // CHECK: arith.addi %{{.*}}, %[[B]]
   // CHECK: arith.addi %{{.*}}, %[[ZERO]]
@@ -95,9 +95,9 @@ func.func private @middle(%x: tensor<i64>) -> tensor<i64> {
 // -----
 
 // Without a mesh there is nothing to do.
-// CHECK-LABEL: @main
+// CHECK-LABEL: @undivided
 // CHECK-NEXT: arith.addf %arg0, %arg0 : tensor<4xf32>
-func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+func.func @undivided(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = arith.addf %x, %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

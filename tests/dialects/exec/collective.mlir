@@ -6,9 +6,9 @@ func.func @all_gather(%x: tensor<4x2xf32>) -> tensor<4x7xf32> {
   return %y : tensor<4x7xf32>
 }
 
-// CHECK: exec.collective reduce_scatter %arg0 axes = [0, 1, 2, 1, 2, 2] {dim = 0 : i64, reduction = #exec.reduction max} : tensor<7xf32> -> tensor<2xf32>
+// CHECK: exec.collective reduce_scatter %arg0 axes = [0, 1, 2, 1, 2, 2] reduction = max {dim = 0 : i64} : tensor<7xf32> -> tensor<2xf32>
 func.func @reduce_scatter(%x: tensor<7xf32>) -> tensor<2xf32> {
-  %y = exec.collective reduce_scatter %x axes = [0, 1, 2, 1, 2, 2] {dim = 0 : i64, reduction = #exec.reduction max} : tensor<7xf32> -> tensor<2xf32>
+  %y = exec.collective reduce_scatter %x axes = [0, 1, 2, 1, 2, 2] reduction = max {dim = 0 : i64} : tensor<7xf32> -> tensor<2xf32>
   return %y : tensor<2xf32>
 }
 
