@@ -135,7 +135,8 @@ class Partitioner {
       form.operands.push_back(
           reshardedOperand(op, operand, decided, decided.operands[i], builder));
     FailureOr<SmallVector<Value>> results = failure();
-    if (llvm::isa<dist::ConstraintOp, dist::BarrierOp>(op))
+    if (llvm::isa<dist::ConstraintOp, dist::BarrierOp, dist::GroupOp,
+                  dist::ReshardOp>(op))
       results = form.operands;
     else
       results = buildLocal(form);

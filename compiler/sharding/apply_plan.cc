@@ -64,6 +64,8 @@ class Application {
     if (Operation* op = value.getDefiningOp()) {
       if (auto constraint = llvm::dyn_cast<dist::ConstraintOp>(op))
         attr = constraint.getSharding();
+      else if (auto reshard = llvm::dyn_cast<dist::ReshardOp>(op))
+        attr = reshard.getTo();
     } else {
       attr = shardingOf(value);
     }

@@ -5,6 +5,7 @@
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/sharding_rule.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -69,6 +70,8 @@ class Builder {
       if (mlir::failed(addFunction(function))) return failure();
     for (FuncOp function : module_.getOps<FuncOp>())
       function.walk([&](CallOp call) { tieCall(call); });
+    for (auto& [id, members] : groups_)
+      problem_.graph.groups.push_back(std::move(members));
     return std::move(problem_);
   }
 
@@ -82,6 +85,7 @@ class Builder {
     core::Value plain;
     plain.shape.assign(type.getShape().begin(), type.getShape().end());
     plain.element_bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    plain.name = describeValue(value);
     problem_.ids[value] = static_cast<int>(problem_.values.size());
     problem_.values.push_back(value);
     problem_.graph.values.push_back(std::move(plain));
@@ -101,18 +105,23 @@ class Builder {
 
   void addOperation(Operation* op) {
     core::Op plain;
-    if (llvm::isa<dist::ConstraintOp, dist::BarrierOp>(op)) {
+    if (llvm::isa<dist::ConstraintOp, dist::BarrierOp, dist::GroupOp,
+                  dist::ReshardOp>(op)) {
       plain.rule = identityRule(
           llvm::cast<mlir::RankedTensorType>(op->getResult(0).getType())
               .getShape());
       if (auto barrier = llvm::dyn_cast<dist::BarrierOp>(op))
         plain.direction = directionOf(barrier);
+      if (auto group = llvm::dyn_cast<dist::GroupOp>(op))
+        groups_[group.getId()].push_back(
+            problem_.ids.lookup(group.getResult()));
     } else if (auto rule = nn::shardingRuleOf(op)) {
       plain.rule = convertRule(*rule);
     } else {
       plain.rule = wholeRule(op);
     }
     plain.round = carriesAll(plain.rule) ? 0 : 1;
+    plain.name = describeOperation(op);
     for (Value operand : op->getOperands())
       plain.operands.push_back(problem_.ids.lookup(operand));
     for (Value result : op->getResults())
@@ -144,6 +153,7 @@ class Builder {
 
   mlir::ModuleOp module_;
   Problem problem_;
+  llvm::MapVector<int64_t, std::vector<int>> groups_;
 };
 
 }  // namespace
