@@ -1,5 +1,5 @@
 // //:demo: what Partita does, shown to a person in a minute: models by three
-// doors, compiled, run, and compared with what PyTorch computed.
+// doors, compiled, divided, run, and compared with what PyTorch computed.
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <random>
 
 #include "compiler/driver/import_model.h"
+#include "compiler/plan/plan.h"
 #include "tests/e2e/compiled_model.h"
 #include "tests/e2e/golden.h"
 
@@ -33,14 +34,15 @@ struct Show {
   std::string expected;  // golden output in io.safetensors; empty: none
   std::string golden;    // folder of io.safetensors
   std::map<std::string, int64_t> dims;
+  std::string mesh, shard;  // as on the command line; empty: one device
 };
 
 // Inputs that nobody recorded: standard normal numbers, or token 1, 2, 3 ...
-std::map<std::string, HostTensor> MakeInputs(executor::Executor& executor) {
+std::map<std::string, HostTensor> MakeInputs(const CompiledModel& model) {
   std::map<std::string, HostTensor> inputs;
   std::mt19937 generator(1);
   std::normal_distribution<float> normal;
-  for (const executor::TensorSpec& spec : executor.inputs()) {
+  for (const executor::TensorSpec& spec : model.inputs()) {
     HostTensor tensor{spec.dtype, spec.shape, std::string(spec.bytes, '\0')};
     if (spec.dtype == base::DType::kF32)
       for (int64_t i = 0; i < tensor.elements(); ++i)
@@ -68,6 +70,10 @@ void PrintReport(const driver::CompileReport& report) {
       static_cast<long long>(report.kernels),
       static_cast<long long>(report.gemms),
       static_cast<long long>(report.convolutions));
+  if (report.devices > 1)
+    std::printf("  devices   %lld, one program for all, %lld collectives\n",
+                static_cast<long long>(report.devices),
+                static_cast<long long>(report.collectives));
   std::printf("  memory    %.2f MB planned for activations\n",
               report.arena_bytes / 1e6);
   std::printf("  compiled  in %.2f s\n", report.seconds);
@@ -86,6 +92,23 @@ double MedianSeconds(CompiledModel& model,
   return times[times.size() / 2];
 }
 
+absl::StatusOr<std::unique_ptr<CompiledModel>> Compile(
+    const Show& show, mlir::ModuleOp module, const std::string& folder) {
+  const std::string name = std::filesystem::path(show.model).stem().string();
+  if (show.mesh.empty())
+    return CompiledModel::Make(module, folder, name, /*threads=*/0);
+  plan::Plan plan;
+  absl::StatusOr<core::Mesh> mesh = plan::ParseMeshOption(show.mesh);
+  if (!mesh.ok()) return mesh.status();
+  plan.mesh = *mesh;
+  auto entries = plan::ParseShardOption(show.shard, plan.mesh);
+  if (!entries.ok()) return entries.status();
+  plan.shard = *entries;
+  std::printf("  divided   over %s by %s\n", show.mesh.c_str(),
+              show.shard.c_str());
+  return CompiledModel::MakeDivided(module, folder, name, plan);
+}
+
 // One model from file to answer; false where it is not what it should be.
 bool Run(const Show& show, const std::string& folder) {
   std::printf("\n%s\n  import    %s\n", show.title.c_str(), show.model.c_str());
@@ -95,15 +118,13 @@ bool Run(const Show& show, const std::string& folder) {
   options.dims = show.dims;
   auto module = driver::importModel(show.model, options, context.get());
   if (!module) return std::printf("  error: %s", context.errors.c_str()), false;
-  auto model = CompiledModel::Make(
-      *module, folder, std::filesystem::path(show.model).stem().string(),
-      /*threads=*/0);
+  auto model = Compile(show, *module, folder);
   if (!model.ok())
     return std::printf("  error: %s\n",
                        std::string(model.status().message()).c_str()),
            false;
   PrintReport((*model)->report());
-  std::map<std::string, HostTensor> inputs = MakeInputs((*model)->executor());
+  std::map<std::string, HostTensor> inputs = MakeInputs(**model);
   if (!show.golden.empty()) {
     auto golden = e2e::ReadTensors(show.golden, "in.");
     if (!golden.ok()) return std::printf("  error: no golden inputs\n"), false;
@@ -148,22 +169,45 @@ int Main() {
                 data + "gpt2/model_eval.onnx",
                 "out.eval.y",
                 data + "gpt2/io.safetensors",
-                {{"batch", 2}, {"seq", 12}}},
+                {{"batch", 2}, {"seq", 12}},
+                "",
+                ""},
            Show{"GPT-2, tiny, as a Hugging Face folder",
                 data + "gpt2",
                 "out.eval.y",
                 data + "gpt2/io.safetensors",
-                {{"batch", 2}, {"seq", 12}}},
+                {{"batch", 2}, {"seq", 12}},
+                "",
+                ""},
            Show{"CoAtNet, tiny, as exported to ONNX",
                 data + "coatnet_bias/model_eval.onnx",
                 "out.eval.y",
                 data + "coatnet_bias/io.safetensors",
-                {{"batch", 4}}},
+                {{"batch", 4}},
+                "",
+                ""},
+           Show{"GPT-2, tiny, on 4 devices: data and tensor parallel, with "
+                "sequence parallelism",
+                data + "gpt2/model_eval.onnx",
+                "out.eval.y",
+                data + "gpt2/io.safetensors",
+                {{"batch", 2}, {"seq", 12}},
+                "data=2,tensor=2",
+                "B=data;M=tensor,N=tensor,V=tensor;L=tensor"},
+           Show{"CoAtNet, tiny, its images cut in 2 x 2",
+                data + "coatnet_bias/model_eval.onnx",
+                "out.eval.y",
+                data + "coatnet_bias/io.safetensors",
+                {{"batch", 4}},
+                "rows=2,columns=2",
+                "H=rows,W=columns"},
            Show{"CoAtNet-0 at 224x224, by name, seeded weights",
                 "coatnet-0",
                 "",
                 "",
-                {{"batch", 1}}},
+                {{"batch", 1}},
+                "",
+                ""},
        })
     fine &= Run(show, folder.string());
   std::filesystem::remove_all(folder, error);
