@@ -80,8 +80,11 @@ bool canUntranspose(Value value, ArrayRef<int64_t> perm) {
   if (mlir::matchPattern(value, mlir::m_Constant(&constant)))
     return constant.isSplat();
   auto broadcast = value.getDefiningOp<nn::BroadcastOp>();
-  return broadcast && typeOf(broadcast.getInput()).getNumElements() * 4 <=
-                          typeOf(value).getNumElements();
+  if (!broadcast) return false;
+  // Its input is transposed only if its dimensions change their order.
+  return llvm::is_sorted(permuted(perm, broadcast.getDims())) ||
+         typeOf(broadcast.getInput()).getNumElements() * 4 <=
+             typeOf(value).getNumElements();
 }
 
 // The value whose transpose by `perm` is `value`; canUntranspose holds.

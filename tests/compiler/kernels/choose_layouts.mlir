@@ -78,3 +78,17 @@ func.func @halo(%x: tensor<1x3x4x8xf32>, %w: tensor<16x3x1x1xf32>, %v: tensor<16
   %2 = nn.conv %1, %v strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x16x6x8xf32>, tensor<16x16x3x1xf32> -> tensor<1x16x4x8xf32>
   return %2 : tensor<1x16x4x8xf32>
 }
+
+// -----
+
+// A bias that is hardly smaller than what it is added to: repeating it along other dimensions costs nothing.
+// CHECK-LABEL: @small
+// CHECK: nn.conv {{.*}} channels_last
+// CHECK-NEXT: %[[B:.*]] = nn.broadcast %arg2 dims = [3] : tensor<4xf32> -> tensor<1x1x2x4xf32>
+// CHECK-NEXT: arith.addf %{{.*}}, %[[B]] : tensor<1x1x2x4xf32>
+func.func @small(%x: tensor<1x3x1x2xf32>, %w: tensor<4x3x1x1xf32>, %b: tensor<4xf32>) -> tensor<1x4x1x2xf32> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x1x2xf32>, tensor<4x3x1x1xf32> -> tensor<1x4x1x2xf32>
+  %1 = nn.broadcast %b dims = [1] : tensor<4xf32> -> tensor<1x4x1x2xf32>
+  %2 = arith.addf %0, %1 : tensor<1x4x1x2xf32>
+  return %2 : tensor<1x4x1x2xf32>
+}
