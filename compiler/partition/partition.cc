@@ -234,7 +234,7 @@ class Partitioner {
   }
   std::string reduced(const core::Sharding& has) const {
     return "each device along " + core::ToString(mesh(), has.unreduced) +
-           " has a part of the sum";
+           " has a partial result";
   }
 
   // So that the operation is known again.
