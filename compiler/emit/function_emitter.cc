@@ -74,7 +74,9 @@ class FunctionEmitter {
     if (auto constant = llvm::dyn_cast<mlir::arith::ConstantOp>(op))
       return placeConstant(constant);
     if (auto view = llvm::dyn_cast<exec::ViewOp>(op)) {
-      buffers_[view.getResult()] = buffers_[view.getInput()];
+      // By value: an insertion may move what a reference stands for.
+      const Buffer viewed = buffers_.lookup(view.getInput());
+      buffers_[view.getResult()] = viewed;
       return success();
     }
     auto instruction = std::make_unique<program::InstructionT>();
