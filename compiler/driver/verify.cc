@@ -127,13 +127,17 @@ class Verification {
     llvm::SmallVector<Everywhere> arguments;
     for (const nn::Tensor& tensor : arguments_) arguments.push_back({tensor});
     std::map<int64_t, int64_t> runs;
-    return success(mlir::succeeded(partition::interpretEverywhere(
+    auto results = partition::interpretEverywhere(
         main, one, arguments,
         [&](Operation* op, llvm::ArrayRef<Everywhere> values) {
           if (auto number = key(op, runs))
             for (const Everywhere& value : values)
               record_[*number].push_back(value.front());
-        })));
+        });
+    if (mlir::failed(results)) return failure();
+    for (const Everywhere& result : *results)
+      results_.push_back(result.front());
+    return success();
   }
 
   LogicalResult runDivided(mlir::ModuleOp module) {
@@ -147,11 +151,22 @@ class Verification {
           partition::scatterTensor(tensor, plan_.mesh, *sharding));
     }
     std::map<int64_t, int64_t> runs;
-    return success(mlir::succeeded(partition::interpretEverywhere(
+    auto results = partition::interpretEverywhere(
         main, plan_.mesh, arguments,
         [&](Operation* op, llvm::ArrayRef<Everywhere> values) {
           if (auto number = key(op, runs)) compare(op, *number, values);
-        })));
+        });
+    if (mlir::failed(results)) return failure();
+    // What users get, placed as they get it.
+    for (auto [i, result] : llvm::enumerate(*results)) {
+      auto sharding = sharding::toCore(
+          main.getResultAttrOfType<dist::ShardingAttr>(i, dist::kShardingAttr),
+          plan_.mesh);
+      judge(partition::assembleTensor(result, plan_.mesh, results_[i].type(),
+                                      *sharding),
+            results_[i], "result " + std::to_string(i));
+    }
+    return success();
   }
 
   void compare(Operation* op, std::pair<int64_t, int64_t> number,
@@ -163,22 +178,29 @@ class Verification {
     for (auto [i, value] : llvm::enumerate(values)) {
       auto sharding = sharding::toCore(
           llvm::cast<dist::ShardingAttr>(placements[i]), plan_.mesh);
+      const auto reduction = static_cast<core::Reduction>(
+          op->getAttrOfType<mlir::IntegerAttr>(partition::kOriginReductionAttr)
+              .getInt());
       const nn::Tensor found = partition::assembleTensor(
-          value, plan_.mesh, expected[i].type(), *sharding);
-      const double distance = distanceOf(found, expected[i]);
-      ++compared_;
-      largest_ = std::max(largest_, std::isnan(distance) ? 0 : distance);
-      if (first_.empty() && !(distance <= kTolerance))
-        first_ = llvm::formatv(
-                     "{0} at {1}: {2}", op->getName(), describe(op->getLoc()),
-                     std::isnan(distance)
-                         ? std::string("uses rows beyond a dimension's end")
-                         : llvm::formatv("differs by {0:E2} of the largest "
+          value, plan_.mesh, expected[i].type(), *sharding, reduction);
+      judge(
+          found, expected[i],
+          op->getName().getStringRef().str() + " at " + describe(op->getLoc()));
+    }
+  }
+
+  void judge(const nn::Tensor& found, const nn::Tensor& expected,
+             const std::string& what) {
+    const double distance = distanceOf(found, expected);
+    ++compared_;
+    largest_ = std::max(largest_, std::isnan(distance) ? 0 : distance);
+    if (!first_.empty() || distance <= kTolerance) return;
+    first_ = what + (std::isnan(distance)
+                         ? std::string(": uses rows beyond a dimension's end")
+                         : llvm::formatv(": differs by {0:E2} of the largest "
                                          "value",
                                          distance)
-                               .str())
-                     .str();
-    }
+                               .str());
   }
 
   // Largest difference over the largest magnitude; NaN where one has NaN and
@@ -190,9 +212,9 @@ class Verification {
       const double f = found.isFloat() ? found.getFloat(i) : found.getInt(i);
       const double e =
           found.isFloat() ? expected.getFloat(i) : expected.getInt(i);
+      if (std::isfinite(e)) largest = std::max(largest, std::abs(e));
       if (f == e || (std::isnan(f) && std::isnan(e))) continue;
       if (std::isnan(f) || std::isnan(e)) return std::nan("");
-      largest = std::max(largest, std::abs(e));
       distance = std::max(distance, std::abs(f - e));
     }
     return distance / std::max(largest, 1e-30);
@@ -200,7 +222,7 @@ class Verification {
 
   mlir::OwningOpRef<mlir::ModuleOp> whole_;
   const plan::Plan& plan_;
-  std::vector<nn::Tensor> arguments_;
+  std::vector<nn::Tensor> arguments_, results_;
   Record record_;
   int64_t compared_ = 0;
   double largest_ = 0;

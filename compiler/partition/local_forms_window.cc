@@ -27,12 +27,19 @@ Value fetchRows(const LocalForm& form, Value input, int64_t dim,
   const core::DimSharding& made = form.sharding.results[0].dims[dim];
   const int64_t size = form.globalShape(form.op->getOperand(0))[dim];
   const int64_t block = core::BlockOf(size, rows);
-  const int64_t made_block =
-      core::BlockOf(form.globalShape(form.op->getResult(0))[dim], made);
+  const int64_t made_size = form.globalShape(form.op->getResult(0))[dim];
+  const int64_t made_block = core::BlockOf(made_size, made);
   const int64_t step = made_block * window.stride;
   const int64_t needed = (made_block - 1) * window.stride +
                          (window.size - 1) * window.dilation + 1;
-  if (window.low == 0 && step == block && needed <= block) return input;
+  // Rows beyond the end are no padding: where the last result rows read there,
+  // padding must be fetched.
+  const bool reads_beyond = (made_size - 1) * window.stride +
+                                (window.size - 1) * window.dilation + 1 -
+                                window.low >
+                            size;
+  if (window.low == 0 && step == block && needed <= block && !reads_beyond)
+    return input;
   auto type = llvm::cast<RankedTensorType>(input.getType());
   SmallVector<int64_t> shape(type.getShape());
   shape[dim] = needed;

@@ -141,7 +141,7 @@ class Partitioner {
     else
       results = buildLocal(form);
     if (mlir::failed(results)) return failure();
-    mark(op, *results, decided);
+    mark(op, *results, decided, reductionOf(rule, decided));
     for (auto [i, pair] :
          llvm::enumerate(llvm::zip_equal(op->getResults(), *results))) {
       auto [global, local] = pair;
@@ -239,7 +239,7 @@ class Partitioner {
 
   // So that the operation is known again.
   void mark(Operation* op, mlir::ValueRange locals,
-            const core::OpSharding& decided) {
+            const core::OpSharding& decided, core::Reduction reduction) {
     mlir::Attribute number = op->getAttr(kOriginAttr);
     Operation* made = locals.empty() ? nullptr : locals[0].getDefiningOp();
     if (!number || !made) return;
@@ -248,6 +248,8 @@ class Partitioner {
       placements.push_back(
           sharding::toAttr(module_.getContext(), sharding, mesh()));
     made->setAttr(kOriginAttr, number);
+    made->setAttr(kOriginReductionAttr, mlir::Builder(op).getI64IntegerAttr(
+                                            static_cast<int64_t>(reduction)));
     made->setAttr(kOriginShardingsAttr,
                   mlir::ArrayAttr::get(module_.getContext(), placements));
   }

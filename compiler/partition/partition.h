@@ -12,6 +12,8 @@ inline constexpr char kOriginAttr[] = "origin";
 // Beside it after partitioning: how its results lie, before they are reduced
 // and placed.
 inline constexpr char kOriginShardingsAttr[] = "origin_shardings";
+// And how partial results combine: a core::Reduction.
+inline constexpr char kOriginReductionAttr[] = "origin_reduction";
 
 // `module` has a `dist.mesh @mesh` and a sharding on every argument and
 // operation. Afterwards all tensors have local shapes, differences of sharding

@@ -56,6 +56,16 @@ Tensor reduceAll(dist::Reduction reduction,
   return sum;
 }
 
+// The nearest integer of that many bits.
+int64_t saturated(double value, unsigned bits) {
+  const double limit = std::ldexp(1.0, static_cast<int>(bits) - 1);
+  if (value <= -limit)
+    return llvm::APInt::getSignedMinValue(bits).getSExtValue();
+  if (value >= limit)
+    return llvm::APInt::getSignedMaxValue(bits).getSExtValue();
+  return static_cast<int64_t>(value);
+}
+
 // A tensor of `type` whose elements are taken from others: `source` gives, for
 // an index of the result, the tensor and changes the index into one of its own;
 // null leaves the element as it is.
@@ -68,6 +78,8 @@ Tensor collect(RankedTensorType type, double fill,
       result.copyFrom(i, *from, from->position(index));
     else if (fill != 0 && result.isFloat())
       result.setFloat(i, fill);
+    else if (fill != 0 && !std::isnan(fill))
+      result.setInt(i, saturated(fill, type.getElementTypeBitWidth()));
   }
   return result;
 }
@@ -276,7 +288,9 @@ Everywhere scatterTensor(const Tensor& whole, const core::Mesh& mesh,
 }
 
 Tensor assembleTensor(const Everywhere& parts, const core::Mesh& mesh,
-                      RankedTensorType global, const core::Sharding& sharding) {
+                      RankedTensorType global, const core::Sharding& sharding,
+                      core::Reduction reduction) {
+  const auto how = static_cast<dist::Reduction>(reduction);  // the same order
   Tensor whole(global);
   std::vector<bool> seen(whole.size(), false);
   std::set<std::vector<int64_t>> parts_seen;
@@ -295,9 +309,11 @@ Tensor assembleTensor(const Everywhere& parts, const core::Mesh& mesh,
       if (!seen[target])
         whole.copyFrom(target, part, i);
       else if (whole.isFloat())
-        whole.setFloat(target, whole.getFloat(target) + part.getFloat(i));
+        whole.setFloat(target,
+                       combine(how, whole.getFloat(target), part.getFloat(i)));
       else
-        whole.setInt(target, whole.getInt(target) + part.getInt(i));
+        whole.setInt(target, static_cast<int64_t>(combine(
+                                 how, whole.getInt(target), part.getInt(i))));
       seen[target] = true;
     }
   }

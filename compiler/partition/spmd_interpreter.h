@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "compiler/core/rule.h"
 #include "compiler/core/sharding.h"
 #include "dialects/nn/tensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -34,10 +35,11 @@ mlir::FailureOr<llvm::SmallVector<Everywhere>> interpretEverywhere(
 Everywhere scatterTensor(const nn::Tensor& whole, const core::Mesh& mesh,
                          const core::Sharding& sharding);
 // The whole tensor of type `global`; where several devices have an element, the
-// first one's is taken. Partial sums are summed.
+// first one's is taken. Partial results are combined by `reduction`.
 nn::Tensor assembleTensor(const Everywhere& parts, const core::Mesh& mesh,
                           mlir::RankedTensorType global,
-                          const core::Sharding& sharding);
+                          const core::Sharding& sharding,
+                          core::Reduction reduction = core::Reduction::kSum);
 
 }  // namespace partita::partition
 

@@ -1,5 +1,6 @@
 // What a plan must satisfy as a whole, and what the compiler does not do yet.
 #include <algorithm>
+#include <set>
 
 #include "compiler/plan/glob.h"
 #include "compiler/plan/plan.h"
@@ -260,6 +261,15 @@ Status CheckSupported(const Plan& plan) {
             Where(plan, division.where) +
             ": shard 'D': dividing the sequence of layers into pipeline stages "
             "is not supported yet; give its axes to another dimension");
+  std::set<std::string> seen;
+  for (const Entry& entry : plan.shard)
+    for (const Division& division : entry.divisions)
+      if (!seen.insert(division.dimension).second)
+        return absl::UnimplementedError(
+            Where(plan, division.where) + ": shard '" + division.dimension +
+            "': dividing a dimension by several entries is not supported yet; "
+            "give all its axes in one, as in " +
+            division.dimension + ": [a, b]");
   if (plan.zero > 0)
     return refuse("zero", "dividing optimizer state, gradients or parameters",
                   "set it to 0");

@@ -109,6 +109,7 @@ class Application {
   // Appends the axes to every dimension of that name, unless the value uses
   // them already.
   void divide(const plan::Division& division, int priority) {
+    bool found = false;
     for (auto [id, value] : llvm::enumerate(problem_.values)) {
       auto names = dimsOf(value);
       if (!names) continue;
@@ -118,11 +119,18 @@ class Application {
         if (!dim.open || shape[i] == 1 ||
             !(*names)[i].isNamed(division.dimension))
           continue;
+        found = true;
         if (append(division.axes, sharding, dim, priority))
           setBlock(dim, (*names)[i], shape[i]);
       }
       core::CanonicalizeBlocks(shape, sharding);
     }
+    if (!found)
+      mlir::emitWarning(module_.getLoc())
+          << plan::Where(plan_, division.where) << ": shard '"
+          << division.dimension
+          << "' divides nothing: no dimension of this model can be divided by "
+             "that name; partita inspect shows the names";
   }
 
   static bool append(const std::vector<core::AxisRef>& axes,

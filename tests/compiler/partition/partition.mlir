@@ -71,3 +71,15 @@ func.func @main(%table: tensor<9x4xf32> {dist.sharding = #dist.sharding<[{"v"}, 
   %0 = nn.gather %table[%ids] axes = [0] {dist.shardings = [#dist.sharding<[{}, {}]>]} : tensor<9x4xf32>, tensor<3x1xi64> -> tensor<3x4xf32>
   return %0 : tensor<3x4xf32>
 }
+
+// -----
+
+dist.mesh @mesh <["h"=2]>
+
+// 7 rows and one of padding, which the last shard's row beyond the end is not: it is fetched, though no row of a neighbour is.
+// CHECK-LABEL: func.func @main
+// CHECK: dist.exchange %{{.*}} over ["h"] dim = 2 size = 7 step = 4 offset = 0 fill = 0xFFF0000000000000 {{.*}}: tensor<1x3x4x6xf32> -> tensor<1x3x4x6xf32>
+func.func @main(%x: tensor<1x3x7x6xf32> {dist.sharding = #dist.sharding<[{}, {}, {"h"}, {}]>}) -> tensor<1x3x4x6xf32> {
+  %0 = nn.reduce_window max %x window = [1, 1, 2, 1] strides = [1, 1, 2, 1] dilations = [1, 1, 1, 1] low = [0, 0, 0, 0] high = [0, 0, 1, 0] {dist.shardings = [#dist.sharding<[{}, {}, {"h"}, {}]>]} : tensor<1x3x7x6xf32> -> tensor<1x3x4x6xf32>
+  return %0 : tensor<1x3x4x6xf32>
+}

@@ -118,7 +118,7 @@ TEST_F(Refusals, SequenceBeyondThePositions) {
   copyWeights("model.safetensors");
   EXPECT_EQ(import({{{"seq", 33}}}),
             "error: cannot use this config: dimension 'seq': expected at most "
-            "32 (n_positions), found 33\n");
+            "32 (n_positions), found 33; --dim sets it\n");
 }
 
 TEST_F(Refusals, WeightsThatDoNotFit) {
