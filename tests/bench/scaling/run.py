@@ -17,7 +17,7 @@ MINILM = {"model_type": "bert", "architectures": ["BertModel"], "hidden_size": 3
           "num_attention_heads": 12, "intermediate_size": 1536, "vocab_size": 30522, "max_position_embeddings": 512,
           "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "pad_token_id": 0}
 BATCH = 32
-WORKLOADS = {"minilm-32x128": ("minilm", ",seq=128", ["--input", "input_ids=random:0:30000"]),
+WORKLOADS = {"minilm-32x128": ("minilm", ",seq=128", ["--input", "input_ids=random:0:30000", "--input", "attention_mask=ones"]),
              "coatnet-0-32": ("coatnet-0", "", [])}
 # Name: (batch of a program, its mesh and entries, programs at once, threads of each)
 SYSTEMS = {"two threads": (BATCH, None, 1, 2),
