@@ -91,7 +91,9 @@ TEST(MeshTest, GroupsPartitionTheMesh) {
 
 TEST(MeshTest, GroupsOfTwoByTwo) {  // F3: along axis 0 or 1 of 2 x 2
   const Mesh mesh{{{"x", 2}, {"y", 2}}, {}};
+  EXPECT_THAT(GroupAlong(mesh, {WholeAxis(mesh, 0)}, 0), ElementsAre(0, 2));
   EXPECT_THAT(GroupAlong(mesh, {WholeAxis(mesh, 0)}, 3), ElementsAre(1, 3));
+  EXPECT_THAT(GroupAlong(mesh, {WholeAxis(mesh, 1)}, 0), ElementsAre(0, 1));
   EXPECT_THAT(GroupAlong(mesh, {WholeAxis(mesh, 1)}, 3), ElementsAre(2, 3));
 }
 

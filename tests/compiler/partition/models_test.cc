@@ -8,12 +8,11 @@
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/model_phases.h"
 #include "compiler/partition/local_form.h"
-#include "compiler/partition/spmd_interpreter.h"
-#include "compiler/sharding/convert.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
+#include "tests/compiler/partition/run_divided.h"
 #include "tests/compiler/simplify/evaluate.h"
 #include "tests/e2e/divisions.h"
 
@@ -22,7 +21,6 @@ namespace {
 
 using e2e::Division;
 using mlir::RankedTensorType;
-using mlir::func::FuncOp;
 
 // Token numbers stay below every vocabulary, masks are 0 or 1.
 nn::Tensor input(const std::string& name, RankedTensorType type) {
@@ -71,58 +69,6 @@ class ModelsTest
   mlir::MLIRContext context_;
 };
 
-RankedTensorType globalType(mlir::Attribute attr) {
-  return mlir::cast<RankedTensorType>(
-      mlir::cast<mlir::TypeAttr>(attr).getValue());
-}
-
-// All results of the divided @main, put together.
-std::vector<nn::Tensor> runDivided(mlir::ModuleOp module) {
-  const core::Mesh mesh = *sharding::meshOf(module);
-  auto main = module.lookupSymbol<FuncOp>("main");
-  llvm::SmallVector<Everywhere> arguments;
-  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-    auto global = globalType(main.getArgAttr(i, dist::kGlobalTypeAttr));
-    auto sharding = sharding::toCore(
-        main.getArgAttrOfType<dist::ShardingAttr>(i, dist::kShardingAttr),
-        mesh);
-    arguments.push_back(scatterTensor(
-        simplify::argumentOf(main, i, global, input), mesh, *sharding));
-  }
-  auto results = interpretEverywhere(main, mesh, arguments);
-  if (failed(results)) {
-    ADD_FAILURE() << "the divided program cannot be run";
-    return {};
-  }
-  std::vector<nn::Tensor> whole;
-  for (auto [i, result] : llvm::enumerate(*results)) {
-    auto sharding = sharding::toCore(
-        main.getResultAttrOfType<dist::ShardingAttr>(i, dist::kShardingAttr),
-        mesh);
-    whole.push_back(assembleTensor(
-        result, mesh, globalType(main.getResultAttr(i, dist::kGlobalTypeAttr)),
-        *sharding));
-  }
-  return whole;
-}
-
-// To 1e-5 of the largest value.
-void expectEqual(const std::vector<nn::Tensor>& actual,
-                 const std::vector<nn::Tensor>& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t result = 0; result < actual.size(); ++result) {
-    const nn::Tensor &a = actual[result], &e = expected[result];
-    ASSERT_TRUE(a.type() == e.type());
-    double largest = 0, distance = 0;
-    for (int64_t i = 0; i < a.size(); ++i) {
-      ASSERT_FALSE(std::isnan(a.getFloat(i))) << "element " << i;
-      largest = std::max(largest, std::abs(e.getFloat(i)));
-      distance = std::max(distance, std::abs(a.getFloat(i) - e.getFloat(i)));
-    }
-    EXPECT_LE(distance, 1e-5 * largest) << "result " << result;
-  }
-}
-
 TEST_P(ModelsTest, DividedEqualsUndivided) {
   const auto& [model, division] = GetParam();
   auto whole = import(model);
@@ -138,7 +84,7 @@ TEST_P(ModelsTest, DividedEqualsUndivided) {
   ASSERT_TRUE(entries.ok()) << entries.status();
   plan.shard = *entries;
   ASSERT_TRUE(run(*divided, driver::divideModel(plan)));
-  expectEqual(runDivided(*divided), simplify::runMain(*whole, input));
+  expectEqual(runDivided(*divided, input), simplify::runMain(*whole, input));
 }
 
 std::string nameOf(
