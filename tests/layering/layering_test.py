@@ -37,6 +37,7 @@ ALLOWED = {
     "runtime/cpu": (("runtime/base", "runtime/program", "runtime/device"), "a device knows the interface only"),
     "runtime/comm": (("runtime/base", "runtime/program"), "collectives move bytes and know no device"),
     "runtime/executor": (("runtime/base", "runtime/program", "runtime/device", "runtime/comm"), "the executor never names cpu or cuda"),
+    "runtime/data": (("runtime/base",), "data are files and tensors: sources know neither programs nor devices"),
     "runtime/tools": (("runtime",), "the runtime knows no compiler"),
 }
 
