@@ -32,6 +32,8 @@ inline constexpr char kKindAttr[] = "nn.kind";
 inline constexpr char kNameAttr[] = "nn.name";
 inline constexpr char kSourceAttr[] = "nn.source";
 inline constexpr char kAxesAttr[] = "nn.axes";
+inline constexpr char kUpdatesAttr[] = "nn.updates";
+inline constexpr char kRoleAttr[] = "nn.role";
 inline constexpr char kUnsignedAttr[] = "nn.unsigned";
 inline constexpr char kRuleAttr[] = "nn.rule";
 

@@ -21,10 +21,12 @@ def NN_Dialect : Dialect {
 
     | attribute   | on       | meaning |
     |-------------|----------|---------|
-    | `nn.kind`   | argument | `"input"`, `"parameter"` (trained), `"buffer"` (stored, not trained), `"constant"`, `"derived"` (from stored ones, by `@init`) or `"coordinate"` (of the device, along `nn.axes`) |
+    | `nn.kind`   | argument | `"input"`, `"parameter"` (trained), `"buffer"` (stored, not trained), `"constant"`, `"state"` (of the optimizer: kept from step to step beside the parameters), `"derived"` (from stored ones, by `@init`) or `"coordinate"` (of the device, along `nn.axes`) |
     | `nn.name`   | argument, result | the name users know: a graph input, or a state-dict key |
     | `nn.source` | argument | where its data comes from: `#nn.file<...>` or `#nn.init<...>`; absent on inputs |
     | `nn.axes` | argument | of a coordinate: parts of mesh axes, three numbers each (axis, pre, size), the first the slowest |
+    | `nn.updates` | result | the `nn.name` of a parameter, buffer or state whose new value this is; such results come last |
+    | `nn.role` | argument | what the trainer feeds an input with: `"learning_rate"` (a scalar f32), `"step"` or `"seed"` (scalar i64, the first step is 1); absent: data |
     | `nn.unsigned` | argument, result | the signless integer type stands for an unsigned one |
     | `nn.dims`   | argument | names of its dimensions, as `compiler/sharding` finds them: `["E", "3", "N*8"]`; on an operation one list per result |
 

@@ -230,14 +230,24 @@ LogicalResult NNDialect::verifyRegionArgAttribute(
   if (attribute.getName() == kKindAttr) {
     const auto kind = mlir::dyn_cast<mlir::StringAttr>(value);
     if (kind && llvm::is_contained({"input", "parameter", "buffer", "constant",
-                                    "derived", "coordinate"},
+                                    "state", "derived", "coordinate"},
                                    kind.getValue()))
       return success();
     return op->emitOpError() << "expected '" << kKindAttr
                              << "' to be \"input\", \"parameter\", \"buffer\", "
-                                "\"constant\", \"derived\" or "
+                                "\"constant\", \"state\", \"derived\" or "
                                 "\"coordinate\", found "
                              << value;
+  }
+  if (attribute.getName() == kRoleAttr) {
+    const auto role = mlir::dyn_cast<mlir::StringAttr>(value);
+    if (role &&
+        llvm::is_contained({"learning_rate", "step", "seed"}, role.getValue()))
+      return success();
+    return op->emitOpError()
+           << "expected '" << kRoleAttr
+           << "' to be \"learning_rate\", \"step\" or \"seed\", found "
+           << value;
   }
   if (attribute.getName() == kAxesAttr) {
     const auto axes = mlir::dyn_cast<mlir::DenseI64ArrayAttr>(value);
@@ -261,6 +271,12 @@ LogicalResult NNDialect::verifyRegionArgAttribute(
 LogicalResult NNDialect::verifyRegionResultAttribute(
     mlir::Operation* op, unsigned, unsigned index,
     mlir::NamedAttribute attribute) {
+  if (attribute.getName() == kUpdatesAttr) {
+    if (mlir::isa<mlir::StringAttr>(attribute.getValue())) return success();
+    return op->emitOpError()
+           << "expected '" << kUpdatesAttr
+           << "' to be the name of an argument, found " << attribute.getValue();
+  }
   auto function = mlir::dyn_cast<mlir::FunctionOpInterface>(op);
   return checkNameOrUnsigned(
       op, attribute,

@@ -24,6 +24,7 @@ ALLOWED = {
     "compiler/core": ((), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),
     "compiler/plan": (("compiler/core",), "a plan is a file that planners without MLIR read and write"),
     "compiler/sharding": (("dialects", "compiler/core", "compiler/plan"), "thin passes between the model and the core"),
+    "compiler/autodiff": (("dialects",), "a training step is a matter of the model alone, whatever divides it"),
     "compiler/partition": (("dialects", "compiler/core", "compiler/sharding"), "thin passes between the model and the core"),
     "compiler/kernels": (("dialects",), "kernels see operations, not plans or artifacts"),
     "compiler/memory": (("dialects",), "memory is planned on exec alone"),

@@ -15,3 +15,9 @@ func.func @main(%x: tensor<2xi8> {nn.kind = "input", nn.name = "x", nn.unsigned}
 // CHECK-LABEL: @coordinate
 // CHECK-SAME: tensor<i64> {nn.axes = array<i64: 0, 1, 2, 1, 2, 2>, nn.kind = "coordinate", nn.name = "i"}
 func.func private @coordinate(tensor<i64> {nn.kind = "coordinate", nn.name = "i", nn.axes = array<i64: 0, 1, 2, 1, 2, 2>})
+
+// CHECK-LABEL: @step
+// CHECK-SAME: nn.kind = "state"
+// CHECK-SAME: nn.role = "learning_rate"
+// CHECK-SAME: nn.updates = "m"
+func.func private @step(tensor<2xf32> {nn.kind = "state", nn.name = "m"}, tensor<f32> {nn.kind = "input", nn.role = "learning_rate"}) -> (tensor<2xf32> {nn.updates = "m"})

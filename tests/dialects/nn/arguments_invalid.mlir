@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --verify-diagnostics --split-input-file
 
-// expected-error@+1 {{'func.func' op expected 'nn.kind' to be "input", "parameter", "buffer", "constant", "derived" or "coordinate", found "weight"}}
+// expected-error@+1 {{'func.func' op expected 'nn.kind' to be "input", "parameter", "buffer", "constant", "state", "derived" or "coordinate", found "weight"}}
 func.func private @kind(tensor<2xf32> {nn.kind = "weight"})
 
 // -----
@@ -47,3 +47,13 @@ func.func private @scale(tensor<2xf32> {nn.source = #nn.init<"normal", -1.0 : f6
 
 // expected-error@+1 {{'func.func' op expected 'nn.axes' to be an array of triples of integers, found array<i64: 0, 1>}}
 func.func private @axes(tensor<i64> {nn.kind = "coordinate", nn.axes = array<i64: 0, 1>})
+
+// -----
+
+// expected-error@+1 {{'func.func' op expected 'nn.role' to be "learning_rate", "step" or "seed", found "rate"}}
+func.func private @role(tensor<f32> {nn.role = "rate"})
+
+// -----
+
+// expected-error@+1 {{'func.func' op expected 'nn.updates' to be the name of an argument, found 3 : i64}}
+func.func private @updates() -> (tensor<2xf32> {nn.updates = 3})

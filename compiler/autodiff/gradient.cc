@@ -1,0 +1,21 @@
+// Registration of all gradients.
+#include "compiler/autodiff/gradient.h"
+
+#include "compiler/autodiff/gradient.cc.inc"
+#include "compiler/autodiff/gradients.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace partita::autodiff {
+
+void registerGradients(mlir::DialectRegistry& registry) {
+  registry.addExtension(+[](mlir::MLIRContext* context, nn::NNDialect*,
+                            mlir::arith::ArithDialect*,
+                            mlir::math::MathDialect*) {
+    registerElementwiseGradients(context);
+    registerMovementGradients(context);
+    registerContractionGradients(context);
+    registerCompositeGradients(context);
+  });
+}
+
+}  // namespace partita::autodiff
