@@ -5,8 +5,8 @@
 #include <chrono>
 #include <filesystem>
 
+#include "compiler/driver/budgets.h"
 #include "compiler/driver/check_model.h"
-#include "compiler/driver/explain.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/emit/emit.h"
 #include "compiler/kernels/cpu_names.h"

@@ -1,4 +1,4 @@
-// Why a divided model communicates, and what would change that.
+// Why a divided model communicates and pads, and what would change that.
 #ifndef PARTITA_COMPILER_DRIVER_EXPLAIN_H_
 #define PARTITA_COMPILER_DRIVER_EXPLAIN_H_
 
@@ -9,18 +9,18 @@
 
 namespace partita::driver {
 
-// Divides a copy of the imported `module` as `plan` says and lists every
-// collective: kind, axes, where, bytes, how often, why, and the last entry of
-// the plan without which it is not there (tried, each, on a copy). Fails after
-// diagnostics where the model cannot be divided.
+// Divides a copy of the imported `module` as `plan` says and lists
+// - "collectives": kind, axes, where, bytes, how often, why;
+// - "paddings": dimensions whose sizes do not divide, from how many rows to how
+//   many on each device, the bytes of rows beyond the end on the device that
+//   has most, the annotation behind it ("why"), and sizes that "fits";
+// each with the smallest part of the plan "without" which it is not there: the
+// last override or entry (tried, each, on a copy), empty where none alone is.
+// Fails after diagnostics where the model cannot be divided.
 mlir::FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
                                                const plan::Plan& plan);
 void printExplanation(const llvm::json::Value& explanation,
                       llvm::raw_ostream& stream);
-
-// Whether a partitioned module sends at most what the plan's budgets allow;
-// else a diagnostic that names the collectives, and why they are there.
-mlir::LogicalResult checkBudgets(mlir::ModuleOp module, const plan::Plan& plan);
 
 }  // namespace partita::driver
 

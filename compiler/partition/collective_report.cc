@@ -1,12 +1,11 @@
-// Counts calls from @main down, then reads each function once.
+// Reads each function once.
 #include "compiler/partition/collective_report.h"
 
 #include "compiler/core/reshard.h"
+#include "compiler/partition/run_counts.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/dist/dialect.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::partition {
 namespace {
@@ -15,8 +14,6 @@ using mlir::failure;
 using mlir::FailureOr;
 using mlir::Operation;
 using mlir::RankedTensorType;
-using mlir::func::CallOp;
-using mlir::func::FuncOp;
 
 int64_t bytesOf(mlir::Value value) {
   auto type = llvm::cast<RankedTensorType>(value.getType());
@@ -69,26 +66,14 @@ int64_t bytesSent(Operation* op, int64_t group) {
       .Default([&](Operation*) { return bytesOf(op->getOperand(0)); });
 }
 
-// How often each function runs when @main runs once.
-void countRuns(FuncOp function, int64_t times,
-               llvm::MapVector<Operation*, int64_t>& runs) {
-  runs[function] += times;
-  for (auto call : function.getOps<CallOp>())
-    if (auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
-            call, call.getCalleeAttr()))
-      countRuns(callee, times, runs);
-}
-
 }  // namespace
 
 FailureOr<std::vector<CollectiveUse>> listCollectives(mlir::ModuleOp module) {
   FailureOr<core::Mesh> mesh = sharding::meshOf(module);
   if (mlir::failed(mesh)) return failure();
-  llvm::MapVector<Operation*, int64_t> runs;
-  if (auto main = module.lookupSymbol<FuncOp>("main")) countRuns(main, 1, runs);
   std::vector<CollectiveUse> uses;
-  for (auto [function, times] : runs)
-    for (Operation& op : llvm::cast<FuncOp>(function).front()) {
+  for (auto [function, times] : countRuns(module))
+    for (Operation& op : function.front()) {
       auto attr = op.getAttrOfType<dist::AxesAttr>("axes");
       if (!attr || llvm::isa<dist::AllSliceOp, dist::CoordinateOp>(op))
         continue;
