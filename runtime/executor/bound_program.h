@@ -27,7 +27,7 @@ struct Slot {
   int port = -1;  // not negative: a port of the caller's, whose memory SetPort
                   // gives later
   int global = -1;  // not negative: a global that no step writes, so libraries
-                    // may keep copies of it
+                    // may keep copies of it; what steps update stays -1
 };
 
 class BoundProgram {

@@ -77,7 +77,8 @@ Executor::Executor(std::shared_ptr<const program::Artifact> artifact,
       device_(device),
       communicator_(communicator),
       place_(artifact_->program().mesh(),
-             communicator == nullptr ? 0 : communicator->rank()) {}
+             communicator == nullptr ? 0 : communicator->rank()),
+      parameters_(ListParameters(artifact_->program())) {}
 
 // As many ranks as devices. A device that executes nothing needs no others.
 absl::Status Executor::CheckRanks() {
@@ -221,17 +222,24 @@ absl::Status Executor::BindMain() {
       *program.functions()->Get(static_cast<unsigned>(program.main()));
   PARTITA_ASSIGN_OR_RETURN(
       arena_, device::Allocation::Make(device_, function.frame_bytes()));
+  std::vector<int> updates;
+  for (int64_t i = 0; i < program::SizeOrZero(program.main_updates()); ++i)
+    updates.push_back(program.main_updates()->Get(static_cast<unsigned>(i)));
+  const std::set<int> updated(updates.begin(), updates.end());
   std::vector<Slot> arguments;
   int port = 0;
   for (size_t i = 0; i < inputs_.size(); ++i)
     arguments.push_back({nullptr, port++});
   for (int64_t i = 0; i < program::SizeOrZero(program.main_globals()); ++i) {
     const int global = program.main_globals()->Get(static_cast<unsigned>(i));
-    arguments.push_back(
-        {weights_->globals()[static_cast<size_t>(global)].data, -1, global});
+    arguments.push_back({weights_->globals()[static_cast<size_t>(global)].data,
+                         -1, updated.count(global) > 0 ? -1 : global});
   }
   for (size_t i = 0; i < outputs_.size(); ++i)
     arguments.push_back({nullptr, port++});
+  for (const int global : updates)
+    arguments.push_back(
+        {weights_->globals()[static_cast<size_t>(global)].data});
   const auto release = [this](int global) {
     weights_->Release(static_cast<size_t>(global));
   };

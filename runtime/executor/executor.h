@@ -14,6 +14,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/bound_program.h"
+#include "runtime/executor/parameters.h"
 #include "runtime/executor/profile.h"
 #include "runtime/executor/tensor.h"
 #include "runtime/executor/weights.h"
@@ -72,6 +73,17 @@ class Executor {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
+  const std::vector<ParameterSpec>& parameters() const { return parameters_; }
+  // This rank's block of a parameter, between runs: its value after the last of
+  // them. NotFound, or InvalidArgument where the type is not that of the block.
+  absl::Status ReadParameter(const std::string& name,
+                             const MutableTensor& block);
+  // Replaces the block; rows beyond the whole tensor's end must be zero.
+  // FailedPrecondition for parameters that are not updated: libraries may have
+  // packed them, and other values may be derived from them.
+  absl::Status WriteParameter(const std::string& name,
+                              const ConstTensor& block);
+
   MemoryUse Memory() const;
 
   // From now on every step is timed by itself.
@@ -107,6 +119,7 @@ class Executor {
   comm::Communicator* communicator_;
   const program::MeshPlace place_;
   std::vector<TensorSpec> inputs_, outputs_;
+  const std::vector<ParameterSpec> parameters_;
   std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Module> module_;
   device::Allocation

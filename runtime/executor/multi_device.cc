@@ -16,6 +16,7 @@ MultiDeviceRunner::MultiDeviceRunner(
       devices_(devices),
       inputs_(GlobalInputs(artifact_->program())),
       outputs_(GlobalOutputs(artifact_->program())),
+      parameters_(ListParameters(artifact_->program())),
       threads_(devices, options),
       ranks_(std::make_shared<Ranks>()) {
   ranks_->list.resize(static_cast<size_t>(devices));
@@ -75,6 +76,34 @@ absl::Status MultiDeviceRunner::Run(const std::vector<ConstTensor>& inputs,
     return ranks->list[static_cast<size_t>(communicator.rank())].executor->Run(
         inputs, outputs);
   });
+}
+
+// A mistake of the caller's is found before the ranks are asked: an error of
+// theirs would end them.
+absl::Status MultiDeviceRunner::ReadParameter(const std::string& name,
+                                              const MutableTensor& whole) {
+  PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
+                           FindParameter(parameters_, name));
+  PARTITA_RETURN_IF_ERROR(CheckParameterTensor(
+      spec->whole, {whole.dtype, whole.shape, whole.data}));
+  return threads_.Run(
+      [ranks = ranks_, name, whole](comm::Communicator& communicator) {
+        return ranks->list[static_cast<size_t>(communicator.rank())]
+            .executor->ReadParameter(name, whole);
+      });
+}
+
+absl::Status MultiDeviceRunner::WriteParameter(const std::string& name,
+                                               const ConstTensor& whole) {
+  PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
+                           FindParameter(parameters_, name));
+  PARTITA_RETURN_IF_ERROR(CheckParameterTensor(spec->whole, whole));
+  PARTITA_RETURN_IF_ERROR(CheckUpdated(*spec));
+  return threads_.Run(
+      [ranks = ranks_, name, whole](comm::Communicator& communicator) {
+        return ranks->list[static_cast<size_t>(communicator.rank())]
+            .executor->WriteParameter(name, whole);
+      });
 }
 
 MemoryUse MultiDeviceRunner::Memory() const {

@@ -52,6 +52,16 @@ class MultiDeviceRunner {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
+  const std::vector<ParameterSpec>& parameters() const { return parameters_; }
+  // A whole parameter between runs. NotFound, InvalidArgument where the type is
+  // another.
+  absl::Status ReadParameter(const std::string& name,
+                             const MutableTensor& whole);
+  // Replaces it on all devices. FailedPrecondition for parameters that are not
+  // updated.
+  absl::Status WriteParameter(const std::string& name,
+                              const ConstTensor& whole);
+
   // Of the rank that holds most.
   MemoryUse Memory() const;
 
@@ -76,6 +86,7 @@ class MultiDeviceRunner {
   const int devices_;
   const std::vector<TensorSpec> inputs_;
   const std::vector<TensorSpec> outputs_;
+  const std::vector<ParameterSpec> parameters_;
   int64_t step_count_ = 0;
   RankThreads threads_;
   std::shared_ptr<Ranks> ranks_;  // threads left behind keep them

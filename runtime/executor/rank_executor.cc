@@ -95,18 +95,24 @@ absl::Status RankExecutor::CheckTensors(
   return absl::OkStatus();
 }
 
-// Zero at first, and nothing but the block's rows is ever written.
-absl::StatusOr<char*> RankExecutor::MemoryOf(Port& port) {
-  if (port.memory != nullptr) return port.memory.get();
-  const size_t bytes = static_cast<size_t>(port.local.bytes + 63) / 64 * 64;
-  port.memory.reset(
-      static_cast<char*>(std::aligned_alloc(64, std::max<size_t>(bytes, 64))));
-  if (port.memory == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot allocate ", port.local.bytes, " bytes for '",
-                     port.local.name, "'"));
+absl::StatusOr<RankExecutor::AlignedMemory> RankExecutor::AllocateAligned(
+    const TensorSpec& spec) {
+  const size_t bytes =
+      std::max<size_t>(static_cast<size_t>(spec.bytes + 63) / 64 * 64, 64);
+  AlignedMemory memory(static_cast<char*>(std::aligned_alloc(64, bytes)));
+  if (memory == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cannot allocate ", spec.bytes, " bytes for '", spec.name, "'"));
   }
-  std::memset(port.memory.get(), 0, bytes);
+  std::memset(memory.get(), 0, bytes);
+  return memory;
+}
+
+// Nothing but the block's rows is ever written, so that its padding is zero.
+absl::StatusOr<char*> RankExecutor::MemoryOf(Port& port) {
+  if (port.memory == nullptr) {
+    PARTITA_ASSIGN_OR_RETURN(port.memory, AllocateAligned(port.local));
+  }
   return port.memory.get();
 }
 
@@ -160,41 +166,59 @@ absl::Status RankExecutor::Run(const std::vector<ConstTensor>& inputs,
   return absl::OkStatus();
 }
 
-// The first holders of each block send it to rank 0, which is one of them.
-absl::Status RankExecutor::GatherPort(comm::Communicator& communicator,
-                                      Port& port, void* target) {
+std::vector<int> RankExecutor::Holders(const comm::Communicator& communicator,
+                                       const Block& block) const {
   const program::Mesh* mesh = executor_->artifact().program().mesh();
   std::vector<int> holders;
-  for (int rank = 0; rank < communicator.size(); ++rank) {
-    if (program::HoldsFirstCopy(port.description->shard(), mesh, rank))
+  for (int rank = 0; rank < communicator.size(); ++rank)
+    if (program::HoldsFirstCopy(block.shard, mesh, rank))
       holders.push_back(rank);
-  }
-  if (holders.size() == 1 || !port.first_copy) return absl::OkStatus();
+  return holders;
+}
+
+bool RankExecutor::SendsBlock(const comm::Communicator& communicator,
+                              const Block& block) const {
+  const std::vector<int> holders = Holders(communicator, block);
+  return holders.size() > 1 &&
+         std::count(holders.begin(), holders.end(), communicator.rank()) > 0;
+}
+
+absl::Status RankExecutor::GatherBlock(comm::Communicator& communicator,
+                                       const Block& block, const char* own,
+                                       void* target) {
+  const program::Mesh* mesh = executor_->artifact().program().mesh();
+  const std::vector<int> holders = Holders(communicator, block);
+  const size_t block_bytes = static_cast<size_t>(program::BytesOf(block.type));
   comm::Operation operation;
   operation.kind = comm::Kind::kGather;
   operation.dtype = base::DType::kU8;
-  operation.input_shape = {1, port.local.bytes};
+  operation.input_shape = {1, static_cast<int64_t>(block_bytes)};
   operation.output_shape = {static_cast<int64_t>(holders.size()),
-                            port.local.bytes};
+                            static_cast<int64_t>(block_bytes)};
   operation.dim = 0;
-  operation.name = port.global.name;
-  const size_t block_bytes = static_cast<size_t>(port.local.bytes);
+  operation.name = block.name;
   PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<comm::Collective> gather,
                            communicator.Prepare(std::move(operation), holders));
   const bool root = communicator.rank() == 0;
   std::vector<char> blocks(root ? holders.size() * block_bytes : 0);
-  // Rank 0 wrote its own block when it ran.
-  std::vector<char> unused(root && port.memory == nullptr ? block_bytes : 0);
-  const char* const own =
-      port.memory != nullptr ? port.memory.get() : unused.data();
   PARTITA_RETURN_IF_ERROR(communicator.Run(*gather, own, blocks.data()));
   for (size_t i = 1; root && i < holders.size(); ++i) {
-    const BlockMap block(port.description->shard(), *port.description->type(),
-                         program::MeshPlace(mesh, holders[i]));
-    block.CopyOut(blocks.data() + i * block_bytes, target,
-                  base::SizeOf(port.local.dtype));
+    const BlockMap map(block.shard, block.type,
+                       program::MeshPlace(mesh, holders[i]));
+    map.CopyOut(blocks.data() + i * block_bytes, target,
+                base::SizeOf(program::ToBase(block.type.dtype())));
   }
   return absl::OkStatus();
+}
+
+// Rank 0 wrote its own block when it ran.
+absl::Status RankExecutor::GatherPort(comm::Communicator& communicator,
+                                      Port& port, void* target) {
+  const Block block = {port.global.name, port.description->shard(),
+                       *port.description->type()};
+  if (!SendsBlock(communicator, block)) return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(const char* const own, MemoryOf(port));
+  return GatherBlock(communicator, block, own, target);
 }
 
 absl::Status RankExecutor::Gather(comm::Communicator& communicator,

@@ -2,7 +2,9 @@
 #ifndef PARTITA_RUNTIME_EXECUTOR_RANK_EXECUTOR_H_
 #define PARTITA_RUNTIME_EXECUTOR_RANK_EXECUTOR_H_
 
+#include <cstdlib>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,6 +39,21 @@ class RankExecutor {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
+  // This rank's part in reading a whole parameter between runs: the block that
+  // it is the first to hold is written into the whole tensor, unless that has
+  // no data. Ranks may be given the same memory.
+  absl::Status ReadParameter(const std::string& name,
+                             const MutableTensor& whole);
+  // Takes this rank's block out of the whole tensor; all ranks do.
+  // FailedPrecondition for parameters that are not updated.
+  absl::Status WriteParameter(const std::string& name,
+                              const ConstTensor& whole);
+  // Collective over all ranks: the whole parameter on rank 0; data is not
+  // looked at on others.
+  absl::Status GatherParameter(comm::Communicator& communicator,
+                               const std::string& name,
+                               const MutableTensor& whole);
+
   // Collective over all ranks, after a Run whose outputs had data on rank 0
   // only: completes them there.
   absl::Status Gather(comm::Communicator& communicator,
@@ -46,13 +63,20 @@ class RankExecutor {
   struct FreeMemory {
     void operator()(char* memory) const { std::free(memory); }
   };
+  using AlignedMemory = std::unique_ptr<char, FreeMemory>;
+  // A tensor of which every rank holds a block.
+  struct Block {
+    std::string name;
+    const program::Shard* shard;
+    const program::TensorType& type;
+  };
   struct Port {
     const program::Port* description;
     TensorSpec local;
     TensorSpec global;
     BlockMap block;
-    bool first_copy;  // no lower rank holds the same block
-    std::unique_ptr<char, FreeMemory> memory;  // the block, where it is copied
+    bool first_copy;       // no lower rank holds the same block
+    AlignedMemory memory;  // the block, where it is copied
   };
 
   explicit RankExecutor(std::unique_ptr<Executor> executor)
@@ -61,7 +85,18 @@ class RankExecutor {
   static absl::Status CheckTensors(const char* what,
                                    const std::vector<Port>& ports,
                                    const std::vector<ConstTensor>& tensors);
+  // Zero at first.
+  static absl::StatusOr<AlignedMemory> AllocateAligned(const TensorSpec& spec);
   static absl::StatusOr<char*> MemoryOf(Port& port);
+  // The ranks that hold first copies of the block; rank 0 is one of them.
+  std::vector<int> Holders(const comm::Communicator& communicator,
+                           const Block& block) const;
+  // Whether this rank takes part in GatherBlock.
+  bool SendsBlock(const comm::Communicator& communicator,
+                  const Block& block) const;
+  // `own` is this rank's block. Writes the others' into `target` on rank 0.
+  absl::Status GatherBlock(comm::Communicator& communicator, const Block& block,
+                           const char* own, void* target);
   absl::Status GatherPort(comm::Communicator& communicator, Port& port,
                           void* target);
 

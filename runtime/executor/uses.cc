@@ -67,6 +67,11 @@ std::vector<Weights::Use> FindUses(const program::Program& program) {
     mark(program.main(), inputs + i,
          program.main_globals()->Get(static_cast<unsigned>(i)));
   }
+  for (int64_t i = 0; i < program::SizeOrZero(program.main_updates()); ++i) {
+    Weights::Use& use = uses[static_cast<size_t>(
+        program.main_updates()->Get(static_cast<unsigned>(i)))];
+    use.used = use.aligned = use.updated = true;
+  }
   if (program.init() < 0) return uses;
   for (size_t i = 0;
        i < static_cast<size_t>(program::SizeOrZero(program.init_parameters()));

@@ -83,6 +83,7 @@ absl::Status Produce(const Weights::Context& context, char* target,
 absl::StatusOr<std::unique_ptr<Weights>> Weights::Load(
     const Context& context, const std::vector<Use>& uses) {
   std::unique_ptr<Weights> weights(new Weights(context));
+  weights->uses_ = uses;
   weights->globals_.resize(uses.size());
   for (size_t i = 0; i < uses.size(); ++i) {
     if (!uses[i].used) continue;
@@ -90,8 +91,8 @@ absl::StatusOr<std::unique_ptr<Weights>> Weights::Load(
       PARTITA_RETURN_IF_ERROR(context.communicator->Progress());
     const program::Parameter& parameter =
         *context.artifact.program().parameters()->Get(static_cast<unsigned>(i));
-    const absl::Status status = weights->LoadParameter(
-        parameter, uses[i].aligned, weights->globals_[i]);
+    const absl::Status status =
+        weights->LoadParameter(parameter, uses[i], weights->globals_[i]);
     if (!status.ok()) {
       return absl::Status(status.code(),
                           absl::StrCat("parameter '", parameter.name()->str(),
@@ -140,7 +141,7 @@ absl::StatusOr<const base::MappedFile*> Weights::OpenFile(
 }
 
 absl::Status Weights::LoadParameter(const program::Parameter& parameter,
-                                    bool aligned, Global& global) {
+                                    const Use& use, Global& global) {
   const program::TensorType& type = *parameter.type();
   const base::DType dtype = ToBase(type.dtype());
   const BlockMap block(parameter.shard(), type, context_.place);
@@ -155,7 +156,7 @@ absl::Status Weights::LoadParameter(const program::Parameter& parameter,
     const uint64_t section = static_cast<uint64_t>(
         context_.artifact.data().data() - file.bytes().data());
     return LoadStored(file, section + source->offset(), source->stored(), dtype,
-                      block, aligned, global);
+                      block, use, global);
   }
   const program::FileSource& source = *parameter.source_as_FileSource();
   PARTITA_ASSIGN_OR_RETURN(const base::MappedFile* file,
@@ -167,19 +168,19 @@ absl::Status Weights::LoadParameter(const program::Parameter& parameter,
                      " bytes at byte ", source.offset(), ", but the file has ",
                      size, "; it is not the file the model was compiled with"));
   }
-  return LoadStored(*file, source.offset(), source.stored(), dtype, block,
-                    aligned, global);
+  return LoadStored(*file, source.offset(), source.stored(), dtype, block, use,
+                    global);
 }
 
 absl::Status Weights::LoadStored(const base::MappedFile& file, uint64_t offset,
                                  program::DType stored, base::DType dtype,
-                                 const BlockMap& block, bool aligned,
+                                 const BlockMap& block, const Use& use,
                                  Global& global) {
   const char* data = file.bytes().data() + offset;
   const int64_t stored_bytes = base::SizeOf(ToBase(stored));
-  const int64_t alignment = aligned ? 64 : base::SizeOf(dtype);
-  if (context_.device.SharesHostMemory() && ToBase(stored) == dtype &&
-      global.bytes > 0 && block.IsRange() &&
+  const int64_t alignment = use.aligned ? 64 : base::SizeOf(dtype);
+  if (!use.updated && context_.device.SharesHostMemory() &&
+      ToBase(stored) == dtype && global.bytes > 0 && block.IsRange() &&
       IsAligned(data + block.first() * stored_bytes, alignment)) {
     global.data = const_cast<char*>(data + block.first() * stored_bytes);
     global.mapped = &file;
@@ -231,6 +232,28 @@ void Weights::Release(size_t index) {
     context_.device.Release(global.data, global.bytes);
     global.released = global.bytes;
   }
+}
+
+absl::Status Weights::Read(size_t index, void* host) {
+  const Global* global = &globals_[index];
+  Global again;
+  if (global->data == nullptr || global->released > 0) {
+    const program::Parameter& parameter =
+        *context_.artifact.program().parameters()->Get(
+            static_cast<unsigned>(index));
+    PARTITA_RETURN_IF_ERROR(LoadParameter(parameter, uses_[index], again));
+    global = &again;
+  }
+  PARTITA_RETURN_IF_ERROR(context_.device.CopyToHost(
+      context_.stream, host, global->data, global->bytes));
+  return context_.device.Synchronize(context_.stream);
+}
+
+absl::Status Weights::Write(size_t index, const void* host) {
+  const Global& global = globals_[index];
+  PARTITA_RETURN_IF_ERROR(context_.device.CopyToDevice(
+      context_.stream, global.data, host, global.bytes));
+  return context_.device.Synchronize(context_.stream);
 }
 
 int64_t Weights::OwnedBytes() const {

@@ -36,6 +36,7 @@ class Weights {
     bool used = false;
     bool aligned = false;  // kernels read it: it must be 64-byte aligned;
                            // libraries take any address
+    bool updated = false;  // steps write it: it must lie in memory of our own
   };
 
   // What weights are loaded from and for; all of it outlives them.
@@ -60,8 +61,15 @@ class Weights {
   // Parameters, then derived values: the order of Program.main_globals.
   const std::vector<Global>& globals() const { return globals_; }
 
-  // Gives the memory of a global back that nothing will read again.
+  // Gives the memory of a global back that no step will read again.
   void Release(size_t index);
+
+  // Copies this device's block of a parameter to host memory: as the last step
+  // left it, or from its source where nothing updates it and it is not there
+  // any more.
+  absl::Status Read(size_t index, void* host);
+  // Replaces it. Call only for parameters that are updated.
+  absl::Status Write(size_t index, const void* host);
 
   // Bytes of owned memory still held, and bytes that lie in mapped files.
   int64_t OwnedBytes() const;
@@ -69,11 +77,12 @@ class Weights {
 
  private:
   explicit Weights(const Context& context) : context_(context) {}
-  absl::Status LoadParameter(const program::Parameter& parameter, bool aligned,
-                             Global& global);
+  absl::Status LoadParameter(const program::Parameter& parameter,
+                             const Use& use, Global& global);
   absl::Status LoadStored(const base::MappedFile& file, uint64_t offset,
                           program::DType stored, base::DType dtype,
-                          const BlockMap& block, bool aligned, Global& global);
+                          const BlockMap& block, const Use& use,
+                          Global& global);
   absl::Status LoadSeeded(const program::SeedSource& source, base::DType dtype,
                           const BlockMap& block, Global& global);
   absl::Status LoadCoordinate(const program::CoordinateSource& source,
@@ -83,6 +92,7 @@ class Weights {
 
   const Context context_;
   std::map<std::string, std::unique_ptr<base::MappedFile>> files_;
+  std::vector<Use> uses_;
   std::vector<Global> globals_;
 };
 

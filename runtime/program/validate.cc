@@ -14,6 +14,7 @@
 #include "runtime/program/types.h"
 #include "runtime/program/validate_mesh.h"
 #include "runtime/program/validate_operation.h"
+#include "runtime/program/validate_training.h"
 
 namespace partita::program {
 namespace {
@@ -47,6 +48,7 @@ class Validator {
     PARTITA_RETURN_IF_ERROR(ValidateMesh(program_.mesh()));
     PARTITA_RETURN_IF_ERROR(CheckPorts("input", program_.inputs()));
     PARTITA_RETURN_IF_ERROR(CheckPorts("output", program_.outputs()));
+    PARTITA_RETURN_IF_ERROR(ValidateRoles(program_));
     for (int64_t i = 0; i < SizeOrZero(program_.parameters()); ++i) {
       const Parameter& parameter =
           *program_.parameters()->Get(static_cast<unsigned>(i));
@@ -65,6 +67,7 @@ class Validator {
     functions_.resize(static_cast<size_t>(SizeOrZero(program_.functions())));
     for (size_t i = 0; i < functions_.size(); ++i)
       PARTITA_RETURN_IF_ERROR(CheckFunction(i, 0));
+    PARTITA_RETURN_IF_ERROR(ValidateUpdates(program_));
     PARTITA_RETURN_IF_ERROR(At("main", CheckMain()));
     return At("init", CheckInit());
   }
@@ -401,8 +404,13 @@ class Validator {
       arguments.push_back(
           BytesOf(*program_.outputs()->Get(static_cast<unsigned>(i))->type()));
     }
-    return CheckEntry(program_.main(), arguments,
-                      SizeOrZero(program_.outputs()));
+    for (int64_t i = 0; i < SizeOrZero(program_.main_updates()); ++i) {
+      arguments.push_back(
+          GlobalBytes(program_.main_updates()->Get(static_cast<unsigned>(i))));
+    }
+    return CheckEntry(
+        program_.main(), arguments,
+        SizeOrZero(program_.outputs()) + SizeOrZero(program_.main_updates()));
   }
 
   absl::Status CheckInit() {

@@ -24,11 +24,14 @@ namespace partita::program {
 // - (V6) only frames and result arguments are written;
 // - (V7) operand counts and sizes suit each operation: strides and windows of
 //   gemm and conv stay inside the operands;
-// - (V8) the arguments of main and init match the inputs, globals and outputs
-//   they are called with;
+// - (V8) the arguments of main and init match the inputs, globals, outputs and
+//   updates they are called with;
 // - (V9) the mesh has at most kMaxDevices devices, axes named exist and are
 //   used once, shards fit their tensors, coordinates are single i64;
-// - (V10) shapes of collectives follow from their kind and group.
+// - (V10) shapes of collectives follow from their kind and group;
+// - (V11) inputs with a role have its type, and no two have the same;
+// - (V12) each parameter is updated at most once, constants, coordinates and
+//   what init reads never.
 absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
                              bool has_code);
 

@@ -1,0 +1,71 @@
+// Lists parameters, blocks and whole tensors.
+#include "runtime/executor/parameters.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/program/types.h"
+
+namespace partita::executor {
+
+std::vector<ParameterSpec> ListParameters(const program::Program& program) {
+  std::vector<bool> updated(
+      static_cast<size_t>(program::SizeOrZero(program.parameters())), false);
+  for (int64_t i = 0; i < program::SizeOrZero(program.main_updates()); ++i) {
+    updated[static_cast<size_t>(
+        program.main_updates()->Get(static_cast<unsigned>(i)))] = true;
+  }
+  std::vector<ParameterSpec> specs;
+  for (size_t i = 0; i < updated.size(); ++i) {
+    const program::Parameter& parameter =
+        *program.parameters()->Get(static_cast<unsigned>(i));
+    if (parameter.source_as_CoordinateSource() != nullptr) continue;
+    ParameterSpec spec;
+    spec.index = i;
+    spec.local.name = spec.whole.name = parameter.name()->str();
+    spec.local.dtype = spec.whole.dtype =
+        program::ToBase(parameter.type()->dtype());
+    spec.local.shape = spec.whole.shape = program::ShapeOf(*parameter.type());
+    if (parameter.shard() != nullptr)
+      spec.whole.shape = program::ToVector(parameter.shard()->shape());
+    spec.local.bytes = *base::ByteCount(spec.local.dtype, spec.local.shape);
+    spec.whole.bytes = *base::ByteCount(spec.whole.dtype, spec.whole.shape);
+    spec.kind = parameter.kind();
+    spec.updated = updated[i];
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+absl::StatusOr<const ParameterSpec*> FindParameter(
+    const std::vector<ParameterSpec>& parameters, const std::string& name) {
+  for (const ParameterSpec& parameter : parameters)
+    if (parameter.whole.name == name) return &parameter;
+  return absl::NotFoundError(
+      absl::StrCat("the program has no parameter '", name, "'"));
+}
+
+absl::Status CheckParameterTensor(const TensorSpec& spec,
+                                  const ConstTensor& tensor) {
+  if (tensor.dtype != spec.dtype || tensor.shape != spec.shape) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter '", spec.name, "': expected ",
+                     base::TypeName(spec.dtype, spec.shape), ", found ",
+                     base::TypeName(tensor.dtype, tensor.shape)));
+  }
+  if (tensor.data == nullptr && spec.bytes > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter '", spec.name, "': it has no data"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUpdated(const ParameterSpec& spec) {
+  if (spec.updated) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("parameter '", spec.whole.name,
+                   "': the program does not update it, so it is fixed since "
+                   "loading and cannot be replaced"));
+}
+
+}  // namespace partita::executor

@@ -1,0 +1,18 @@
+// Checks of what makes a program a training step.
+#ifndef PARTITA_RUNTIME_PROGRAM_VALIDATE_TRAINING_H_
+#define PARTITA_RUNTIME_PROGRAM_VALIDATE_TRAINING_H_
+
+#include "absl/status/status.h"
+#include "runtime/program/program_generated.h"
+
+namespace partita::program {
+
+// (V11) of ValidateProgram; the ports' types have been checked.
+absl::Status ValidateRoles(const Program& program);
+
+// (V12) of ValidateProgram; the parameters have been checked.
+absl::Status ValidateUpdates(const Program& program);
+
+}  // namespace partita::program
+
+#endif  // PARTITA_RUNTIME_PROGRAM_VALIDATE_TRAINING_H_
