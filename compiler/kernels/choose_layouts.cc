@@ -1,5 +1,6 @@
 // Channels-last convolutions, and transposes that sink until they cancel; see
 // passes.td.
+#include "compiler/kernels/layouts_of_calls.h"
 #include "compiler/kernels/passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -415,13 +416,16 @@ class ChooseLayouts : public impl::ChooseLayoutsPassBase<ChooseLayouts> {
     nn::TransposeOp::getCanonicalizationPatterns(patterns, &getContext());
     nn::ReshapeOp::getCanonicalizationPatterns(patterns, &getContext());
     nn::BroadcastOp::getCanonicalizationPatterns(patterns, &getContext());
-    if (mlir::failed(
-            mlir::applyPatternsGreedily(getOperation(), std::move(patterns)))) {
-      getOperation().emitError(
-          "expected layouts to settle, found that transposes keep moving; "
-          "please report this model");
-      signalPassFailure();
-    }
+    const mlir::FrozenRewritePatternSet frozen(std::move(patterns));
+    // Each round moves a border by one layer at least, and none moves twice.
+    do {
+      if (mlir::failed(mlir::applyPatternsGreedily(getOperation(), frozen))) {
+        getOperation().emitError(
+            "expected layouts to settle, found that transposes keep moving; "
+            "please report this model");
+        return signalPassFailure();
+      }
+    } while (moveTransposesToCallers(getOperation()));
   }
 };
 

@@ -32,7 +32,8 @@ def ChooseLayoutsPass : Pass<"partita-choose-layouts", "::mlir::ModuleOp"> {
     Vector code and the convolution library both prefer the channel to be the
     last dimension. Each `nn.conv` is made `channels_last` between two
     transposes; transposes then sink below elementwise operations, reductions,
-    windows, concatenations and reshapes until they meet their inverse.
+    windows, concatenations and reshapes until they meet their inverse. Private
+    functions leave transposes of their arguments and results to the callers.
 
     ```mlir
     %y = nn.conv %x, %w ... : tensor<1x3x8x8xf32>, ...

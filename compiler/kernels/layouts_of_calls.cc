@@ -1,0 +1,141 @@
+// Signatures of layer functions take the layout that their bodies work in, so
+// that images stay channels-last from layer to layer.
+#include "compiler/kernels/layouts_of_calls.h"
+
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::kernels {
+namespace {
+
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+using nn::TransposeOp;
+
+using Perm = SmallVector<int64_t>;
+
+// From channels-first to channels-last, or back.
+Perm channelsLast(int64_t rank) {
+  Perm perm = {0};
+  for (int64_t dim = 2; dim < rank; ++dim) perm.push_back(dim);
+  perm.push_back(1);
+  return perm;
+}
+Perm channelsFirst(int64_t rank) {
+  Perm perm = {0, rank - 1};
+  for (int64_t dim = 1; dim + 1 < rank; ++dim) perm.push_back(dim);
+  return perm;
+}
+
+// The rank of what may be an image with channels; none for other types.
+std::optional<int64_t> imageRank(Value value) {
+  auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
+  if (!type || type.getRank() < 4) return std::nullopt;
+  return type.getRank();
+}
+
+// Whether a transpose by `perm` takes the value, or what elementwise work and
+// pooling make of it: what a transpose sinks below.
+bool isTransposed(Value value, ArrayRef<int64_t> perm) {
+  SmallVector<Value> open = {value};
+  llvm::DenseSet<Value> seen = {value};
+  while (!open.empty()) {
+    for (mlir::Operation* user : open.pop_back_val().getUsers()) {
+      if (auto transpose = llvm::dyn_cast<TransposeOp>(user))
+        if (transpose.getPerm() == perm) return true;
+      if (!mlir::OpTrait::hasElementwiseMappableTraits(user) &&
+          !llvm::isa<nn::ReduceWindowOp, nn::BatchNormOp, nn::PadOp>(user))
+        continue;
+      if (seen.insert(user->getResult(0)).second)
+        open.push_back(user->getResult(0));
+    }
+  }
+  return false;
+}
+
+// The calls of a function, where these are all its uses and it can change.
+std::optional<SmallVector<CallOp>> callsOf(FuncOp function,
+                                           mlir::ModuleOp module) {
+  if (!function.isPrivate() || function.isExternal()) return std::nullopt;
+  const auto uses = mlir::SymbolTable::getSymbolUses(function, module);
+  if (!uses) return std::nullopt;
+  SmallVector<CallOp> calls;
+  for (const mlir::SymbolTable::SymbolUse& use : *uses) {
+    auto call = llvm::dyn_cast<CallOp>(use.getUser());
+    if (!call) return std::nullopt;
+    calls.push_back(call);
+  }
+  return calls;
+}
+
+void updateType(FuncOp function) {
+  function.setType(mlir::FunctionType::get(
+      function.getContext(), function.front().getArgumentTypes(),
+      function.front().getTerminator()->getOperandTypes()));
+}
+
+bool moveArgument(FuncOp function, unsigned index, ArrayRef<CallOp> calls) {
+  mlir::BlockArgument argument = function.getArgument(index);
+  const std::optional<int64_t> rank = imageRank(argument);
+  if (!rank) return false;
+  const Perm perm = channelsLast(*rank);
+  if (!isTransposed(argument, perm)) return false;
+  for (CallOp call : calls) {
+    mlir::OpBuilder builder(call);
+    call.setOperand(index, TransposeOp::create(builder, call.getLoc(),
+                                               call.getOperand(index), perm));
+  }
+  mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&function.front());
+  auto type = llvm::cast<mlir::RankedTensorType>(argument.getType());
+  SmallVector<int64_t> shape;
+  for (int64_t dim : perm) shape.push_back(type.getDimSize(dim));
+  argument.setType(type.clone(shape));
+  auto back = TransposeOp::create(builder, function.getLoc(), argument,
+                                  channelsFirst(*rank));
+  argument.replaceAllUsesExcept(back, back);
+  // Names of dimensions speak of an order that is no more.
+  function.removeArgAttr(index, "nn.dims");
+  return true;
+}
+
+bool moveResult(FuncOp function, unsigned index, ArrayRef<CallOp> calls) {
+  mlir::Operation* terminator = function.front().getTerminator();
+  auto transpose = terminator->getOperand(index).getDefiningOp<TransposeOp>();
+  if (!transpose || !imageRank(transpose)) return false;
+  const Perm perm = channelsFirst(*imageRank(transpose));
+  if (transpose.getPerm() != ArrayRef<int64_t>(perm)) return false;
+  terminator->setOperand(index, transpose.getInput());
+  for (CallOp call : calls) {
+    mlir::OpBuilder builder(call->getContext());
+    builder.setInsertionPointAfter(call);
+    Value result = call.getResult(index);
+    result.setType(transpose.getInput().getType());
+    auto back = TransposeOp::create(builder, call.getLoc(), result, perm);
+    result.replaceAllUsesExcept(back, back);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool moveTransposesToCallers(mlir::ModuleOp module) {
+  bool moved = false;
+  for (FuncOp function : module.getOps<FuncOp>()) {
+    const std::optional<SmallVector<CallOp>> calls = callsOf(function, module);
+    if (!calls) continue;
+    bool changed = false;
+    for (unsigned index = 0; index < function.getNumArguments(); ++index)
+      changed |= moveArgument(function, index, *calls);
+    for (unsigned index = 0; index < function.getNumResults(); ++index)
+      changed |= moveResult(function, index, *calls);
+    if (changed) updateType(function);
+    moved |= changed;
+  }
+  return moved;
+}
+
+}  // namespace partita::kernels

@@ -1,0 +1,17 @@
+// Layouts across the borders of functions.
+#ifndef PARTITA_COMPILER_KERNELS_LAYOUTS_OF_CALLS_H_
+#define PARTITA_COMPILER_KERNELS_LAYOUTS_OF_CALLS_H_
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::kernels {
+
+// Moves transposes to and from channels-last out of private functions: an
+// image that is transposed inside, directly or behind elementwise work, is
+// transposed by the callers, and so is a result. There it often meets its
+// inverse. Whether anything moved.
+bool moveTransposesToCallers(mlir::ModuleOp module);
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_LAYOUTS_OF_CALLS_H_

@@ -1,0 +1,53 @@
+// RUN: partita-opt %s --partita-choose-layouts --canonicalize --split-input-file | FileCheck %s
+
+// Images stay channels-last between layers: one transpose in front of the first and one behind the last. The pooled
+// shortcut and the sum follow.
+// CHECK-LABEL: func.func @main
+// CHECK: nn.transpose %arg0 perm = [0, 2, 3, 1]
+// CHECK-NEXT: call @block(%{{.*}}) : (tensor<1x8x8x4xf32>, tensor<4x4x1x1xf32>, tensor<4xf32>) -> tensor<1x4x4x4xf32>
+// CHECK-NEXT: call @block_1(%{{.*}}) : (tensor<1x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x4x4xf32>
+// CHECK-NEXT: nn.transpose %{{.*}} perm = [0, 3, 1, 2]
+// CHECK-LABEL: func.func private @block(
+// CHECK-NOT: nn.transpose
+// CHECK: nn.reduce_window sum %arg0 window = [1, 2, 2, 1]
+// CHECK: nn.broadcast %arg2 dims = [3]
+// CHECK-NOT: nn.transpose
+// CHECK: nn.conv {{.*}} channels_last
+// CHECK-NOT: nn.transpose
+// CHECK-LABEL: func.func private @block_1(
+// CHECK-NOT: nn.transpose
+// CHECK: arith.addf %arg0, %{{.*}} : tensor<1x4x4x4xf32>
+// CHECK-NEXT: return
+func.func @main(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x1x1xf32>, %s: tensor<4xf32>) -> tensor<1x4x4x4xf32> {
+  %0 = call @block(%x, %w, %s) : (tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>, tensor<4xf32>) -> tensor<1x4x4x4xf32>
+  %1 = call @block_1(%0, %w) : (tensor<1x4x4x4xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x4x4xf32>
+  return %1 : tensor<1x4x4x4xf32>
+}
+func.func private @block(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x1x1xf32>, %s: tensor<4xf32>) -> tensor<1x4x4x4xf32> {
+  %0 = nn.reduce_window sum %x window = [1, 1, 2, 2] strides = [1, 1, 2, 2] dilations = [1, 1, 1, 1] low = [0, 0, 0, 0] high = [0, 0, 0, 0] : tensor<1x4x8x8xf32> -> tensor<1x4x4x4xf32>
+  %1 = nn.broadcast %s dims = [1] : tensor<4xf32> -> tensor<1x4x8x8xf32>
+  %2 = arith.mulf %x, %1 : tensor<1x4x8x8xf32>
+  %3 = nn.conv %2, %w strides = [2, 2] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32> -> tensor<1x4x4x4xf32>
+  %4 = arith.addf %0, %3 : tensor<1x4x4x4xf32>
+  return %4 : tensor<1x4x4x4xf32>
+}
+func.func private @block_1(%x: tensor<1x4x4x4xf32>, %w: tensor<4x4x1x1xf32>) -> tensor<1x4x4x4xf32> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x4x4x4xf32>, tensor<4x4x1x1xf32> -> tensor<1x4x4x4xf32>
+  %1 = arith.addf %x, %0 : tensor<1x4x4x4xf32>
+  return %1 : tensor<1x4x4x4xf32>
+}
+
+// -----
+
+// Images that no convolution works on stay as they are.
+// CHECK-LABEL: func.func private @tail(
+// CHECK-SAME: %arg0: tensor<1x4x6x6xf32>
+func.func @main(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<1x4x6x6xf32> {
+  %0 = nn.conv %x, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32> -> tensor<1x4x6x6xf32>
+  %1 = call @tail(%0) : (tensor<1x4x6x6xf32>) -> tensor<1x4x6x6xf32>
+  return %1 : tensor<1x4x6x6xf32>
+}
+func.func private @tail(%x: tensor<1x4x6x6xf32>) -> tensor<1x4x6x6xf32> {
+  %0 = math.tanh %x : tensor<1x4x6x6xf32>
+  return %0 : tensor<1x4x6x6xf32>
+}
