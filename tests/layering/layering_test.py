@@ -39,6 +39,8 @@ ALLOWED = {
     "runtime/comm": (("runtime/base", "runtime/program"), "collectives move bytes and know no device"),
     "runtime/executor": (("runtime/base", "runtime/program", "runtime/device", "runtime/comm"), "the executor never names cpu or cuda"),
     "runtime/data": (("runtime/base",), "data are files and tensors: sources know neither programs nor devices"),
+    "runtime/train": (("runtime/base", "runtime/data", "runtime/program"),
+                      "the loop drives whatever takes steps; who runs them and how they are saved is not its concern"),
     "runtime/tools": (("runtime",), "the runtime knows no compiler"),
 }
 

@@ -1,0 +1,41 @@
+// Learning rates over the steps of a run.
+#ifndef PARTITA_RUNTIME_TRAIN_SCHEDULE_H_
+#define PARTITA_RUNTIME_TRAIN_SCHEDULE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace partita::train {
+
+// The rate of step s = 1, 2 ... N, with w steps of warm-up, is rate * f(s):
+//   s <= w   f = s / w                                  for every kind, else
+//   constant      1
+//   linear        m + (1 - m) (1 - p)                   p = (s - w) / (N - w),
+//   cosine        m + (1 - m) (1 + cos(pi p)) / 2           at most 1
+//   inverse_sqrt  max(m, sqrt(max(w, 1) / s))
+// so that linear and cosine end at rate * m in step N, and stay there.
+struct Schedule {
+  enum class Kind { kConstant, kLinear, kCosine, kInverseSqrt };
+  Kind kind = Kind::kConstant;
+  double rate = 1e-3;
+  int64_t steps = 1;   // N
+  int64_t warmup = 0;  // w
+  double minimum = 0;  // m, a share of the rate, 0 to 1
+};
+
+// "constant", "linear", "cosine", "inverse_sqrt".
+absl::StatusOr<Schedule::Kind> ParseScheduleKind(const std::string& name);
+
+// InvalidArgument where the rate is not a positive number, the minimum is not
+// in [0, 1], or the warm-up does not end before the steps do.
+absl::Status CheckSchedule(const Schedule& schedule);
+
+// Of step s, from 1 on. In f64; the program gets it rounded to f32.
+double LearningRate(const Schedule& schedule, int64_t step);
+
+}  // namespace partita::train
+
+#endif  // PARTITA_RUNTIME_TRAIN_SCHEDULE_H_

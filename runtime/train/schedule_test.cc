@@ -1,0 +1,81 @@
+// Rates at the corners of every kind.
+#include "runtime/train/schedule.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace partita::train {
+namespace {
+
+using Kind = Schedule::Kind;
+
+double Rate(Kind kind, int64_t step) {
+  return LearningRate({kind, 2.0, /*steps=*/110, /*warmup=*/10, 0.1}, step);
+}
+
+TEST(ScheduleTest, WarmUpIsTheSameForAll) {
+  for (const Kind kind :
+       {Kind::kConstant, Kind::kLinear, Kind::kCosine, Kind::kInverseSqrt}) {
+    EXPECT_DOUBLE_EQ(Rate(kind, 1), 0.2);
+    EXPECT_DOUBLE_EQ(Rate(kind, 5), 1.0);
+    EXPECT_DOUBLE_EQ(Rate(kind, 10), 2.0);
+  }
+}
+
+TEST(ScheduleTest, AfterWarmUp) {
+  EXPECT_DOUBLE_EQ(Rate(Kind::kConstant, 11), 2.0);
+  EXPECT_DOUBLE_EQ(Rate(Kind::kConstant, 110), 2.0);
+  // Half way: p = 1/2.
+  EXPECT_DOUBLE_EQ(Rate(Kind::kLinear, 60), 2.0 * 0.55);
+  EXPECT_DOUBLE_EQ(Rate(Kind::kCosine, 60), 2.0 * 0.55);
+  // A quarter: p = 1/4.
+  EXPECT_DOUBLE_EQ(Rate(Kind::kLinear, 35), 2.0 * 0.775);
+  EXPECT_NEAR(Rate(Kind::kCosine, 35),
+              2.0 * (0.1 + 0.9 * (2 + std::sqrt(2.0)) / 4), 1e-12);
+  EXPECT_NEAR(Rate(Kind::kLinear, 110), 0.2, 1e-12);
+  EXPECT_NEAR(Rate(Kind::kCosine, 110), 0.2, 1e-12);
+  EXPECT_DOUBLE_EQ(Rate(Kind::kInverseSqrt, 40), 1.0);
+  EXPECT_DOUBLE_EQ(Rate(Kind::kInverseSqrt, 90), 2.0 / 3);
+}
+
+TEST(ScheduleTest, BeyondTheEnd) {
+  EXPECT_NEAR(Rate(Kind::kLinear, 500), 0.2, 1e-12);
+  EXPECT_NEAR(Rate(Kind::kCosine, 500), 0.2, 1e-12);
+  EXPECT_DOUBLE_EQ(Rate(Kind::kInverseSqrt, 1000000), 0.2);
+}
+
+TEST(ScheduleTest, WithoutWarmUp) {
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kLinear, 1.0, 4, 0, 0}, 1), 0.75);
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kInverseSqrt, 1.0, 4, 0, 0}, 1), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kInverseSqrt, 1.0, 4, 0, 0}, 4), 0.5);
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kCosine, 1.0, 3, 3, 0}, 3), 1.0);
+}
+
+std::string Error(const Schedule& schedule) {
+  return std::string(CheckSchedule(schedule).message());
+}
+
+TEST(ScheduleTest, Refusals) {
+  EXPECT_EQ(Error({Kind::kLinear, 1.0, 4, 4, 1}), "");
+  EXPECT_EQ(Error({Kind::kLinear, -1, 4, 0, 0}),
+            "expected a positive learning rate, found -1");
+  EXPECT_EQ(
+      Error({Kind::kLinear, std::numeric_limits<double>::infinity(), 4, 0, 0}),
+      "expected a positive learning rate, found inf");
+  EXPECT_EQ(Error({Kind::kLinear, 1, 4, 5, 0}),
+            "expected at most as many steps of warm-up as there are (4), found "
+            "5");
+  EXPECT_EQ(Error({Kind::kLinear, 1, 0, 0, 0}),
+            "expected at least one step, found 0");
+  EXPECT_EQ(Error({Kind::kLinear, 1, 4, 0, 1.5}),
+            "expected a share of the learning rate from 0 to 1, found 1.5");
+  EXPECT_EQ(ParseScheduleKind("cosine").value(), Kind::kCosine);
+  EXPECT_EQ(ParseScheduleKind("sine").status().message(),
+            "expected constant, linear, cosine or inverse_sqrt, found 'sine'");
+}
+
+}  // namespace
+}  // namespace partita::train

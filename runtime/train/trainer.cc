@@ -1,0 +1,241 @@
+// Every process runs the same loop on the same batches; those without outputs
+// learn from the others what to do next.
+#include "runtime/train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/status_macros.h"
+
+namespace partita::train {
+namespace {
+
+using base::ConstTensor;
+using base::MutableTensor;
+using base::TensorSpec;
+using program::PortRole;
+using Clock = std::chrono::steady_clock;
+
+bool IsNumber(const TensorSpec& spec) {
+  return base::IsFloat(spec.dtype) && base::ElementCount(spec.shape) == 1;
+}
+
+// Rows and positions of a batch: tokens are integers [rows, length].
+void CountBatch(const std::vector<TensorSpec>& data, StepRecord& record) {
+  for (const TensorSpec& spec : data) {
+    if (spec.shape.empty()) continue;
+    if (record.examples == 0) record.examples = spec.shape[0];
+    if (record.tokens == 0 && spec.shape.size() == 2 && spec.shape[1] > 1 &&
+        !base::IsFloat(spec.dtype))
+      record.tokens = spec.shape[0] * spec.shape[1];
+  }
+}
+
+class Loop {
+ public:
+  Loop(Stepper& stepper, data::BatchSource& source,
+       const TrainerOptions& options)
+      : stepper_(stepper), source_(source), options_(options) {}
+
+  absl::StatusOr<TrainResult> Run() {
+    PARTITA_RETURN_IF_ERROR(stepper_.Agree(Prepare()));
+    result_.last_step = saved_ = options_.last_step;
+    while (result_.last_step < options_.steps) {
+      bool ended = false;
+      PARTITA_RETURN_IF_ERROR(Step(result_.last_step + 1, ended));
+      if (ended) break;
+    }
+    PARTITA_RETURN_IF_ERROR(SaveLast());
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status Prepare() {
+    PARTITA_RETURN_IF_ERROR(CheckSchedule(options_.schedule));
+    PARTITA_ASSIGN_OR_RETURN(loss_, FindLoss(stepper_.outputs()));
+    const std::vector<TensorSpec> data = DataInputs(stepper_);
+    PARTITA_ASSIGN_OR_RETURN(batch_, data::Batch::Allocate(data));
+    CountBatch(data, counts_);
+    const bool main = stepper_.IsMain();
+    PARTITA_ASSIGN_OR_RETURN(
+        results_, data::Batch::Allocate(main ? stepper_.outputs()
+                                             : std::vector<TensorSpec>()));
+    for (size_t i = 0; i < stepper_.outputs().size(); ++i) {
+      const TensorSpec& spec = stepper_.outputs()[i];
+      outputs_.push_back(
+          {spec.dtype, spec.shape, main ? results_.data(i) : nullptr});
+    }
+    return absl::OkStatus();
+  }
+
+  // In the order of the program's inputs; the batch's memory may be another in
+  // every step.
+  std::vector<ConstTensor> Inputs() const {
+    std::vector<ConstTensor> inputs;
+    size_t data = 0;
+    for (size_t i = 0; i < stepper_.inputs().size(); ++i) {
+      const TensorSpec& spec = stepper_.inputs()[i];
+      const void* value = nullptr;
+      switch (stepper_.RoleOf(i)) {
+        case PortRole::data:
+          value = batch_.tensors()[data++].data;
+          break;
+        case PortRole::learning_rate:
+          value = &rate_;
+          break;
+        case PortRole::step:
+          value = &step_;
+          break;
+        case PortRole::seed:
+          value = &options_.seed;
+          break;
+      }
+      inputs.push_back({spec.dtype, spec.shape, value});
+    }
+    return inputs;
+  }
+
+  absl::Status Step(int64_t step, bool& ended) {
+    const Clock::time_point begin = Clock::now();
+    const absl::Status next = stepper_.Agree(source_.Next(batch_));
+    if (absl::IsOutOfRange(next)) {
+      result_.end = TrainResult::End::kData;
+      ended = true;
+      Say(absl::StrCat("the data ended after step ", step - 1, " of ",
+                       options_.steps));
+      return absl::OkStatus();
+    }
+    PARTITA_RETURN_IF_ERROR(next);
+    StepRecord record = counts_;
+    record.step = step_ = step;
+    record.rate = LearningRate(options_.schedule, step);
+    rate_ = static_cast<float>(record.rate);
+    const absl::Status run = stepper_.Run(Inputs(), outputs_);
+    if (!run.ok())
+      return absl::Status(run.code(),
+                          absl::StrCat("step ", step, ": ", run.message()));
+    record.seconds =
+        std::chrono::duration<double>(Clock::now() - begin).count();
+    result_.seconds += record.seconds;
+    PARTITA_RETURN_IF_ERROR(stepper_.Agree(Note(record)));
+    result_.last_step = step;
+    std::vector<double> stop = {options_.stop && options_.stop() ? 1.0 : 0.0};
+    PARTITA_RETURN_IF_ERROR(stepper_.Max(stop));
+    ended = stop[0] > 0 && step < options_.steps;
+    if (ended) result_.end = TrainResult::End::kStopped;
+    if (!ended && options_.checkpoint_every > 0 && step < options_.steps &&
+        step % options_.checkpoint_every == 0)
+      SaveNow(step);
+    return absl::OkStatus();
+  }
+
+  // Where the outputs are: the loss, and whoever wants to hear of it.
+  absl::Status Note(StepRecord& record) {
+    if (!stepper_.IsMain()) return absl::OkStatus();
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      const TensorSpec& spec = stepper_.outputs()[i];
+      if (!IsNumber(spec)) continue;
+      const double value =
+          base::ElementAsDouble(spec.dtype, outputs_[i].data, 0);
+      if (i == loss_) {
+        record.loss = value;
+      } else {
+        record.scalars.emplace_back(spec.name, value);
+      }
+    }
+    result_.losses.push_back(record.loss);
+    for (size_t i = 0; i < options_.observers.size(); ++i) {
+      const absl::Status status = options_.observers[i]->OnStep(record);
+      failing_.resize(options_.observers.size());
+      if (!status.ok() && !failing_[i])
+        Say(absl::StrCat(status.message(), "; training goes on"));
+      failing_[i] = !status.ok();
+    }
+    if (std::isfinite(record.loss)) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "step %d: the loss is %g (%s; learning rate %g); lower the learning "
+        "rate, warm up for longer, or clip gradients%s",
+        record.step, record.loss,
+        result_.losses.size() > 1
+            ? absl::StrFormat("%.6g in the step before",
+                              result_.losses[result_.losses.size() - 2])
+            : "it is the first step of this session",
+        record.rate,
+        saved_ > 0
+            ? absl::StrFormat("; the last checkpoint is of step %d", saved_)
+            : ""));
+  }
+
+  void SaveNow(int64_t step) {
+    if (options_.checkpoints == nullptr) return;
+    const absl::Status status =
+        options_.checkpoints->Save(step, source_.State());
+    if (status.ok()) {
+      saved_ = step;
+    } else {
+      Say(absl::StrCat(status.message(),
+                       "; training goes on, the checkpoint "
+                       "before stays"));
+    }
+  }
+
+  absl::Status SaveLast() {
+    if (options_.checkpoints == nullptr) return absl::OkStatus();
+    if (saved_ < result_.last_step)
+      PARTITA_RETURN_IF_ERROR(
+          options_.checkpoints->Save(result_.last_step, source_.State()));
+    return options_.checkpoints->Finish();
+  }
+
+  void Say(const std::string& text) const {
+    if (options_.say && stepper_.IsMain()) options_.say(text);
+  }
+
+  Stepper& stepper_;
+  data::BatchSource& source_;
+  const TrainerOptions& options_;
+  TrainResult result_;
+  size_t loss_ = 0;
+  data::Batch batch_, results_;
+  std::vector<MutableTensor> outputs_;
+  StepRecord counts_;
+  std::vector<bool> failing_;  // observers, so that each trouble is told once
+  int64_t saved_ = 0;
+  float rate_ = 0;
+  int64_t step_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<size_t> FindLoss(const std::vector<TensorSpec>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].name == "loss" && IsNumber(outputs[i])) return i;
+  if (!outputs.empty() && IsNumber(outputs[0])) return size_t{0};
+  return absl::FailedPreconditionError(absl::StrCat(
+      "expected a training step, with a loss (one floating-point number) as "
+      "its first output, found ",
+      outputs.empty()
+          ? "no outputs"
+          : absl::StrCat("'", outputs[0].name, "' of ",
+                         base::TypeName(outputs[0].dtype, outputs[0].shape)),
+      "; compile the model with --train"));
+}
+
+std::vector<TensorSpec> DataInputs(const Stepper& stepper) {
+  std::vector<TensorSpec> data;
+  for (size_t i = 0; i < stepper.inputs().size(); ++i)
+    if (stepper.RoleOf(i) == PortRole::data)
+      data.push_back(stepper.inputs()[i]);
+  return data;
+}
+
+absl::StatusOr<TrainResult> Train(Stepper& stepper, data::BatchSource& source,
+                                  const TrainerOptions& options) {
+  return Loop(stepper, source, options).Run();
+}
+
+}  // namespace partita::train

@@ -1,0 +1,95 @@
+// The training loop: next batch, one run of the program, log, checkpoint.
+#ifndef PARTITA_RUNTIME_TRAIN_TRAINER_H_
+#define PARTITA_RUNTIME_TRAIN_TRAINER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/tensor.h"
+#include "runtime/data/batch_source.h"
+#include "runtime/program/program_generated.h"
+#include "runtime/train/record.h"
+#include "runtime/train/schedule.h"
+
+namespace partita::train {
+
+// A loaded training program: Run is one step and updates its parameters.
+class Stepper {
+ public:
+  virtual ~Stepper() = default;
+
+  // Whole tensors.
+  virtual const std::vector<base::TensorSpec>& inputs() const = 0;
+  virtual const std::vector<base::TensorSpec>& outputs() const = 0;
+  virtual program::PortRole RoleOf(size_t input) const = 0;
+  virtual absl::Status Run(const std::vector<base::ConstTensor>& inputs,
+                           const std::vector<base::MutableTensor>& outputs) = 0;
+
+  // What follows matters where other processes take part.
+  // Whether this process has the outputs.
+  virtual bool IsMain() const { return true; }
+  // An error of any process becomes everybody's.
+  virtual absl::Status Agree(const absl::Status& status) { return status; }
+  // Each value becomes the greatest of all processes.
+  virtual absl::Status Max(std::vector<double>& values) {
+    return absl::OkStatus();
+  }
+};
+
+// Where a run is saved. All processes call it alike.
+class Checkpoints {
+ public:
+  virtual ~Checkpoints() = default;
+
+  // The parameters as `step` left them, and the position of the data. May write
+  // in the background; an error may be that of an earlier one, and is the same
+  // in all processes.
+  virtual absl::Status Save(int64_t step, const std::string& data_state) = 0;
+  // Until everything is written.
+  virtual absl::Status Finish() = 0;
+};
+
+struct TrainerOptions {
+  int64_t last_step = 0;  // of an earlier session; 0: none
+  int64_t steps = 1;      // the run ends after this step
+  Schedule schedule;
+  int64_t seed = 0;  // of inputs with this role
+  Checkpoints* checkpoints = nullptr;
+  int64_t checkpoint_every = 0;  // steps; 0: only at the end
+  // Asked after every step: whether to end now. Null: never.
+  std::function<bool()> stop;
+  // For what people should know at once.
+  std::function<void(const std::string&)> say;
+  std::vector<Observer*> observers;
+};
+
+struct TrainResult {
+  std::vector<double> losses;  // of this session, in the main process
+  double seconds = 0;          // of its steps
+  int64_t last_step = 0;
+  enum class End { kSteps, kStopped, kData } end = End::kSteps;
+};
+
+// FailedPrecondition where the program is no training step: it has no loss, the
+// output "loss" or else the first one, a floating-point number.
+absl::StatusOr<size_t> FindLoss(const std::vector<base::TensorSpec>& outputs);
+
+// The inputs that are data, in order: what `source` must give.
+std::vector<base::TensorSpec> DataInputs(const Stepper& stepper);
+
+// Runs steps last_step + 1 to steps. The source stands where they begin. A loss
+// that is not finite is an error that names the step; so is one of the program
+// or the data. An observer or a periodic checkpoint that fails is told, and the
+// run goes on; the last checkpoint must succeed. Ends early, with a checkpoint,
+// when any process is asked to stop or the data ends.
+absl::StatusOr<TrainResult> Train(Stepper& stepper, data::BatchSource& source,
+                                  const TrainerOptions& options);
+
+}  // namespace partita::train
+
+#endif  // PARTITA_RUNTIME_TRAIN_TRAINER_H_
