@@ -1,9 +1,167 @@
 // Gradients of contractions, convolutions and reductions.
 #include "compiler/autodiff/gradient.h"
 #include "compiler/autodiff/gradients.h"
+#include "compiler/autodiff/term.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace partita::autodiff {
+namespace {
 
-void registerContractionGradients(mlir::MLIRContext* context) { (void)context; }
+using llvm::ArrayRef;
+using llvm::SmallVector;
+using mlir::LogicalResult;
+using mlir::success;
+using mlir::Value;
+using nn::MathBuilder;
+using nn::ReduceKind;
+
+//===----------------------------------------------------------------------===//
+// nn.dot_general
+//===----------------------------------------------------------------------===//
+
+// One operand of a contraction, with where its dimensions stand in the result.
+struct Side {
+  Value value;
+  ArrayRef<int64_t> batch;
+  ArrayRef<int64_t> contract;
+  SmallVector<int64_t> free;            // its other dimensions, ascending
+  SmallVector<int64_t> free_of_result;  // where those stand in the result
+};
+
+SmallVector<int64_t> freeDims(Value x, ArrayRef<int64_t> batch,
+                              ArrayRef<int64_t> contract) {
+  SmallVector<int64_t> free;
+  for (int64_t dim = 0; dim < MathBuilder::typeOf(x).getRank(); ++dim) {
+    if (!llvm::is_contained(batch, dim) && !llvm::is_contained(contract, dim))
+      free.push_back(dim);
+  }
+  return free;
+}
+
+// The gradient of `mine`: the contraction of the result's gradient with the
+// `other` operand over the other's free dimensions. Of the two orders of
+// operands the one is taken whose result needs no transpose, if there is one.
+Value contractBack(Gradient& gradient, const Side& mine, const Side& other) {
+  // Batch dimensions in mine's order, and their places in the result.
+  SmallVector<int64_t> batch_order =
+      llvm::to_vector(llvm::seq<int64_t>(0, mine.batch.size()));
+  llvm::sort(batch_order, [&](int64_t a, int64_t b) {
+    return mine.batch[a] < mine.batch[b];
+  });
+  SmallVector<int64_t> mine_batch, other_batch;
+  for (int64_t i : batch_order) {
+    mine_batch.push_back(mine.batch[i]);
+    other_batch.push_back(other.batch[i]);
+  }
+  // Mine's contracted dimensions, in the order in which they stand in other.
+  SmallVector<std::pair<int64_t, int64_t>> pairs;
+  for (auto [theirs, ours] : llvm::zip_equal(other.contract, mine.contract))
+    pairs.emplace_back(theirs, ours);
+  llvm::sort(pairs);
+  SmallVector<int64_t> contracted;
+  for (auto [theirs, ours] : pairs) contracted.push_back(ours);
+
+  // Which of mine's dimensions each dimension of the contraction is.
+  const auto layout = [&](bool gradient_first) {
+    SmallVector<int64_t> dims = mine_batch;
+    llvm::append_range(dims, gradient_first ? mine.free : contracted);
+    llvm::append_range(dims, gradient_first ? contracted : mine.free);
+    return dims;
+  };
+  const bool gradient_first =
+      llvm::is_sorted(layout(true)) || !llvm::is_sorted(layout(false));
+  const Value g = gradient.ofResult();
+  const Value product =
+      gradient_first
+          ? gradient.math.dotGeneral(g, other.value, batch_order, other_batch,
+                                     other.free_of_result, other.free)
+          : gradient.math.dotGeneral(other.value, g, other_batch, batch_order,
+                                     other.free, other.free_of_result);
+  const SmallVector<int64_t> dims = layout(gradient_first);
+  if (llvm::is_sorted(dims)) return product;
+  SmallVector<int64_t> perm(dims.size());
+  for (auto [i, dim] : llvm::enumerate(dims)) perm[dim] = i;
+  return nn::TransposeOp::create(gradient.builder(), gradient.loc(), product,
+                                 perm);
+}
+
+struct DotGeneral
+    : GradientOpInterface::ExternalModel<DotGeneral, nn::DotGeneralOp> {
+  LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
+    auto dot = mlir::cast<nn::DotGeneralOp>(op);
+    Side lhs = {dot.getLhs(), dot.getLhsBatch(), dot.getLhsContract(), {}, {}};
+    Side rhs = {dot.getRhs(), dot.getRhsBatch(), dot.getRhsContract(), {}, {}};
+    int64_t at = dot.getLhsBatch().size();
+    for (Side* side : {&lhs, &rhs}) {
+      side->free = freeDims(side->value, side->batch, side->contract);
+      for (size_t i = 0; i < side->free.size(); ++i)
+        side->free_of_result.push_back(at++);
+    }
+    if (gradient.wants(0)) gradient.add(0, contractBack(gradient, lhs, rhs));
+    if (gradient.wants(1)) gradient.add(1, contractBack(gradient, rhs, lhs));
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// nn.reduce
+//===----------------------------------------------------------------------===//
+
+struct Reduce : GradientOpInterface::ExternalModel<Reduce, nn::ReduceOp> {
+  LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
+    auto reduce = mlir::cast<nn::ReduceOp>(op);
+    MathBuilder& b = gradient.math;
+    if (reduce.getKind() == ReduceKind::sum) {
+      gradient.add(0, b.spread(gradient.ofResult(), reduce.getInput(),
+                               reduce.getDims()));
+      return success();
+    }
+    const auto term = [&](Value x) {
+      return Term(gradient.builder(), gradient.loc(), b.widen(x));
+    };
+    const Term x = term(reduce.getInput()), g = term(gradient.ofResult());
+    const Term result =
+        reduce.getKind() == ReduceKind::prod
+            ? ofProduct(x, g, reduce.getDims())
+            : ofExtreme(x, term(reduce.getResult()), g, reduce.getDims());
+    gradient.add(0, b.narrow(result.value(), reduce.getInput().getType()));
+    return success();
+  }
+
+ private:
+  static Term sum(Term x, ArrayRef<int64_t> dims) {
+    return x.with(x.math().reduce(ReduceKind::sum, x.value(), dims));
+  }
+  static Term spread(Term x, Term like, ArrayRef<int64_t> dims) {
+    return x.with(x.math().spread(x.value(), like.value(), dims));
+  }
+
+  // Equals share evenly.
+  static Term ofExtreme(Term x, Term y, Term g, ArrayRef<int64_t> dims) {
+    const Term hits = (x == spread(y, x, dims)).choose(1, x.constant(0));
+    return hits * spread(g / sum(hits, dims), x, dims);
+  }
+
+  // The product of the others: of all / x, where none is zero; where one is, it
+  // alone gets anything; where two are, none does.
+  static Term ofProduct(Term x, Term g, ArrayRef<int64_t> dims) {
+    const Condition is_zero = x == 0.0;
+    const Term others = is_zero.choose(1, x);
+    const Term zeros = sum(is_zero.choose(1, x.constant(0)), dims);
+    const Term product =
+        g * x.with(x.math().reduce(ReduceKind::prod, others.value(), dims));
+    const Term if_none = (zeros == 0.0).choose(product, 0),
+               if_one = (zeros == 1.0).choose(product, 0);
+    return is_zero.choose(spread(if_one, x, dims),
+                          spread(if_none, x, dims) / others);
+  }
+};
+
+}  // namespace
+
+void registerContractionGradients(mlir::MLIRContext* context) {
+  nn::DotGeneralOp::attachInterface<DotGeneral>(*context);
+  nn::ReduceOp::attachInterface<Reduce>(*context);
+}
 
 }  // namespace partita::autodiff

@@ -1,6 +1,7 @@
 // Registration in one place, so that every tool knows the same things.
 #include "compiler/driver/registry.h"
 
+#include "compiler/autodiff/gradient.h"
 #include "compiler/kernels/codegen.h"
 #include "compiler/kernels/kernel_op_interface.h"
 #include "compiler/kernels/object.h"
@@ -27,6 +28,7 @@ void registerDialects(mlir::DialectRegistry& registry) {
                   nn::NNDialect>();
   mlir::func::registerAllExtensions(registry);
   nn::registerExternalModels(registry);
+  autodiff::registerGradients(registry);
   partition::registerLocalForms(registry);
   kernels::registerKernelModels(registry);
   kernels::registerCodegenDialects(registry);
