@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/file_error.h"
 #include "runtime/base/status_macros.h"
 
 namespace partita::base {
@@ -22,24 +22,6 @@ std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-absl::Status StatusFromErrno(const std::string& message, int error) {
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      return absl::NotFoundError(message);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(message);
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-      return absl::ResourceExhaustedError(message);
-    default:
-      return absl::UnavailableError(message);
-  }
 }
 
 }  // namespace
@@ -59,9 +41,9 @@ absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) {
     const int error = errno;
-    return StatusFromErrno(absl::StrCat(path, ": cannot create a file in ",
-                                        FolderOf(path), ": ", strerror(error)),
-                           error);
+    return FileError(
+        absl::StrCat(path, ": cannot create a file in ", FolderOf(path)),
+        error);
   }
   return std::unique_ptr<AtomicFile>(
       new AtomicFile(path, temporary, descriptor));
@@ -83,10 +65,8 @@ void AtomicFile::Discard() {
 
 absl::Status AtomicFile::Fail(const std::string& what, int error) {
   Discard();
-  return StatusFromErrno(
-      absl::StrCat(path_, ": cannot ", what, ": ", strerror(error),
-                   " (nothing was written)"),
-      error);
+  return FileError(
+      absl::StrCat(path_, ": cannot ", what, " (nothing was written)"), error);
 }
 
 absl::Status AtomicFile::Write(int64_t offset, std::string_view bytes) {

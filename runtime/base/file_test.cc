@@ -112,8 +112,8 @@ TEST_F(FileTest, AFullDiskIsReportedAndLeavesNothing) {
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old_limit), 0);
   EXPECT_TRUE(absl::IsResourceExhausted(status));
   EXPECT_EQ(status.message(), path_ +
-                                  ": cannot write 5000 bytes at byte 0: File "
-                                  "too large (nothing was written)");
+                                  ": cannot write 5000 bytes at byte 0 "
+                                  "(nothing was written): File too large");
   EXPECT_EQ(Files(), 0);
 }
 

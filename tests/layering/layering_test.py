@@ -38,6 +38,7 @@ ALLOWED = {
     "runtime/cpu": (("runtime/base", "runtime/program", "runtime/device"), "a device knows the interface only"),
     "runtime/comm": (("runtime/base", "runtime/program"), "collectives move bytes and know no device"),
     "runtime/executor": (("runtime/base", "runtime/program", "runtime/device", "runtime/comm"), "the executor never names cpu or cuda"),
+    "runtime/checkpoint": (("runtime/base",), "checkpoints hold logical tensors: they know neither plans nor devices"),
     "runtime/data": (("runtime/base",), "data are files and tensors: sources know neither programs nor devices"),
     "runtime/train": (("runtime/base", "runtime/data", "runtime/program"),
                       "the loop drives whatever takes steps; who runs them and how they are saved is not its concern"),

@@ -1,0 +1,49 @@
+// One checkpoint on its way to disk.
+#ifndef PARTITA_RUNTIME_CHECKPOINT_SAVE_JOB_H_
+#define PARTITA_RUNTIME_CHECKPOINT_SAVE_JOB_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/checkpoint/entry.h"
+#include "runtime/checkpoint/layout.h"
+#include "runtime/checkpoint/manifest.h"
+
+namespace partita::checkpoint {
+
+struct SaveJob {
+  std::string folder;
+  std::string run;  // Another for every attempt, the same on all ranks.
+  int keep = 1;
+  int rank = 0, ranks = 1;
+  double rank_timeout = 0;  // seconds
+  State state;
+  Layout layout;
+  // This rank's part: bytes [source, source + size) of the snapshot are bytes
+  // [target, target + size) of a file.
+  struct Piece {
+    size_t file = 0;
+    int64_t target = 0;
+    int64_t source = 0;
+    int64_t size = 0;
+  };
+  std::vector<Piece> pieces;  // By file.
+  const char* snapshot = nullptr;
+  // Names and contents of files beside the tensors'.
+  std::vector<std::pair<std::string, std::string>> companions;
+};
+
+// Writes this rank's part and, on rank 0, makes the checkpoint of all parts,
+// then removes checkpoints beyond `keep`. After an error nothing of it is left
+// and other checkpoints are as they were. `bytes` is set to the size on disk.
+absl::Status RunSaveJob(const SaveJob& job, int64_t* bytes);
+
+// Tells rank 0 that this rank's part will not come.
+void ReportFailure(const SaveJob& job, const absl::Status& status);
+
+}  // namespace partita::checkpoint
+
+#endif  // PARTITA_RUNTIME_CHECKPOINT_SAVE_JOB_H_
