@@ -51,7 +51,7 @@ class GradientFixture : public nn::InterpreterFixture {
   // Gradients agree with differences for every set of wanted arguments.
   void checkCase(const Case& test, unsigned seed);
 
-  // "f64" values of an argument list, for known answers.
+  // The function is @f.
   mlir::OwningOpRef<mlir::ModuleOp> moduleOf(const Case& test);
 
  private:

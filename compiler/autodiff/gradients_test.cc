@@ -1,6 +1,5 @@
 // Gradients of all operations against central differences. To test a new
 // operation, add a line to `cases`.
-#include <cmath>
 #include <set>
 
 #include "compiler/autodiff/gradient_fixture.h"
@@ -370,6 +369,59 @@ TEST_F(GradientsTest, SixteenBits) {
       expectNear(found[i], expected[i], 0.04);
     if (HasFatalFailure()) return;
   }
+}
+
+// Operations of arith and math all of whose results or operands are integers,
+// through which no gradient flows.
+bool isOfIntegers(llvm::StringRef name) {
+  static const std::set<std::string> of_floats = {
+      "arith.cmpf", "arith.fptosi", "arith.fptoui", "arith.sitofp",
+      "arith.uitofp"};
+  if (of_floats.count(name.str())) return true;
+  if (name.starts_with("math.is")) return true;
+  static const std::set<std::string> of_integers = {
+      "math.absi", "math.ctlz", "math.cttz", "math.ctpop", "math.ipowi"};
+  if (of_integers.count(name.str())) return true;
+  // addi, divsi, maxui, extsi, trunci, index_cast, andi, shli ...
+  return name.starts_with("arith.") &&
+         (name.ends_with("i") || name.starts_with("arith.index_cast"));
+}
+
+// Every operation that has a reference has a gradient, and is in `cases`, or
+// stands here with the reason.
+TEST_F(GradientsTest, AllOperationsHaveGradients) {
+  const std::set<std::string> without = {
+      "arith.constant",  // has no operands
+      "arith.bitcast",   // not differentiable
+      "nn.iota",         // has no operands
+      "nn.random",       // its operand is a seed
+      // Their gradients are operations that nn does not have yet.
+      "nn.attention",
+      "nn.conv",
+      "nn.reduce_window",
+  };
+  std::set<std::string> tested;
+  for (const Case& test : cases()) {
+    auto module = moduleOf(test);
+    ASSERT_TRUE(module);
+    mlir::Block& block = functionNamed(*module, "f").front();
+    tested.insert(std::prev(block.end(), 2)->getName().getStringRef().str());
+  }
+  int count = 0;
+  for (mlir::RegisteredOperationName name :
+       context_.getRegisteredOperations()) {
+    if (!name.hasInterface<nn::ReferenceOpInterface>()) continue;
+    const std::string op = name.getStringRef().str();
+    if (name.hasInterface<GradientOpInterface>()) {
+      ++count;
+      EXPECT_TRUE(tested.count(op)) << op << " has a gradient but no case";
+      EXPECT_FALSE(without.count(op)) << op;
+    } else {
+      EXPECT_TRUE(without.count(op) || isOfIntegers(op))
+          << op << " has no gradient";
+    }
+  }
+  EXPECT_GE(count, 60);
 }
 
 }  // namespace
