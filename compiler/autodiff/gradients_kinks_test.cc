@@ -114,7 +114,9 @@ TEST_F(GradientsKinksTest, RefusesWhatHasNone) {
                                             return mlir::success();
                                           });
     mlir::OpBuilder builder(block.getTerminator());
-    Gradient gradient(builder, op, {op->getResult(0)}, {true, false, true});
+    const mlir::Value result = op->getResult(0);
+    const bool wanted[] = {true, false, true};
+    Gradient gradient(builder, op, result, wanted);
     EXPECT_TRUE(mlir::failed(
         mlir::cast<GradientOpInterface>(op).buildGradient(gradient)));
     EXPECT_EQ(found, message);

@@ -192,7 +192,9 @@ TEST_F(GradientsShapesTest, MatrixProductsNeedNoTransposes) {
     mlir::Operation* op = &functionNamed(*module, "f").front().front();
     mlir::OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
-    Gradient gradient(builder, op, {op->getResult(0)}, {true, true});
+    const mlir::Value result = op->getResult(0);
+    const bool wanted[] = {true, true};
+    Gradient gradient(builder, op, result, wanted);
     ASSERT_TRUE(mlir::succeeded(
         mlir::cast<GradientOpInterface>(op).buildGradient(gradient)));
     for (mlir::Value operand : gradient.operands())
