@@ -1,13 +1,13 @@
 #!/bin/bash
-# Makes the Python environment that Partita is compared with. Usage: setup.sh [--torch] [DIR]
+# Makes the Python environment that Partita is compared with. Usage: setup.sh [--torch] [--jax] [DIR]
 # DIR defaults to $PARTITA_PEERS or ~/.cache/partita-peers. Prints the path of its python; done in 0.1 s when complete.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 wanted=(requirements.txt)
-if [[ ${1:-} == --torch ]]; then
-  wanted+=(requirements_torch.txt)
+while [[ ${1:-} == --torch || ${1:-} == --jax ]]; do
+  wanted+=("requirements_${1#--}.txt")
   shift
-fi
+done
 directory=${1:-${PARTITA_PEERS:-$HOME/.cache/partita-peers}}
 python=$directory/bin/python
 

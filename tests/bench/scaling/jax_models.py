@@ -1,0 +1,122 @@
+"""The models of run.py as plain JAX: the same layers at the same shapes, weights at random.
+
+Each parameter says which of its dimensions the axis "t" divides under M and N; XLA's partitioner spreads that from there.
+Batch normalisations are folded into convolutions already, as Partita does when it loads a model.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec
+
+
+class Parameters:
+    """Hands out the given values in order; without values, notes the shapes and how they are divided."""
+
+    def __init__(self, values=None):
+        self.values = None if values is None else iter(values)
+        self.made = []
+
+    def __call__(self, *shape, on=None):
+        if self.values is not None:
+            return next(self.values)
+        self.made.append((shape, PartitionSpec(*("t" if dim == on else None for dim in range(len(shape))))))
+        return jnp.zeros(shape, jnp.float32)
+
+
+def gelu(x):
+    return jax.nn.gelu(x, approximate=False)
+
+
+def layer_norm(p, x, epsilon):
+    x = x - x.mean(-1, keepdims=True)
+    return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + epsilon) * p(x.shape[-1]) + p(x.shape[-1])
+
+
+def column(p, x, width):
+    """A product whose result is divided."""
+    return x @ p(x.shape[-1], width, on=1) + p(width, on=0)
+
+
+def row(p, x, width):
+    """A product that sums over what is divided."""
+    return x @ p(x.shape[-1], width, on=0) + p(width)
+
+
+def attention(p, x, heads, size, bias):
+    """Attention up to its projection; `bias` is added to scores of [batch, heads, query, key]."""
+    weight, offset = p(x.shape[-1], 3, heads, size, on=2), p(3, heads, size, on=1)
+    q, k, v = jnp.moveaxis(jnp.einsum("ble,ecnh->blcnh", x, weight) + offset, 2, 0)
+    scores = jnp.einsum("bqnh,bknh->bnqk", q, k) * size**-0.5 + bias
+    out = jnp.einsum("bnqk,bknh->bqnh", jax.nn.softmax(scores, -1), v)
+    return jnp.einsum("bqnh,nhe->bqe", out, p(heads, size, heads * size, on=0)) + p(heads * size)
+
+
+def minilm(p, inputs):
+    ids, mask = inputs
+    x = p(30522, 384)[ids] + p(512, 384)[: ids.shape[1]] + p(2, 384)[0]
+    x = layer_norm(p, x, 1e-12)
+    bias = jnp.where(mask[:, None, None, :] == 0, jnp.finfo(jnp.float32).min, 0.0)
+    for _ in range(6):
+        x = layer_norm(p, x + attention(p, x, 12, 32, bias), 1e-12)
+        x = layer_norm(p, x + row(p, gelu(column(p, x, 1536)), 384), 1e-12)
+    pooled = jnp.tanh(x[:, 0] @ p(384, 384) + p(384))
+    return x, pooled
+
+
+def conv(p, x, width, size=1, stride=1, groups=1, on=None, bias=True):
+    """`on`: "out" where the result's channels are divided, "in" where it sums over divided ones."""
+    weight = p(size, size, x.shape[-1] // groups, width, on={None: None, "in": 2, "out": 3}[on])
+    y = jax.lax.conv_general_dilated(x, weight, (stride, stride), [(size // 2, size // 2)] * 2,
+                                     dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups)
+    return y + p(width, on=0 if on == "out" else None) if bias else y
+
+
+def pool(x):
+    return jax.lax.reduce_window(x, 0.0, jax.lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID") * 0.25
+
+
+def shortcut(p, x, width, stride):
+    if stride == 1 and x.shape[-1] == width:
+        return x
+    return conv(p, pool(x) if stride == 2 else x, width)
+
+
+def conv_block(p, x, width, stride):
+    skip = shortcut(p, x, width, stride)
+    y = x * p(x.shape[-1]) + p(x.shape[-1])
+    y = gelu(conv(p, y, 4 * width, on="out"))
+    y = gelu(conv(p, y, 4 * width, size=3, stride=stride, groups=4 * width, on="out"))
+    gate = jax.nn.silu(y.mean((1, 2)) @ p(4 * width, width // 4, on=0) + p(width // 4))
+    gate = jax.nn.sigmoid(gate @ p(width // 4, 4 * width, on=1) + p(4 * width, on=0))
+    return conv(p, y * gate[:, None, None, :], width, on="in") + skip
+
+
+def attention_block(p, x, width, stride):
+    skip = shortcut(p, x, width, stride)
+    y = layer_norm(p, x, 1e-6)
+    y = pool(y) if stride == 2 else y
+    batch, height, breadth, _ = y.shape
+    tokens, heads = height * breadth, width // 32
+    y = attention(p, y.reshape(batch, tokens, -1), heads, 32, p(heads, tokens, tokens, on=0))
+    x = y.reshape(batch, height, breadth, width) + skip
+    return x + row(p, gelu(column(p, layer_norm(p, x, 1e-6), 4 * width)), width)
+
+
+def coatnet_0(p, x):
+    x = gelu(conv(p, x, 64, size=3, stride=2))
+    x = conv(p, x, 64, size=3, bias=False)
+    for block, width, depth in ((conv_block, 96, 2), (conv_block, 192, 3), (attention_block, 384, 5), (attention_block, 768, 2)):
+        for index in range(depth):
+            x = block(p, x, width, 2 if index == 0 else 1)
+    x = layer_norm(p, x.mean((1, 2)), 1e-6)
+    x = jnp.tanh(column(p, x, 768))
+    return row(p, x, 1000)
+
+
+def inputs_of(model, batch, random):
+    if model is minilm:
+        return random.integers(0, 30000, (batch, 128)), jnp.ones((batch, 128), jnp.int32)
+    return random.standard_normal((batch, 224, 224, 3), "float32")
+
+
+MODELS = {"minilm": minilm, "coatnet-0": coatnet_0}
