@@ -52,6 +52,7 @@ class Finder {
     each<nn::LayerNormOp>([&](auto op) { nameNormalised(op); });
     each<nn::RmsNormOp>([&](auto op) { nameNormalised(op); });
     nameHidden({"E", "V"});
+    each<nn::ConvOp>([&](auto op) { nameStem(op); });
     each<nn::ConvOp>([&](auto op) { nameChannels(op); });
     nameHidden({"E", "V"});
   }
@@ -260,11 +261,31 @@ class Finder {
       name(op.getInput(), last, "E");
   }
 
+  static int64_t channelOf(nn::ConvOp op) {
+    return op.getChannelsLast() ? typeOf(op.getResult()).getRank() - 1 : 1;
+  }
+
+  // The width that is made of colours and is made into one other width alone is
+  // as hidden as that of an MLP: no stream begins before that other.
+  void nameStem(nn::ConvOp op) {
+    const std::vector<int> segments =
+        classes_.segmentsOf(op.getResult(), channelOf(op));
+    if (segments.empty() || names_.isNamed(segments.front())) return;
+    const int stem = segments.front();
+    const std::set<int>& targets = structure_.madeInto(stem);
+    if (structure_.madeFrom(stem).empty() || comesFromWidth(stem) ||
+        targets.size() != 1 || targets.count(stem))
+      return;
+    const int target = *targets.begin();
+    if (!names_.isNamed(target) || names_.of(target) == "E")
+      names_.set(stem, "M");
+  }
+
   // Of what is left, the channels of images; not of single pixels, which gates
   // are computed of.
   void nameChannels(nn::ConvOp op) {
     auto type = typeOf(op.getResult());
-    const int64_t channel = op.getChannelsLast() ? type.getRank() - 1 : 1;
+    const int64_t channel = channelOf(op);
     if (type.getNumElements() == type.getDimSize(0) * type.getDimSize(channel))
       return;
     if (!isNamed(op.getResult(), channel)) name(op.getResult(), channel, "E");

@@ -102,7 +102,7 @@ def NameDimensionsPass : Pass<"partita-name-dimensions", "::mlir::ModuleOp"> {
     | L    | the sequence of attention; the second dimension of token inputs |
     | H, W | spatial dimensions of convolutions, and what a stride makes of them |
     | E    | widths of embeddings and residual sums, what is normalised, channels |
-    | M    | what lies between a product from and a product to E |
+    | M    | what lies between a product from and a product to E; between colours and the one width they lead to |
     | V    | rows of token embeddings; the last dimension of logits |
     | X    | the batch dimension of products with parameters: experts |
 

@@ -97,7 +97,7 @@ std::vector<Model> models() {
       {"tests/data/onnx-tiny/coatnet_64/model_eval.onnx",
        kImages,
        {{"x", "[B, 3, H, W]"},
-        {"stem.conv2.weight", "[E', E, 3, 3]"},
+        {"stem.conv2.weight", "[E, M, 3, 3]"},
         {"stages.0.blocks.0.conv2_kxk.weight", "[M, 1, 3, 3]"},
         {"stages.0.blocks.0.se_early.fc1.weight", "[8, M, 1, 1]"},
         {"stages.1.blocks.1.conv3_1x1.weight", "[E, M, 1, 1]"},
