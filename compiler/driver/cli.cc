@@ -124,6 +124,43 @@ void printReport(const CompileReport& report, const std::string& output) {
                        report.seconds);
 }
 
+void add(TrainOptions& train, CLI::App* command) {
+  CLI::Option* optimizer =
+      command->add_option("--train", train.optimizer,
+                          "Compile a training step with this optimizer: sgd, "
+                          "adam, adamw or lamb");
+  const auto option = [&](const char* name, auto& value, const char* what) {
+    command->add_option(name, value, what)
+        ->capture_default_str()
+        ->needs(optimizer);
+  };
+  option("--loss", train.loss, "cross-entropy, mse or none (the model's own)");
+  option("--loss-output", train.loss_output,
+         "Output that the loss is made of; the first if not given");
+  option("--ignore-index", train.ignore_index,
+         "Target of positions that do not count");
+  option("--label-smoothing", train.label_smoothing,
+         "Share of the target spread over all classes");
+  option("--trained", train.trained,
+         "Parameters to train, as globs: \"h.*;ln_f.*\"");
+  option("--weight-decay", train.weight_decay, "Weight decay");
+  option("--no-decay", train.no_decay,
+         "Parameters without weight decay, as globs: \"*.bias;*ln*\"");
+  option("--beta1", train.beta1, "Of Adam's first moment");
+  option("--beta2", train.beta2, "Of Adam's second moment");
+  option("--epsilon", train.epsilon, "Of Adam");
+  option("--momentum", train.momentum, "Of sgd");
+  option("--clip-norm", train.clip_norm,
+         "Largest norm of all gradients together; 0: any");
+  option("--recompute", train.recompute,
+         "What the backward pass computes again: none, selective (what is "
+         "elementwise, norms), full (whole layers)");
+  command
+      ->add_flag("--gradients", train.keep_gradients,
+                 "Gradients are outputs too, named grad.PARAMETER")
+      ->needs(optimizer);
+}
+
 void add(PlanArguments& arguments, CLI::App* command) {
   command->add_option("--plan", arguments.plan_path,
                       "Plan file: how to divide the model");
@@ -335,6 +372,7 @@ int runCommand(int argc, char** argv) {
   compile_command->add_option("--dump-dir", compile_options.dump_dir,
                               "Write the IR after each phase here, numbered");
   add(compile_plan, compile_command);
+  add(compile_options.train, compile_command);
   compile_command->footer(
       "Example:\n  partita compile model.mlir -o model.partita --dump-dir ir/");
 

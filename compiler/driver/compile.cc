@@ -45,8 +45,9 @@ class Compilation {
     countModel();
     std::string object, code;
     if (mlir::failed(dump("import")) ||
-        mlir::failed(runPhases(simplifyModel())) || mlir::failed(divide()) ||
-        mlir::failed(runPhases(lowerToExec())))
+        mlir::failed(runPhases(simplifyModel(train()))) ||
+        mlir::failed(divide()) ||
+        mlir::failed(runPhases(lowerToExec(train() != nullptr))))
       return failure();
     countProgram();
     if (mlir::failed(generate(object)) ||
@@ -84,7 +85,8 @@ class Compilation {
         return success(passed);
       });
       // What names and entries say is the user's, and has been answered.
-      if (!passed && (next.name == "name" || next.name == "shard"))
+      if (!passed && llvm::is_contained(
+                         {"loss", "differentiate", "name", "shard"}, next.name))
         return failure();
       if (!passed) return blameUs(next.name);
       if (mlir::failed(result)) return failure();  // its dump
@@ -92,10 +94,17 @@ class Compilation {
     return success();
   }
 
+  // Null: inference.
+  const TrainOptions* train() const {
+    return options_.train.optimizer.empty() ? nullptr : &options_.train;
+  }
+
   LogicalResult divide() {
-    if (!options_.plan) return success();
+    if (!options_.plan)
+      return train() ? runPhases(trainModel(*train())) : success();
     report_.devices = options_.plan->mesh.Size();
-    if (mlir::failed(runPhases(divideModel(*options_.plan)))) return failure();
+    if (mlir::failed(runPhases(divideModel(*options_.plan, train()))))
+      return failure();
     return checkBudgets(module_, *options_.plan);
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/driver/train_options.h"
 #include "compiler/plan/plan.h"
 #include "llvm/Support/JSON.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -22,6 +23,7 @@ struct CompileOptions {
   bool embed_weights = false;      // copy weights into the artifact
   std::string dump_dir;            // numbered IR after each phase; empty: none
   std::optional<plan::Plan> plan;  // how to divide; none: one device
+  TrainOptions train;              // without an optimizer: inference
 };
 
 // What compiling did; sizes in bytes, times in seconds.

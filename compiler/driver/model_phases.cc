@@ -1,9 +1,11 @@
 // Pass lists, each line with the reason for its place.
 #include "compiler/driver/model_phases.h"
 
+#include "compiler/autodiff/passes.h"
 #include "compiler/partition/passes.h"
 #include "compiler/sharding/apply_plan.h"
 #include "compiler/sharding/passes.h"
+#include "compiler/simplify/passes.h"
 #include "compiler/simplify/pipeline.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -21,41 +23,82 @@ std::string namesOption(const plan::Plan& plan) {
 
 }  // namespace
 
-std::vector<Phase> simplifyModel() {
-  return {
-      // Composites first: every later pass knows them better than their parts.
-      // Layers become functions.
-      {"simplify",
-       [](mlir::OpPassManager& pm) { simplify::buildSimplifyPipeline(pm); }},
-  };
+std::vector<Phase> simplifyModel(const TrainOptions* train) {
+  std::vector<Phase> phases;
+  // Before layers are found: what a step returns besides the loss must leave
+  // them. As the model was imported, every stored tensor is an argument.
+  if (train)
+    phases.push_back({"loss", [train = *train](mlir::OpPassManager& pm) {
+                        autodiff::AttachLossPassOptions options;
+                        options.loss = train.loss;
+                        options.output = train.loss_output;
+                        options.ignore_index = train.ignore_index;
+                        options.label_smoothing = train.label_smoothing;
+                        pm.addPass(autodiff::createAttachLossPass(options));
+                      }});
+  // Composites first: every later pass knows them better than their parts.
+  // Layers become functions.
+  phases.push_back(
+      {"simplify", [training = train != nullptr](mlir::OpPassManager& pm) {
+         simplify::buildSimplifyPipeline(pm, training);
+       }});
+  return phases;
 }
 
-std::vector<Phase> divideModel(const plan::Plan& plan) {
-  return {
-      // Merged dimensions come apart, while slices and reshapes can move
-      // freely; names are given to what is there then.
-      {"name",
-       [plan](mlir::OpPassManager& pm) {
-         pm.addPass(sharding::createExposeFactorsPass());
-         pm.addPass(mlir::createCanonicalizerPass());
-         pm.addPass(mlir::createCSEPass());
-         sharding::NameDimensionsPassOptions options;
-         options.names = namesOption(plan);
-         pm.addPass(sharding::createNameDimensionsPass(options));
-       }},
-      // From here to partitioning only passes that keep names and shardings.
-      {"shard",
-       [plan](mlir::OpPassManager& pm) {
-         pm.addPass(sharding::createApplyPlanPass(plan));
-       }},
-      {"partition",
-       [](mlir::OpPassManager& pm) {
-         pm.addPass(partition::createPartitionPass());
-         // Masks and reshards that are equal become one.
-         pm.addPass(mlir::createCanonicalizerPass());
-         pm.addPass(mlir::createCSEPass());
-       }},
-  };
+std::vector<Phase> trainModel(const TrainOptions& train) {
+  return {{"differentiate", [train](mlir::OpPassManager& pm) {
+             autodiff::DifferentiatePassOptions gradients;
+             gradients.train = train.trained;
+             gradients.recompute = train.recompute;
+             pm.addPass(autodiff::createDifferentiatePass(gradients));
+             autodiff::AppendOptimizerPassOptions optimizer;
+             optimizer.optimizer = train.optimizer;
+             optimizer.beta1 = train.beta1;
+             optimizer.beta2 = train.beta2;
+             optimizer.epsilon = train.epsilon;
+             optimizer.momentum = train.momentum;
+             optimizer.weight_decay = train.weight_decay;
+             optimizer.no_decay = train.no_decay;
+             optimizer.clip_norm = train.clip_norm;
+             optimizer.keep_gradients = train.keep_gradients;
+             pm.addPass(autodiff::createAppendOptimizerPass(optimizer));
+             // The functions that have a forward and a backward one now.
+             pm.addPass(mlir::createSymbolDCEPass());
+             // What layers return that nobody reads.
+             pm.addPass(simplify::createRemoveDeadArgumentsPass());
+             pm.addPass(mlir::createCanonicalizerPass());
+             pm.addPass(mlir::createCSEPass());
+           }}};
+}
+
+std::vector<Phase> divideModel(const plan::Plan& plan,
+                               const TrainOptions* train) {
+  std::vector<Phase> phases;
+  // Merged dimensions come apart, while slices and reshapes can move freely.
+  phases.push_back({"expose", [](mlir::OpPassManager& pm) {
+                      pm.addPass(sharding::createExposeFactorsPass());
+                      pm.addPass(mlir::createCanonicalizerPass());
+                      pm.addPass(mlir::createCSEPass());
+                    }});
+  // Gradients of what is there then need no exposing of their own.
+  if (train)
+    for (Phase& phase : trainModel(*train)) phases.push_back(std::move(phase));
+  phases.push_back({"name", [plan](mlir::OpPassManager& pm) {
+                      sharding::NameDimensionsPassOptions options;
+                      options.names = namesOption(plan);
+                      pm.addPass(sharding::createNameDimensionsPass(options));
+                    }});
+  // From here to partitioning only passes that keep names and shardings.
+  phases.push_back({"shard", [plan](mlir::OpPassManager& pm) {
+                      pm.addPass(sharding::createApplyPlanPass(plan));
+                    }});
+  phases.push_back({"partition", [](mlir::OpPassManager& pm) {
+                      pm.addPass(partition::createPartitionPass());
+                      // Masks and reshards that are equal become one.
+                      pm.addPass(mlir::createCanonicalizerPass());
+                      pm.addPass(mlir::createCSEPass());
+                    }});
+  return phases;
 }
 
 }  // namespace partita::driver

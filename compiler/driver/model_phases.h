@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/driver/train_options.h"
 #include "compiler/plan/plan.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -19,11 +20,17 @@ struct Phase {
   std::function<void(mlir::OpPassManager&)> build;
 };
 
-// nn to nn: what concerns the model alone.
-std::vector<Phase> simplifyModel();
+// nn to nn: what concerns the model alone. With `train`, which may be null,
+// its output becomes a loss first.
+std::vector<Phase> simplifyModel(const TrainOptions* train = nullptr);
 
-// Whole tensors to the program of one device, as the plan says.
-std::vector<Phase> divideModel(const plan::Plan& plan);
+// A loss to a whole training step, on one device.
+std::vector<Phase> trainModel(const TrainOptions& train);
+
+// Whole tensors to the program of one device, as the plan says; with `train`
+// to a whole training step of it.
+std::vector<Phase> divideModel(const plan::Plan& plan,
+                               const TrainOptions* train = nullptr);
 
 }  // namespace partita::driver
 

@@ -9,7 +9,7 @@
 
 namespace partita::driver {
 
-std::vector<Phase> lowerToExec() {
+std::vector<Phase> lowerToExec(bool training) {
   return {
       // Before work moves to load time: what devices' coordinates determine
       // moves with it, and collectives must be known not to.
@@ -20,7 +20,11 @@ std::vector<Phase> lowerToExec() {
       // Before layouts and library calls, which then find operands as they are
       // at each run.
       {"load-time",
-       [](mlir::OpPassManager& pm) { simplify::buildLoadTimePipeline(pm); }},
+       [training](mlir::OpPassManager& pm) {
+         simplify::LoadTimeOptions options;
+         options.training = training;
+         simplify::buildLoadTimePipeline(pm, options);
+       }},
       // Layouts while convolutions and transposes are still nn operations that
       // can be moved about.
       {"layouts",

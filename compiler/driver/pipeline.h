@@ -10,7 +10,7 @@
 namespace partita::driver {
 
 // nn on local shapes to exec: everything else before code generation.
-std::vector<Phase> lowerToExec();
+std::vector<Phase> lowerToExec(bool training = false);
 
 // exec to planned exec: everything between code generation and emission.
 std::vector<Phase> planResources();

@@ -2,6 +2,7 @@
 #include "compiler/driver/registry.h"
 
 #include "compiler/autodiff/gradient.h"
+#include "compiler/autodiff/passes.h"
 #include "compiler/kernels/codegen.h"
 #include "compiler/kernels/kernel_op_interface.h"
 #include "compiler/kernels/object.h"
@@ -37,6 +38,7 @@ void registerDialects(mlir::DialectRegistry& registry) {
 
 void registerPasses() {
   simplify::registerSimplifyPasses();
+  autodiff::registerAutodiffPasses();
   sharding::registerShardingPasses();
   partition::registerPartitionPasses();
   kernels::registerKernelsPasses();

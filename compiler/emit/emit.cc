@@ -8,6 +8,7 @@
 #include "dialects/dist/dialect.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::emit {
@@ -74,6 +75,7 @@ class ModuleEmitter {
         return failure();
     }
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
+      if (main.getResultAttr(i, nn::kUpdatesAttr)) continue;
       auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
       if (mlir::failed(addPort(program_.outputs, main.getLoc(),
                                name ? name.str() : "output" + std::to_string(i),
@@ -82,6 +84,15 @@ class ModuleEmitter {
         return failure();
     }
     return success();
+  }
+
+  static program::PortRole roleOf(mlir::Attribute role) {
+    auto text = llvm::dyn_cast_or_null<mlir::StringAttr>(role);
+    return llvm::StringSwitch<program::PortRole>(text ? text.getValue() : "")
+        .Case("learning_rate", program::PortRole::learning_rate)
+        .Case("step", program::PortRole::step)
+        .Case("seed", program::PortRole::seed)
+        .Default(program::PortRole::data);
   }
 
   LogicalResult addPort(std::vector<std::unique_ptr<program::PortT>>& ports,
@@ -97,6 +108,7 @@ class ModuleEmitter {
     if (mlir::failed(shard)) return failure();
     port->shard = std::move(*shard);
     port->name = std::move(name);
+    port->role = roleOf(attributes.get(nn::kRoleAttr));
     ports.push_back(std::move(port));
     return success();
   }
@@ -112,7 +124,8 @@ class ModuleEmitter {
         continue;
       auto parameter = std::make_unique<program::ParameterT>();
       parameter->name = name;
-      parameter->kind = kind == "buffer" ? program::ParameterKind::buffer
+      parameter->kind = kind == "buffer"  ? program::ParameterKind::buffer
+                        : kind == "state" ? program::ParameterKind::state
                         : kind == "constant"
                             ? program::ParameterKind::constant
                             : program::ParameterKind::parameter;
@@ -161,6 +174,22 @@ class ModuleEmitter {
     if (derived != program_.derived.size())
       return main.emitError("expected one argument of main for each of init's ")
              << program_.derived.size() << " results, found " << derived;
+    return bindUpdates(main);
+  }
+
+  LogicalResult bindUpdates(FuncOp main) {
+    for (unsigned i = 0; i < main.getNumResults(); ++i) {
+      auto updated =
+          main.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr);
+      if (!updated && program_.main_updates.empty()) continue;
+      auto found = updated ? parameter_index_.find(updated.getValue())
+                           : parameter_index_.end();
+      if (found == parameter_index_.end())
+        return main.emitError("expected result ")
+               << i << " to update a stored tensor, as the results before it, "
+               << "found " << (updated ? updated.getValue() : "an output");
+      program_.main_updates.push_back(found->second);
+    }
     return success();
   }
 

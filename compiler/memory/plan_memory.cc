@@ -15,6 +15,10 @@ namespace partita::memory {
 
 namespace {
 
+// Argument and result attributes of the nn dialect.
+constexpr char kNameAttr[] = "nn.name";
+constexpr char kUpdatesAttr[] = "nn.updates";
+
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
@@ -25,12 +29,85 @@ mlir::Value rootOf(mlir::Value value) {
   return value;
 }
 
+// Whether a call's or a launch's result number `result` may be written into the
+// memory of its operand number `operand`: nothing is read there after it was
+// written.
+class InPlace {
+ public:
+  explicit InPlace(mlir::SymbolTable& symbols) : symbols_(symbols) {}
+
+  bool allowed(mlir::Operation* op, unsigned operand, unsigned result) {
+    if (auto launch = llvm::dyn_cast<exec::LaunchOp>(op))
+      return inKernel(symbols_.lookup<FuncOp>(launch.getKernel()), operand);
+    if (auto call = llvm::dyn_cast<CallOp>(op))
+      return inFunction(symbols_.lookup<FuncOp>(call.getCallee()), operand,
+                        result);
+    return false;
+  }
+
+  // `argument` is not read behind the operation that makes `value`, nor by it
+  // in another order.
+  bool allowed(mlir::BlockArgument argument, mlir::Value value) {
+    auto produced = llvm::dyn_cast<mlir::OpResult>(rootOf(value));
+    if (!produced) return false;
+    mlir::Operation* producer = produced.getOwner();
+    for (mlir::OpOperand* use : usesOf(argument)) {
+      if (use->getOwner() == producer) {
+        if (!allowed(producer, use->getOperandNumber(),
+                     produced.getResultNumber()))
+          return false;
+      } else if (!use->getOwner()->isBeforeInBlock(producer)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  // Of a value and of its views.
+  static llvm::SmallVector<mlir::OpOperand*> usesOf(mlir::Value value) {
+    llvm::SmallVector<mlir::OpOperand*> uses;
+    for (mlir::OpOperand& use : value.getUses()) {
+      if (auto view = llvm::dyn_cast<exec::ViewOp>(use.getOwner()))
+        llvm::append_range(uses, usesOf(view.getResult()));
+      else
+        uses.push_back(&use);
+    }
+    return uses;
+  }
+
+  // Each element is read by the iteration that writes its place, if everything
+  // that depends on it is elementwise.
+  static bool inKernel(FuncOp kernel, unsigned operand) {
+    llvm::SmallVector<mlir::Value> open = {kernel.getArgument(operand)};
+    llvm::DenseSet<mlir::Value> seen;
+    while (!open.empty()) {
+      mlir::Value value = open.pop_back_val();
+      if (!seen.insert(value).second) continue;
+      for (mlir::Operation* user : value.getUsers()) {
+        if (llvm::isa<mlir::func::ReturnOp>(user)) continue;
+        if (!user->hasTrait<mlir::OpTrait::Elementwise>()) return false;
+        llvm::append_range(open, user->getResults());
+      }
+    }
+    return true;
+  }
+
+  bool inFunction(FuncOp function, unsigned operand, unsigned result) {
+    mlir::Operation* terminator = function.front().getTerminator();
+    return allowed(function.getArgument(operand),
+                   terminator->getOperand(result));
+  }
+
+  mlir::SymbolTable& symbols_;
+};
+
 // Plans one function whose callees are planned already.
 class FunctionPlanner {
  public:
-  FunctionPlanner(FuncOp function,
+  FunctionPlanner(FuncOp function, mlir::SymbolTable& symbols,
                   llvm::DenseMap<llvm::StringRef, int64_t>& frame_bytes)
-      : function_(function), frame_bytes_(frame_bytes) {}
+      : function_(function), symbols_(symbols), frame_bytes_(frame_bytes) {}
 
   int64_t run() {
     numberSteps();
@@ -64,8 +141,21 @@ class FunctionPlanner {
       mlir::Value root = rootOf(value);
       mlir::Operation* producer = root.getDefiningOp();
       if (!producer || llvm::isa<mlir::arith::ConstantOp>(producer)) continue;
+      if (!mayUpdate(index, root)) continue;
       returned_.try_emplace(root, -1 - static_cast<int64_t>(index));
     }
+  }
+
+  // Whether a result that is the memory of an argument, which it updates, may
+  // be written as soon as it is made.
+  bool mayUpdate(unsigned result, mlir::Value value) {
+    auto updated =
+        function_.getResultAttrOfType<mlir::StringAttr>(result, kUpdatesAttr);
+    if (!updated) return true;
+    for (mlir::BlockArgument argument : function_.getArguments())
+      if (function_.getArgAttr(argument.getArgNumber(), kNameAttr) == updated)
+        return InPlace(symbols_).allowed(argument, value);
+    return true;
   }
 
   void collectLifetimes() {
@@ -109,6 +199,7 @@ class FunctionPlanner {
   }
 
   FuncOp function_;
+  mlir::SymbolTable& symbols_;
   llvm::DenseMap<llvm::StringRef, int64_t>& frame_bytes_;
   llvm::DenseMap<mlir::Operation*, int64_t> step_;
   llvm::DenseMap<mlir::Value, int64_t> last_use_, returned_;
@@ -139,7 +230,7 @@ class PlanMemory : public impl::PlanMemoryPassBase<PlanMemory> {
                << call.getCallee() << "'";
       if (mlir::failed(plan(callee))) return mlir::failure();
     }
-    buffers += FunctionPlanner(function, frame_bytes_).run();
+    buffers += FunctionPlanner(function, symbols, frame_bytes_).run();
     return mlir::success();
   }
 

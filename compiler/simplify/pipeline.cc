@@ -7,7 +7,7 @@
 
 namespace partita::simplify {
 
-void buildSimplifyPipeline(mlir::OpPassManager& pm) {
+void buildSimplifyPipeline(mlir::OpPassManager& pm, bool training) {
   // Equal values as one value: the patterns that follow compare by value.
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
@@ -18,7 +18,8 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm) {
   pm.addNestedPass<mlir::func::FuncOp>(createAbsorbTransposesPass());
   // After norms are known as such, before layers are compared: what is folded
   // is one operation less in each.
-  pm.addNestedPass<mlir::func::FuncOp>(createFoldBatchNormPass());
+  if (!training)
+    pm.addNestedPass<mlir::func::FuncOp>(createFoldBatchNormPass());
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
   // As late as possible: equal layers must look equal by now.

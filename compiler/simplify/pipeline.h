@@ -7,8 +7,9 @@
 namespace partita::simplify {
 
 // From an imported module to one with composites and layer functions. Wants
-// @main. What is divided is divided after this.
-void buildSimplifyPipeline(mlir::OpPassManager& pm);
+// @main. What is divided is divided after this. For training batch norms stay
+// what they are: their parameters are trained.
+void buildSimplifyPipeline(mlir::OpPassManager& pm, bool training = false);
 
 struct LoadTimeOptions {
   // The weights change between runs: nothing that depends on them moves to load

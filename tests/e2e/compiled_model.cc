@@ -62,12 +62,47 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::MakeDivided(
   options.plan = plan;
   if (absl::Status status = model->Compile(module, options); !status.ok())
     return status;
+  if (absl::Status status = model->LoadOnDevices(options.output); !status.ok())
+    return status;
+  return model;
+}
+
+absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::MakeTraining(
+    mlir::ModuleOp module, const std::string& folder, const std::string& name,
+    const std::optional<plan::Plan>& plan, const driver::TrainOptions& train) {
+  auto model = std::make_unique<CompiledModel>();
+  driver::CompileOptions options;
+  options.output = folder + "/" + name + ".partita";
+  options.plan = plan;
+  options.train = train;
+  if (absl::Status status = model->Compile(module, options); !status.ok())
+    return status;
+  if (absl::Status status = model->LoadOnDevices(options.output); !status.ok())
+    return status;
+  return model;
+}
+
+absl::Status CompiledModel::LoadOnDevices(const std::string& path) {
   executor::MultiDeviceOptions run;
   run.make_device = [](int) { return cpu::MakeCpuDevice({/*threads=*/1}); };
-  auto runner = executor::MultiDeviceRunner::Load(options.output, run);
+  auto runner = executor::MultiDeviceRunner::Load(path, run);
   if (!runner.ok()) return runner.status();
-  model->runner_ = std::move(*runner);
-  return model;
+  runner_ = std::move(*runner);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<HostTensor> CompiledModel::ReadParameter(
+    const std::string& name) {
+  for (const executor::ParameterSpec& spec : runner_->parameters()) {
+    if (spec.whole.name != name) continue;
+    HostTensor tensor = {spec.whole.dtype, spec.whole.shape,
+                         std::string(spec.whole.bytes, '\0')};
+    absl::Status status = runner_->ReadParameter(
+        name, {tensor.dtype, tensor.shape, tensor.bytes.data()});
+    if (!status.ok()) return status;
+    return tensor;
+  }
+  return absl::NotFoundError("no parameter named " + name);
 }
 
 absl::StatusOr<std::vector<HostTensor>> CompiledModel::Run(

@@ -42,12 +42,20 @@ class CompiledModel {
       mlir::ModuleOp module, const std::string& folder, const std::string& name,
       const plan::Plan& plan);
 
+  // A training step, on one device or divided.
+  static absl::StatusOr<std::unique_ptr<CompiledModel>> MakeTraining(
+      mlir::ModuleOp module, const std::string& folder, const std::string& name,
+      const std::optional<plan::Plan>& plan, const driver::TrainOptions& train);
+
   // Runs on inputs by name, or by position where the model has no such name.
   absl::StatusOr<std::vector<HostTensor>> Run(
       const std::map<std::string, HostTensor>& inputs);
   // Runs on inputs in order.
   absl::StatusOr<std::vector<HostTensor>> Run(
       const std::vector<HostTensor>& inputs);
+
+  // A parameter or state as it is now; not of models made by Make.
+  absl::StatusOr<HostTensor> ReadParameter(const std::string& name);
 
   const std::vector<executor::TensorSpec>& inputs() const {
     return runner_ ? runner_->inputs() : executor_->inputs();
@@ -61,6 +69,7 @@ class CompiledModel {
  private:
   absl::Status Compile(mlir::ModuleOp module,
                        const driver::CompileOptions& options);
+  absl::Status LoadOnDevices(const std::string& path);
 
   driver::CompileReport report_;
   std::unique_ptr<device::Device> device_;

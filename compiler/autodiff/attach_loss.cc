@@ -1,0 +1,191 @@
+// The loss and what else a training step returns of a forward pass; see
+// passes.td.
+#include "compiler/autodiff/passes.h"
+#include "dialects/nn/math_builder.h"
+
+namespace partita::autodiff {
+
+#define GEN_PASS_DEF_ATTACHLOSSPASS
+#include "compiler/autodiff/passes.h.inc"
+
+namespace {
+
+using llvm::SmallVector;
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::RankedTensorType;
+using mlir::success;
+using mlir::Value;
+using mlir::func::FuncOp;
+
+class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
+ public:
+  using AttachLossPassBase::AttachLossPassBase;
+
+  void runOnOperation() override {
+    auto main = getOperation().lookupSymbol<FuncOp>("main");
+    if (!main) {
+      getOperation().emitError("expected a function named 'main', found none");
+      return signalPassFailure();
+    }
+    if (mlir::failed(run(main))) signalPassFailure();
+  }
+
+ private:
+  LogicalResult run(FuncOp main) {
+    FailureOr<unsigned> chosen = chooseOutput(main);
+    if (mlir::failed(chosen)) return failure();
+    mlir::Operation* terminator = main.front().getTerminator();
+    mlir::OpBuilder builder(terminator);
+    nn::MathBuilder math(builder, terminator->getLoc());
+    FailureOr<Value> value =
+        buildLoss(main, math, terminator->getOperand(*chosen));
+    if (mlir::failed(value)) return failure();
+    replaceResults(main, *value);
+    for (mlir::Operation& op : main.front())
+      if (auto norm = llvm::dyn_cast<nn::BatchNormOp>(op))
+        if (mlir::failed(updateStatistics(main, norm))) return failure();
+    return success();
+  }
+
+  FailureOr<unsigned> chooseOutput(FuncOp main) {
+    SmallVector<std::string> names;
+    for (unsigned i = 0; i < main.getNumResults(); ++i) {
+      auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+      names.push_back(name ? name.getValue().str() : "");
+      if (output.empty() || names.back() == output) return i;
+    }
+    return main.emitError("expected an output named '")
+               << output << "', found: " << llvm::join(names, ", "),
+           failure();
+  }
+
+  FailureOr<Value> buildLoss(FuncOp main, nn::MathBuilder& math, Value y) {
+    auto type = llvm::cast<RankedTensorType>(y.getType());
+    if (!llvm::isa<mlir::FloatType>(type.getElementType()))
+      return main.emitError("expected a loss of floats, found an output of ")
+                 << type << "; --loss-output names another",
+             failure();
+    if (loss == "cross-entropy") return crossEntropy(main, math, y);
+    if (loss == "mse") return squaredError(main, math, y);
+    if (loss != "none")
+      return main.emitError(
+                 "expected the loss to be cross-entropy, mse or none, found '")
+                 << loss << "'",
+             failure();
+    if (type.getRank() == 0 && type.getElementType().isF32()) return y;
+    return main.emitError(
+               "expected an output that is a loss, a scalar f32, "
+               "found ")
+               << type << "; --loss cross-entropy or mse makes one of it",
+           failure();
+  }
+
+  // The mean over positions whose target counts.
+  FailureOr<Value> crossEntropy(FuncOp main, nn::MathBuilder& math, Value y) {
+    auto type = llvm::cast<RankedTensorType>(y.getType());
+    if (type.getRank() < 1)
+      return main.emitError(
+                 "expected an output [..., classes] for the cross-entropy, "
+                 "found ")
+                 << type,
+             failure();
+    auto targets_type =
+        RankedTensorType::get(type.getShape().drop_back(), math.i64());
+    Value targets = addInput(main, "targets", targets_type);
+    mlir::OpBuilder builder(main.front().getTerminator());
+    const mlir::Location loc = y.getLoc();
+    auto losses_type =
+        RankedTensorType::get(targets_type.getShape(), builder.getF32Type());
+    Value losses =
+        nn::CrossEntropyOp::create(builder, loc, losses_type, y, targets,
+                                   builder.getI64IntegerAttr(ignore_index),
+                                   builder.getF64FloatAttr(label_smoothing));
+    Value counts = math.select(
+        math.compare(mlir::arith::CmpIPredicate::ne, targets,
+                     math.constantInt(targets_type, ignore_index)),
+        math.constant(losses_type, 1), math.constant(losses_type, 0));
+    Value count = sum(math, counts);
+    count = mlir::arith::MaximumFOp::create(
+        builder, loc, count, math.constant(nn::MathBuilder::typeOf(count), 1));
+    return math.divide(sum(math, losses), count);
+  }
+
+  FailureOr<Value> squaredError(FuncOp main, nn::MathBuilder& math, Value y) {
+    auto type = llvm::cast<RankedTensorType>(y.getType());
+    Value targets = addInput(main, "targets", type);
+    Value difference = math.widen(math.subtract(y, targets));
+    Value total = sum(math, math.multiply(difference, difference));
+    if (!nn::MathBuilder::typeOf(total).getElementType().isF32())
+      return main.emitError("expected an output of f32 or narrower, found ")
+                 << type,
+             failure();
+    return math.divide(total, static_cast<double>(type.getNumElements()));
+  }
+
+  static Value sum(nn::MathBuilder& math, Value x) {
+    SmallVector<int64_t> dims;
+    for (int64_t i = 0; i < nn::MathBuilder::typeOf(x).getRank(); ++i)
+      dims.push_back(i);
+    return dims.empty() ? x : math.reduce(nn::ReduceKind::sum, x, dims);
+  }
+
+  // After the other inputs, which come before parameters.
+  static Value addInput(FuncOp main, llvm::StringRef name,
+                        RankedTensorType type) {
+    unsigned index = 0;
+    while (index < main.getNumArguments()) {
+      auto kind = main.getArgAttrOfType<mlir::StringAttr>(index, nn::kKindAttr);
+      if (kind && kind.getValue() != "input") break;
+      ++index;
+    }
+    mlir::Builder builder(main.getContext());
+    (void)main.insertArgument(
+        index, type,
+        builder.getDictionaryAttr(
+            {builder.getNamedAttr(nn::kKindAttr,
+                                  builder.getStringAttr("input")),
+             builder.getNamedAttr(nn::kNameAttr, builder.getStringAttr(name))}),
+        main.getLoc());
+    return main.getArgument(index);
+  }
+
+  static void replaceResults(FuncOp main, Value value) {
+    mlir::Operation* terminator = main.front().getTerminator();
+    while (main.getNumResults() > 0)
+      (void)main.eraseResult(main.getNumResults() - 1);
+    terminator->setOperands({});
+    addResult(main, value, nn::kNameAttr, "loss");
+  }
+
+  static void addResult(FuncOp main, Value value, llvm::StringRef attribute,
+                        llvm::StringRef text) {
+    mlir::Builder builder(main.getContext());
+    const unsigned index = main.getNumResults();
+    (void)main.insertResult(index, value.getType(),
+                            builder.getDictionaryAttr(builder.getNamedAttr(
+                                attribute, builder.getStringAttr(text))));
+    main.front().getTerminator()->insertOperands(index, value);
+  }
+
+  static LogicalResult updateStatistics(FuncOp main, nn::BatchNormOp norm) {
+    if (!norm.getTraining()) return success();
+    const Value old[] = {norm.getMean(), norm.getVariance()};
+    for (auto [before, after] : llvm::zip_equal(old, norm.getNewStatistics())) {
+      auto argument = llvm::dyn_cast<mlir::BlockArgument>(before);
+      auto name = argument ? main.getArgAttrOfType<mlir::StringAttr>(
+                                 argument.getArgNumber(), nn::kNameAttr)
+                           : mlir::StringAttr();
+      if (!name)
+        return norm.emitOpError(
+            "expected running statistics to be stored tensors of the model, "
+            "so that a step can update them");
+      addResult(main, after, nn::kUpdatesAttr, name.getValue());
+    }
+    return success();
+  }
+};
+
+}  // namespace
+}  // namespace partita::autodiff

@@ -1,0 +1,141 @@
+// Gradients of @main; see passes.td. Its body is reversed in place, functions
+// in pairs.
+#include "compiler/autodiff/function_gradients.h"
+#include "compiler/autodiff/glob_list.h"
+#include "compiler/autodiff/passes.h"
+#include "compiler/autodiff/segments.h"
+#include "dialects/nn/math_builder.h"
+
+namespace partita::autodiff {
+
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "compiler/autodiff/passes.h.inc"
+
+namespace {
+
+using llvm::SmallVector;
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::success;
+using mlir::Value;
+using mlir::func::FuncOp;
+
+llvm::StringRef argumentText(FuncOp main, unsigned i, llvm::StringRef name) {
+  auto attr = main.getArgAttrOfType<mlir::StringAttr>(i, name);
+  return attr ? attr.getValue() : llvm::StringRef();
+}
+
+class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
+ public:
+  using DifferentiatePassBase::DifferentiatePassBase;
+
+  void runOnOperation() override {
+    auto main = getOperation().lookupSymbol<FuncOp>("main");
+    if (!main) {
+      getOperation().emitError("expected a function named 'main', found none");
+      return signalPassFailure();
+    }
+    if (mlir::failed(run(main))) signalPassFailure();
+  }
+
+ private:
+  LogicalResult run(FuncOp main) {
+    FailureOr<unsigned> loss = findLoss(main);
+    FailureOr<Recompute> policy = findPolicy();
+    if (mlir::failed(loss) || mlir::failed(policy) ||
+        mlir::failed(findTrained(main)))
+      return failure();
+    {
+      mlir::SymbolTable symbols(getOperation());
+      outlineSegments(main, symbols);
+    }
+    mlir::Operation* terminator = main.front().getTerminator();
+    mlir::OpBuilder builder(terminator);
+    nn::MathBuilder math(builder, main.getLoc());
+    Value loss_value = terminator->getOperand(*loss);
+    ValueMap gradients;
+    gradients[loss_value] =
+        math.constant(nn::MathBuilder::typeOf(loss_value), 1);
+    FunctionGradients functions(getOperation(), *policy);
+    llvm::DenseSet<Value> wanted;
+    for (unsigned i : trained_) wanted.insert(main.getArgument(i));
+    if (mlir::failed(reverse(
+            main.front(), wanted, gradients,
+            [&](mlir::OpBuilder& at, mlir::func::CallOp call,
+                llvm::ArrayRef<Value> results, llvm::ArrayRef<bool> operands) {
+              return functions.differentiate(at, call, results, operands);
+            })))
+      return failure();
+    returnGradients(main, gradients);
+    return success();
+  }
+
+  FailureOr<unsigned> findLoss(FuncOp main) {
+    for (unsigned i = 0; i < main.getNumResults(); ++i) {
+      auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+      if (!name || name.getValue() != "loss") continue;
+      auto type = llvm::cast<mlir::RankedTensorType>(main.getResultTypes()[i]);
+      if (type.getRank() == 0 && type.getElementType().isF32()) return i;
+      return main.emitError("expected the loss to be a scalar f32, found ")
+                 << type,
+             failure();
+    }
+    return main.emitError(
+               "expected a result named 'loss', found none; attach one with "
+               "--loss"),
+           failure();
+  }
+
+  FailureOr<Recompute> findPolicy() {
+    if (recompute == "none") return Recompute::kNone;
+    if (recompute == "selective") return Recompute::kSelective;
+    if (recompute == "full") return Recompute::kFull;
+    return getOperation().emitError(
+               "expected recompute to be none, selective or full, found '")
+               << recompute << "'",
+           failure();
+  }
+
+  LogicalResult findTrained(FuncOp main) {
+    const GlobList globs(train);
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      auto type =
+          llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]);
+      if (argumentText(main, i, nn::kKindAttr) == "parameter" &&
+          llvm::isa<mlir::FloatType>(type.getElementType()) &&
+          globs.matches(argumentText(main, i, nn::kNameAttr)))
+        trained_.push_back(i);
+    }
+    if (!trained_.empty()) return success();
+    return main.emitError("expected a parameter whose name matches '")
+           << train << "', found none";
+  }
+
+  void returnGradients(FuncOp main, ValueMap& gradients) {
+    mlir::Operation* terminator = main.front().getTerminator();
+    mlir::OpBuilder builder(terminator);
+    nn::MathBuilder math(builder, main.getLoc());
+    unsigned index = 0;  // in front of updates
+    while (index < main.getNumResults() &&
+           !main.getResultAttr(index, nn::kUpdatesAttr))
+      ++index;
+    for (unsigned i : trained_) {
+      Value argument = main.getArgument(i);
+      Value gradient = gradients.lookup(argument);
+      if (!gradient)
+        gradient = math.constant(nn::MathBuilder::typeOf(argument), 0);
+      const std::string name =
+          "grad." + argumentText(main, i, nn::kNameAttr).str();
+      (void)main.insertResult(index, argument.getType(),
+                              builder.getDictionaryAttr(builder.getNamedAttr(
+                                  nn::kNameAttr, builder.getStringAttr(name))));
+      terminator->insertOperands(index++, gradient);
+    }
+  }
+
+  SmallVector<unsigned> trained_;  // arguments of main
+};
+
+}  // namespace
+}  // namespace partita::autodiff

@@ -1,0 +1,38 @@
+// Names chosen by patterns.
+#ifndef PARTITA_COMPILER_AUTODIFF_GLOB_LIST_H_
+#define PARTITA_COMPILER_AUTODIFF_GLOB_LIST_H_
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/GlobPattern.h"
+
+namespace partita::autodiff {
+
+// Patterns separated by ';', as llvm::GlobPattern reads them: *, ?, [a-z],
+// {a,b}. A pattern that cannot be read matches nothing.
+class GlobList {
+ public:
+  explicit GlobList(llvm::StringRef text) {
+    llvm::SmallVector<llvm::StringRef> parts;
+    text.split(parts, ';', -1, /*KeepEmpty=*/false);
+    for (llvm::StringRef part : parts) {
+      auto pattern = llvm::GlobPattern::create(part, /*MaxSubPatterns=*/1024);
+      if (pattern)
+        patterns_.push_back(std::move(*pattern));
+      else
+        llvm::consumeError(pattern.takeError());
+    }
+  }
+
+  bool matches(llvm::StringRef name) const {
+    return llvm::any_of(
+        patterns_, [&](const auto& pattern) { return pattern.match(name); });
+  }
+
+ private:
+  llvm::SmallVector<llvm::GlobPattern> patterns_;
+};
+
+}  // namespace partita::autodiff
+
+#endif  // PARTITA_COMPILER_AUTODIFF_GLOB_LIST_H_

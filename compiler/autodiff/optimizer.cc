@@ -1,0 +1,118 @@
+// Formulas, written as in the papers.
+#include "compiler/autodiff/optimizer.h"
+
+#include <cmath>
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace partita::autodiff {
+namespace {
+
+using llvm::SmallVector;
+using mlir::Value;
+
+Value scaleBy(nn::MathBuilder& math, Value x, Value scalar) {
+  return math.multiply(x,
+                       math.broadcast(scalar, nn::MathBuilder::typeOf(x), {}));
+}
+
+Value sumOfSquares(nn::MathBuilder& math, Value x) {
+  SmallVector<int64_t> dims;
+  for (int64_t i = 0; i < nn::MathBuilder::typeOf(x).getRank(); ++i)
+    dims.push_back(i);
+  Value squares = math.multiply(x, x);
+  return dims.empty() ? squares
+                      : math.reduce(nn::ReduceKind::sum, squares, dims);
+}
+
+// beta * old + (1 - beta) * x
+Value average(nn::MathBuilder& math, Value old, Value x, double beta) {
+  return math.add(math.multiply(old, beta), math.multiply(x, 1 - beta));
+}
+
+SmallVector<Value> sgd(nn::MathBuilder& math, const Optimizer& optimizer,
+                       Value p, Value g, llvm::ArrayRef<Value> states,
+                       const StepScalars& scalars) {
+  if (optimizer.weight_decay != 0)
+    g = math.add(g, math.multiply(p, optimizer.weight_decay));
+  SmallVector<Value> result(1);
+  if (!states.empty()) {
+    g = math.add(math.multiply(states[0], optimizer.momentum), g);
+    result.push_back(g);
+  }
+  result[0] = math.subtract(p, scaleBy(math, g, scalars.learning_rate));
+  return result;
+}
+
+// Adam, AdamW and LAMB share their moments.
+SmallVector<Value> adam(nn::MathBuilder& math, const Optimizer& optimizer,
+                        Value p, Value g, llvm::ArrayRef<Value> states,
+                        const StepScalars& scalars) {
+  const double decay = optimizer.weight_decay;
+  if (optimizer.kind == OptimizerKind::kAdam && decay != 0)
+    g = math.add(g, math.multiply(p, decay));
+  Value m = average(math, states[0], g, optimizer.beta1);
+  Value v = average(math, states[1], math.multiply(g, g), optimizer.beta2);
+  Value denominator =
+      math.add(scaleBy(math, math.sqrt(v), scalars.second_correction),
+               optimizer.epsilon);
+  Value direction =
+      math.divide(scaleBy(math, m, scalars.first_correction), denominator);
+  if (optimizer.kind != OptimizerKind::kAdam && decay != 0)
+    direction = math.add(direction, math.multiply(p, decay));
+  Value rate = scalars.learning_rate;
+  if (optimizer.kind == OptimizerKind::kLamb) {
+    // |p| / |direction|, 1 where either is zero.
+    Value size = math.sqrt(sumOfSquares(math, p)),
+          length = math.sqrt(sumOfSquares(math, direction));
+    Value zero = math.constant(nn::MathBuilder::typeOf(size), 0);
+    Value one = math.constant(nn::MathBuilder::typeOf(size), 1);
+    using mlir::arith::CmpFPredicate;
+    Value ratio = math.divide(
+        size, math.select(math.compare(CmpFPredicate::OGT, length, zero),
+                          length, one));
+    Value usable = math.andInt(math.compare(CmpFPredicate::OGT, size, zero),
+                               math.compare(CmpFPredicate::OGT, length, zero));
+    rate = math.multiply(rate, math.select(usable, ratio, one));
+  }
+  return {math.subtract(p, scaleBy(math, direction, rate)), m, v};
+}
+
+}  // namespace
+
+SmallVector<std::string> Optimizer::states() const {
+  if (kind == OptimizerKind::kSgd) {
+    if (momentum == 0) return {};
+    return {"momentum"};
+  }
+  return {"exp_avg", "exp_avg_sq"};
+}
+
+void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
+                      const Optimizer& optimizer, Value step,
+                      StepScalars& scalars) {
+  if (optimizer.kind == OptimizerKind::kSgd) return;
+  Value t = math.toFloat(step, builder.getF32Type());
+  const auto type = nn::MathBuilder::typeOf(t);
+  Value one = math.constant(type, 1);
+  // 1 - beta^t, without cancellation where beta^t is close to 1.
+  const auto rest = [&](double beta) -> Value {
+    return mlir::arith::NegFOp::create(
+        builder, t.getLoc(),
+        mlir::math::ExpM1Op::create(builder, t.getLoc(),
+                                    math.multiply(t, std::log(beta))));
+  };
+  scalars.first_correction = math.divide(one, rest(optimizer.beta1));
+  scalars.second_correction = math.rsqrt(rest(optimizer.beta2));
+}
+
+SmallVector<Value> buildUpdate(nn::MathBuilder& math,
+                               const Optimizer& optimizer, Value parameter,
+                               Value gradient, llvm::ArrayRef<Value> states,
+                               const StepScalars& scalars) {
+  return optimizer.kind == OptimizerKind::kSgd
+             ? sgd(math, optimizer, parameter, gradient, states, scalars)
+             : adam(math, optimizer, parameter, gradient, states, scalars);
+}
+
+}  // namespace partita::autodiff

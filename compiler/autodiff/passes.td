@@ -1,0 +1,93 @@
+// Passes that make a training step of a model.
+#ifndef PARTITA_COMPILER_AUTODIFF_PASSES_TD
+#define PARTITA_COMPILER_AUTODIFF_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AttachLossPass : Pass<"partita-attach-loss", "::mlir::ModuleOp"> {
+  let summary = "Turns the model's output into a loss, and batch statistics into updates";
+  let description = [{
+    The first result of `@main`, or the one named by `output`, becomes the
+    scalar `loss`; the other results are dropped. `cross-entropy` and `mse` take
+    a new input `targets`, after the other inputs: i64 of the output's shape
+    without its last dimension, or a tensor like the output. The loss is the
+    mean over all positions whose target is not `ignore-index`. With `none` the
+    output is a scalar f32 already.
+
+    The running statistics of batch norms in training mode become results that
+    update their buffers.
+
+    ```mlir
+    func.func @main(%x, %w) -> (tensor<2x5x9xf32>) { ... return %y }
+    // becomes
+    func.func @main(%x, %targets: tensor<2x5xi64>, %w) -> (tensor<f32> {nn.name = "loss"}) {
+      ...
+      %l = nn.cross_entropy %y, %targets ...
+      %sum = nn.reduce sum %l ...
+      return (%sum / number of targets that count)
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"loss", "loss", "std::string", /*default=*/"\"cross-entropy\"", "cross-entropy, mse or none">,
+                 Option<"output", "output", "std::string", /*default=*/"\"\"", "Which result: its name; empty: the first">,
+                 Option<"ignore_index", "ignore-index", "int64_t", /*default=*/"-100", "Target of positions that do not count">,
+                 Option<"label_smoothing", "label-smoothing", "double", /*default=*/"0", "Share of the target spread over all classes">];
+}
+
+def DifferentiatePass : Pass<"partita-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Adds the gradients of the loss to the results of @main";
+  let description = [{
+    The loss is the result of `@main` named `loss`. For each argument of kind
+    `parameter` that is of floats and whose name matches `train`, there is a new
+    result named `grad.<name>`, a zero where the loss does not depend on it.
+
+    What stands between the calls of layers becomes functions too. A function
+    `@f` becomes `@f_forward`, which also returns what `@f_backward` needs of
+    it: `recompute` says what is kept, and what is computed again.
+
+    ```mlir
+    %y = call @layer(%x, %w)
+    // becomes
+    %y, %saved = call @layer_forward(%x, %w)
+    ...
+    %dx, %dw = call @layer_backward(%x, %w, %saved, %dy)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"train", "train", "std::string", /*default=*/"\"*\"", "Globs of the parameters to train, separated by ';'">,
+                 Option<"recompute", "recompute", "std::string", /*default=*/"\"selective\"", "none, selective (what is elementwise, norms) or full (whole layers)">];
+  let statistics = [Statistic<"functions", "functions", "Backward functions made">,
+                    Statistic<"saved", "saved", "Values that forward functions keep">];
+}
+
+def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
+  let summary = "Turns gradients into new parameters";
+  let description = [{
+    Each result of `@main` named `grad.<parameter>` is consumed by one update,
+    whose results are the parameter's new value and that of its states. States
+    are new arguments of kind `state`, named `<parameter>/<state>`, zero at
+    first; new values are results with `nn.updates`. The learning rate, and the
+    step's number where the optimizer needs it, are new inputs with `nn.role`.
+
+    With `clip-norm` gradients are scaled so that the norm of all of them
+    together is at most that; the norm becomes the result `grad_norm`.
+
+    ```mlir
+    %p1, %m1, %v1 = call @adamw_update(%p, %g, %m, %v, %lr, %c1, %c2)
+    return %loss, %p1, %m1, %v1
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"", "sgd, adam, adamw or lamb">,
+                 Option<"beta1", "beta1", "double", /*default=*/"0.9", "Of the first moment">,
+                 Option<"beta2", "beta2", "double", /*default=*/"0.999", "Of the second moment">,
+                 Option<"epsilon", "epsilon", "double", /*default=*/"1e-8", "Added to the root of the second moment">,
+                 Option<"momentum", "momentum", "double", /*default=*/"0", "Of sgd">,
+                 Option<"weight_decay", "weight-decay", "double", /*default=*/"0.01", "Weight decay">,
+                 Option<"no_decay", "no-decay", "std::string", /*default=*/"\"\"", "Globs of parameters without weight decay, separated by ';'">,
+                 Option<"clip_norm", "clip-norm", "double", /*default=*/"0", "Largest norm of all gradients together; 0: any">,
+                 Option<"keep_gradients", "keep-gradients", "bool", /*default=*/"false", "Whether gradients stay results">];
+}
+
+#endif  // PARTITA_COMPILER_AUTODIFF_PASSES_TD

@@ -1,0 +1,132 @@
+// Two walks: forward for what depends on the wanted values, backward for
+// gradients.
+#include "compiler/autodiff/reverse.h"
+
+#include "compiler/autodiff/gradient.h"
+
+namespace partita::autodiff {
+namespace {
+
+using llvm::SmallVector;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::Value;
+
+bool isFloat(Value value) {
+  auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
+  return type && llvm::isa<mlir::FloatType>(type.getElementType());
+}
+
+// The float values that depend on `wanted`.
+llvm::DenseSet<Value> dependents(mlir::Block& block,
+                                 const llvm::DenseSet<Value>& wanted) {
+  llvm::DenseSet<Value> result = wanted;
+  for (Operation& op : block.without_terminator()) {
+    if (llvm::none_of(op.getOperands(),
+                      [&](Value operand) { return result.contains(operand); }))
+      continue;
+    for (Value value : op.getResults())
+      if (isFloat(value)) result.insert(value);
+  }
+  return result;
+}
+
+class Reverse {
+ public:
+  Reverse(mlir::Block& block, const llvm::DenseSet<Value>& wanted,
+          ValueMap& gradients, DifferentiateCall differentiate_call)
+      : dependents_(dependents(block, wanted)),
+        gradients_(gradients),
+        differentiate_call_(differentiate_call),
+        builder_(block.getTerminator()) {
+    for (Operation& op : block.without_terminator()) forward_.push_back(&op);
+  }
+
+  LogicalResult run() {
+    for (Operation* op : llvm::reverse(forward_))
+      if (mlir::failed(visit(op))) return mlir::failure();
+    return mlir::success();
+  }
+
+ private:
+  LogicalResult visit(Operation* op) {
+    SmallVector<Value> results;
+    for (Value result : op->getResults())
+      results.push_back(dependents_.contains(result) ? gradients_.lookup(result)
+                                                     : Value());
+    SmallVector<bool> wanted;
+    for (Value operand : op->getOperands())
+      wanted.push_back(dependents_.contains(operand));
+    if (!llvm::is_contained(wanted, true) ||
+        llvm::none_of(results, [](Value value) { return bool(value); }))
+      return mlir::success();
+    // A replaced call leaves its operands' values alone.
+    SmallVector<Value> operands(op->getOperands());
+    mlir::FailureOr<SmallVector<Value>> given =
+        differentiate(op, results, wanted);
+    if (mlir::failed(given)) return mlir::failure();
+    for (auto [operand, gradient] : llvm::zip_equal(operands, *given))
+      if (gradient) accumulate(operand, gradient);
+    return mlir::success();
+  }
+
+  mlir::FailureOr<SmallVector<Value>> differentiate(
+      Operation* op, llvm::ArrayRef<Value> results,
+      llvm::ArrayRef<bool> wanted) {
+    if (auto call = llvm::dyn_cast<mlir::func::CallOp>(op))
+      return differentiate_call_(builder_, call, results, wanted);
+    auto differentiable = llvm::dyn_cast<GradientOpInterface>(op);
+    if (!differentiable)
+      return op->emitOpError(
+                 "has no gradient, but lies between a trained parameter and "
+                 "the loss"),
+             mlir::failure();
+    Gradient gradient(builder_, op, results, wanted);
+    if (mlir::failed(differentiable.buildGradient(gradient)))
+      return mlir::failure();
+    return SmallVector<Value>(gradient.operands());
+  }
+
+  void accumulate(Value value, Value gradient) {
+    Value& sum = gradients_[value];
+    sum = sum ? mlir::arith::AddFOp::create(builder_, gradient.getLoc(), sum,
+                                            gradient)
+                    .getResult()
+              : gradient;
+  }
+
+  const llvm::DenseSet<Value> dependents_;
+  ValueMap& gradients_;
+  DifferentiateCall differentiate_call_;
+  mlir::OpBuilder builder_;
+  SmallVector<Operation*> forward_;
+};
+
+}  // namespace
+
+LogicalResult decomposeForGradients(mlir::Block& block,
+                                    const llvm::DenseSet<Value>& wanted) {
+  const llvm::DenseSet<Value> dependent = dependents(block, wanted);
+  for (Operation& op : llvm::make_early_inc_range(block.without_terminator())) {
+    auto composite = llvm::dyn_cast<nn::DecompositionOpInterface>(op);
+    if (!composite || llvm::isa<GradientOpInterface>(op) ||
+        llvm::none_of(op.getResults(),
+                      [&](Value result) { return dependent.contains(result); }))
+      continue;
+    mlir::OpBuilder builder(&op);
+    mlir::FailureOr<SmallVector<Value>> parts = composite.decompose(builder);
+    if (mlir::failed(parts))
+      return op.emitOpError("has neither a gradient nor a decomposition");
+    op.replaceAllUsesWith(*parts);
+    op.erase();
+  }
+  return mlir::success();
+}
+
+LogicalResult reverse(mlir::Block& block, const llvm::DenseSet<Value>& wanted,
+                      ValueMap& gradients,
+                      DifferentiateCall differentiate_call) {
+  return Reverse(block, wanted, gradients, differentiate_call).run();
+}
+
+}  // namespace partita::autodiff
