@@ -1,6 +1,8 @@
 // Arithmetic of axes, sub-axes and positions.
 #include "compiler/core/mesh.h"
 
+#include <algorithm>
+
 namespace partita::core {
 namespace {
 
@@ -51,6 +53,7 @@ std::vector<AxisRef> Normalize(const Mesh& mesh, std::vector<AxisRef> axes) {
     if (!joined.empty() && joined.back().axis == ref.axis &&
         joined.back().pre * joined.back().size == ref.pre) {
       joined.back().size *= ref.size;
+      joined.back().priority = std::min(joined.back().priority, ref.priority);
     } else {
       joined.push_back(ref);
     }

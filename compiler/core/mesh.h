@@ -31,6 +31,9 @@ struct AxisRef {
   int axis = 0;
   int64_t pre = 1;
   int64_t size = 1;
+  // Of the plan's entry that put it where it stands, lower numbers first. It
+  // is the same axis whatever its priority.
+  int priority = 0;
 
   bool operator==(const AxisRef& other) const {
     return axis == other.axis && pre == other.pre && size == other.size;
@@ -45,7 +48,7 @@ bool OverlapAny(const AxisRef& a, const std::vector<AxisRef>& list);
 // Number of positions along a list of axes.
 int64_t SizeOf(const std::vector<AxisRef>& axes);
 // Joins neighbours that are parts of one axis and follow each other: a:(1)2,
-// a:(2)2 become a where a has 4 positions.
+// a:(2)2 become a where a has 4 positions. Of two priorities the first counts.
 std::vector<AxisRef> Normalize(const Mesh& mesh, std::vector<AxisRef> axes);
 // "a", "a:(1)2".
 std::string ToString(const Mesh& mesh, const AxisRef& ref);

@@ -29,7 +29,8 @@ std::optional<Cut> CutBefore(const std::vector<AxisRef>& axes, int64_t shards) {
     const int64_t part = std::min(last.size, shards);
     if (shards % part != 0 || last.size % part != 0) return std::nullopt;
     last.size /= part;
-    cut.rest.insert(cut.rest.begin(), {last.axis, last.pre * last.size, part});
+    cut.rest.insert(cut.rest.begin(),
+                    {last.axis, last.pre * last.size, part, last.priority});
     if (last.size == 1) cut.front.pop_back();
     shards /= part;
   }
@@ -49,12 +50,13 @@ AxesMatch MatchAxes(const std::vector<AxisRef>& a,
     if (left.axis != right.axis || left.pre != right.pre ||
         left.size % part != 0 || right.size % part != 0)
       break;
-    match.common.push_back({left.axis, left.pre, part});
+    match.common.push_back(
+        {left.axis, left.pre, part, std::min(left.priority, right.priority)});
     const auto advance = [part](AxisRef& ref, size_t& index) {
       if (ref.size == part) {
         ++index;
       } else {
-        ref = {ref.axis, ref.pre * part, ref.size / part};
+        ref = {ref.axis, ref.pre * part, ref.size / part, ref.priority};
       }
     };
     advance(left, i);

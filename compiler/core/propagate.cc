@@ -84,8 +84,10 @@ class Propagator {
     queues_[ops_[op]->round].push_back(op);
   }
 
+  // Whether an axis travels by now.
+  bool Moves(const AxisRef& axis) const { return axis.priority <= priority_; }
   bool Moves(const DimSharding& dim) const {
-    return !dim.axes.empty() && dim.priority <= priority_;
+    return !dim.axes.empty() && Moves(dim.axes.front());
   }
 
   bool AnySource(const Op& op) const {
@@ -120,7 +122,8 @@ class Propagator {
   }
 
   // Claims in the order in which they take axes: by priority, then the larger
-  // tensor, then the first.
+  // tensor, then the first. A factor whose axes have several priorities claims
+  // them one priority after the other.
   std::vector<Claim> FindClaims(
       const Op& op, const std::vector<OpTensor>& tensors,
       const std::vector<TensorProjection>& projections) const {
@@ -133,17 +136,14 @@ class Propagator {
         if (op.direction ==
             (tensors[t].is_result ? Direction::kForward : Direction::kBackward))
           continue;
-        const int d = projections[t].dims[f];
-        if (d < 0) continue;
-        const FactorAxes& own = projections[t].factors[f];
-        const Sharding& sharding = shardings_[tensors[t].value];
-        if (own.axes.empty() || !Moves(sharding.dims[d])) continue;
-        Merge({claim.factor, own, sharding.dims[d].priority,
+        FactorAxes own = MovingAxes(projections[t].factors[f]);
+        if (own.axes.empty()) continue;
+        Merge({claim.factor, std::move(own), 0,
                BytesOf(graph_.values[tensors[t].value]), static_cast<int>(t),
                false},
               claim);
       }
-      if (!claim.axes.axes.empty()) claims.push_back(std::move(claim));
+      AddByPriority(std::move(claim), claims);
     }
     std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
       return std::make_tuple(a.priority, -a.bytes, a.tensor, a.factor) <
@@ -152,8 +152,33 @@ class Propagator {
     return claims;
   }
 
-  // The longest list of those that are prefixes of each other; where equals
-  // disagree, what they have in common.
+  // What stands before the first axis that does not travel yet.
+  FactorAxes MovingAxes(const FactorAxes& own) const {
+    const auto end =
+        std::find_if(own.axes.begin(), own.axes.end(),
+                     [this](const AxisRef& axis) { return !Moves(axis); });
+    if (end == own.axes.end()) return own;
+    return {{own.axes.begin(), end}, 0, own.exact};
+  }
+
+  static void AddByPriority(Claim claim, std::vector<Claim>& claims) {
+    const std::vector<AxisRef> all = claim.axes.axes;
+    int level = all.empty() ? 0 : all[0].priority;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i].priority <= level) continue;
+      Claim sooner = claim;
+      sooner.axes = {{all.begin(), all.begin() + i}, 0, claim.axes.exact};
+      sooner.priority = level;
+      claims.push_back(std::move(sooner));
+      level = all[i].priority;
+    }
+    claim.priority = level;
+    if (!all.empty()) claims.push_back(std::move(claim));
+  }
+
+  // The longest list of those that are prefixes of each other. Where they part,
+  // the axis of the lower priority number counts; where equals disagree, what
+  // they have in common.
   static void Merge(Claim other, Claim& claim) {
     if (claim.axes.axes.empty() && !claim.contested) {
       claim = std::move(other);
@@ -161,9 +186,11 @@ class Propagator {
     }
     AxesMatch match = MatchAxes(claim.axes.axes, other.axes.axes);
     if (match.Conflict()) {
-      if (other.priority < claim.priority) {
+      const int kept = match.rest_a[0].priority;
+      const int wanted = match.rest_b[0].priority;
+      if (wanted < kept) {
         claim = std::move(other);
-      } else if (other.priority == claim.priority) {
+      } else if (wanted == kept) {
         claim.axes = {std::move(match.common), 0, true};
         claim.contested = true;
       }
@@ -199,9 +226,6 @@ class Propagator {
       DimSharding assembled;
       if (Assemble(rule, tensor, d, projection, assembled) &&
           MatchAxes(dim.axes, assembled.axes).rest_a.empty()) {
-        dim.priority = dim.axes.empty()
-                           ? claim.priority
-                           : std::min(dim.priority, claim.priority);
         dim.axes = std::move(assembled.axes);
         dim.block = assembled.block;
         return true;

@@ -51,22 +51,23 @@ struct Conflict {
   std::string reason;  // in words: who kept it and why
 };
 
-// Propagates all axes whose priority is at most `priority`, from the shardings
+// Propagates axes whose priority is at most `priority`, from the shardings
 // given (one per value, in `shardings`), which it extends. Axes are appended to
-// open dimensions only. What it adds has the priority of what it came from.
-// Blocks travel with the axes: a factor's rows per shard are the same
-// everywhere, except across kHalo, where each tensor has its even share. The
-// default block of an open dimension gives way to one that was chosen, and to
-// the rows of its first factor: heads x 8 over 3 shards has block 16, not 11.
-// Dimensions of several factors: a factor can be divided where all factors
-// before it are divided to single rows (or are of size 1).
+// open dimensions only, and travel after those before them in their dimension:
+// one of a later priority holds back what follows it. What it adds has the
+// priority of what it came from. Blocks travel with the axes: a factor's rows
+// per shard are the same everywhere, except across kHalo, where each tensor has
+// its even share. The default block of an open dimension gives way to one that
+// was chosen, and to the rows of its first factor: heads x 8 over 3 shards has
+// block 16, not 11. Dimensions of several factors: a factor can be divided
+// where all factors before it are divided to single rows (or are of size 1).
 void Propagate(const Graph& graph, int priority,
                std::vector<Sharding>& shardings);
 
 // How one operation is computed, decided from the shardings of its operands and
-// results: axes per factor. Where two factors want an axis, the lower priority
-// number keeps it, and between equals the one whose loser costs fewer bytes to
-// reshard.
+// results: axes per factor. Where two factors want an axis, the one that has it
+// at the lower priority number keeps it, and between equals the one whose loser
+// costs fewer bytes to reshard.
 struct OpSharding {
   // Per factor: axes and rows per shard. kWhole and kDecompose have none.
   std::vector<DimSharding> factors;

@@ -127,7 +127,8 @@ TEST_F(PropagateTest, ElementwiseFirst) {  // A11
 TEST_F(PropagateTest, EarlierPriorityFirst) {  // A13
   MakeMesh({{"a", 2}, {"b", 2}, {"c", 2}});
   const int arg0 = AddValue({8, 8}, "a, ?");
-  shardings_[arg0].dims[1] = {{Ref("b")}, 0, true, 4};
+  shardings_[arg0].dims[1] = {{Ref("b")}, 0, true};
+  shardings_[arg0].dims[1].SetPriority(4);
   const int arg1 = AddValue({8, 8}), add1 = AddValue({8, 8});
   const int add2 = AddValue({8, 8}, "?, c?", "", 1);
   AddElementwise({arg0, arg1}, add1);
@@ -136,8 +137,62 @@ TEST_F(PropagateTest, EarlierPriorityFirst) {  // A13
   EXPECT_EQ(Text(arg0), "[{a}, {b}]");
   EXPECT_EQ(Text(arg1), "[{a}, {c}]");
   EXPECT_EQ(Text(add1), "[{a}, {c}]");
-  EXPECT_EQ(shardings_[add1].dims[0].priority, 0);
-  EXPECT_EQ(shardings_[add1].dims[1].priority, 1);
+  EXPECT_EQ(shardings_[add1].dims[0].axes[0].priority, 0);
+  EXPECT_EQ(shardings_[add1].dims[1].axes[0].priority, 1);
+}
+
+// {B: data}, {M: pod}, {B: pod}: B is over pod too where M has not taken it.
+TEST_F(PropagateTest, EntriesAppendAxesToOneDimension) {
+  MakeMesh({{"data", 2}, {"pod", 2}});
+  const int x = AddValue({8, 16}), up = AddValue({16, 32});
+  const int h = AddValue({8, 32}), y = AddValue({8, 16});
+  AddOp("b e, e m -> b m", {x, up}, {h});
+  AddElementwise({x}, y);
+  Append(x, 0, "data", 1);
+  Propagate(graph_, 1, shardings_);
+  Append(up, 1, "pod", 2);
+  Propagate(graph_, 2, shardings_);
+  for (int value : {x, y}) Append(value, 0, "pod", 3);
+  Propagate(graph_, 3, shardings_);
+  EXPECT_EQ(Text(x), "[{data, pod}, {}]");
+  EXPECT_EQ(Text(y), "[{data, pod}, {}]");
+  EXPECT_EQ(Text(h), "[{data}, {pod}]");
+  EXPECT_EQ(shardings_[x].dims[0].axes[0].priority, 1);
+  EXPECT_EQ(shardings_[x].dims[0].axes[1].priority, 3);
+  EXPECT_EQ(shardings_[h].dims[1].axes[0].priority, 2);
+}
+
+// An axis of a later priority waits, and what stands behind it waits with it.
+TEST_F(PropagateTest, AxesOfOneDimensionTravelInTheirRounds) {
+  MakeMesh({{"a", 2}, {"b", 2}, {"c", 2}});
+  const int x = AddValue({8, 8}), y = AddValue({8, 8});
+  Append(x, 0, "a", 0);
+  Append(x, 0, "b", 2);
+  Append(x, 0, "c", 0);
+  AddElementwise({x}, y);
+  Propagate(graph_, 1, shardings_);
+  EXPECT_EQ(Text(y), "[{a}, {}]");
+  Propagate(graph_, 2, shardings_);
+  EXPECT_EQ(Text(y), "[{a, b, c}, {}]");
+}
+
+// All there at once: the axis of the earlier entry is placed first.
+TEST_F(PropagateTest, ClaimsOfSeveralPrioritiesAreTakenOneByOne) {
+  MakeMesh({{"a", 2}, {"b", 2}, {"c", 2}});
+  const int x = AddValue({8}), y = AddValue({8}), z = AddValue({8, 8});
+  Append(x, 0, "a", 0);
+  Append(x, 0, "b", 2);
+  Append(y, 0, "b", 1);
+  AddOp("i, j -> i j", {x, y}, {z});
+  Propagate(graph_, 2, shardings_);
+  EXPECT_EQ(Text(z), "[{a}, {b}]");
+  // Two lists that part: the earlier of the axes where they do.
+  const int v = AddValue({8}), sum = AddValue({8});
+  Append(v, 0, "a", 0);
+  Append(v, 0, "c", 1);
+  AddElementwise({x, v}, sum);
+  Propagate(graph_, 2, shardings_);
+  EXPECT_EQ(Text(sum), "[{a, c}]");
 }
 
 TEST_F(PropagateTest, Barriers) {  // A14
@@ -291,7 +346,8 @@ TEST_F(PropagateTest, LongChain) {
   for (int layer = 0; layer < 700; ++layer) {
     const int up = AddValue({32, 64}), down = AddValue({64, 32});
     const int h = AddValue({8, 64, 64}), y = AddValue({8, 64, 32});
-    shardings_[up].dims[1] = {{Ref("t")}, 0, true, 1};
+    shardings_[up].dims[1] = {{Ref("t")}, 0, true};
+    shardings_[up].dims[1].SetPriority(1);
     AddOp("b l e, e m -> b l m", {x, up}, {h});
     int last = h;
     for (int i = 0; i < 5; ++i) {

@@ -161,7 +161,7 @@ std::vector<AxisRef> ReshardProblem::ToAxes(
 Sharding ReshardProblem::ToSharding(const Layout& layout) const {
   Sharding sharding = Replicated(static_cast<int>(shape_.size()));
   for (size_t i = 0; i < shape_.size(); ++i)
-    sharding.dims[i] = {ToAxes(layout.dims[i]), layout.blocks[i], false, 0};
+    sharding.dims[i] = {ToAxes(layout.dims[i]), layout.blocks[i], false};
   sharding.unreduced = ToAxes(AtomsIn(layout.unreduced));
   CanonicalizeBlocks(shape_, sharding);
   return sharding;

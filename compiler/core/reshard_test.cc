@@ -211,14 +211,14 @@ TEST(PlanReshard, TheResultIsWrittenAsTheTarget) {
   const Mesh mesh = MeshOf("x=2 y=2");
   Sharding to = ShardingOf(mesh, "x,y -");
   to.dims[1].open = true;
-  to.dims[0].priority = 3;
+  to.dims[0].SetPriority(3);
   to.replicated.clear();
   const ReshardPlan plan =
       PlanReshard(mesh, {8, 8}, 4, ShardingOf(mesh, "- -"), to);
   ASSERT_EQ(plan.steps.size(), 1u);
   EXPECT_TRUE(plan.steps[0].result.SamePlacement(to));
   EXPECT_TRUE(plan.steps[0].result.dims[1].open);
-  EXPECT_EQ(plan.steps[0].result.dims[0].priority, 3);
+  EXPECT_EQ(plan.steps[0].result.dims[0].axes[0].priority, 3);
 }
 
 TEST(PlanReshard, ManyAxesTakeTheLongWayAtWorst) {

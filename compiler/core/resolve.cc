@@ -26,7 +26,6 @@ struct Wish {
   int tensor = 0;
   FactorAxes wanted;          // as annotated
   std::vector<AxisRef> axes;  // what of it is not yet lost
-  int priority = 0;
   int64_t bytes = 0;
 };
 
@@ -99,7 +98,6 @@ class Resolver {
         FactorAxes& own = projection.factors[f];
         if (own.axes.empty()) continue;
         Wish wish{static_cast<int>(t), own, Before(own.axes, partial_),
-                  ShardingOf(t).dims[projection.dims[f]].priority,
                   BytesOf(value)};
         if (wish.axes.empty()) continue;
         const FactorKind kind = op_.rule.factors[f].kind;
@@ -165,58 +163,72 @@ class Resolver {
       wish.axes = Before(wish.axes, {lost.axis});
   }
 
-  // The axes of one factor: the strongest wish, lengthened by those that agree
-  // with it. Notes the wishes that do not in `conflicts`.
+  // The axes of one factor, one after the other: each the strongest wish of
+  // those that agree so far. Notes the wishes that do not in `conflicts`.
   std::vector<Claim> MergeWishes(int factor, std::vector<Conflict>* conflicts) {
-    std::vector<Wish>& wishes = wishes_[factor];
-    const auto weight = [&wishes](const Wish& wish) {
-      int64_t bytes = 0;
-      for (const Wish& other : wishes)
-        if (other.axes == wish.axes) bytes += other.bytes;
-      return bytes;
-    };
-    std::vector<std::tuple<int, int64_t, size_t>> order;
-    for (size_t w = 0; w < wishes.size(); ++w)
-      if (!wishes[w].axes.empty())
-        order.emplace_back(wishes[w].priority, -weight(wishes[w]), w);
-    std::sort(order.begin(), order.end());
+    const std::vector<Wish>& wishes = wishes_[factor];
     std::vector<AxisRef> axes;
     std::vector<Claim> claims;
-    int strongest = -1;
-    for (const auto& [priority, bytes, w] : order) {
-      const Wish& wish = wishes[w];
-      AxesMatch match = MatchAxes(axes, wish.axes);
-      if (match.Conflict()) {
-        if (conflicts != nullptr)
-          conflicts->push_back(
-              Disagreement(factor, wishes[strongest], wish, match.rest_b[0]));
-        continue;
+    std::vector<const Wish*> givers;  // of each claim
+    for (;;) {
+      const Wish* best = nullptr;
+      AxisRef next;
+      std::tuple<int, int64_t> best_rank;
+      for (const Wish& wish : wishes) {
+        const AxesMatch match = MatchAxes(axes, wish.axes);
+        if (!match.rest_a.empty() || match.rest_b.empty()) continue;
+        const std::tuple<int, int64_t> rank(match.rest_b[0].priority,
+                                            -WeightOf(wish, wishes));
+        if (best != nullptr && best_rank <= rank) continue;
+        best = &wish;
+        best_rank = rank;
+        next = match.rest_b[0];
       }
-      if (match.rest_b.empty()) continue;
-      if (strongest < 0) strongest = static_cast<int>(w);
-      for (const AxisRef& ref : match.rest_b) {
-        axes.push_back(ref);
-        claims.push_back({factor, ref, priority, 0, wish.tensor});
-      }
+      if (best == nullptr) break;
+      axes.push_back(next);
+      claims.push_back({factor, next, next.priority, 0, best->tensor});
+      givers.push_back(best);
     }
     for (Claim& claim : claims)
       for (const Wish& wish : wishes)
         if (OverlapAny(claim.axis, wish.axes)) claim.bytes += wish.bytes;
+    if (conflicts != nullptr)
+      NoteDisagreements(factor, axes, claims, givers, *conflicts);
     factors_[factor].axes = Normalize(graph_.mesh, axes);
-    factors_[factor].priority =
-        strongest < 0 ? kNoPriority : wishes[strongest].priority;
     return claims;
   }
 
-  Conflict Disagreement(int factor, const Wish& kept, const Wish& lost,
-                        const AxisRef& axis) const {
-    return {
-        index_, factor, factor, axis,
-        Capital(NameOf(factor, kept.tensor)) + " is divided over " +
-            ToString(graph_.mesh, kept.axes) + " and " +
-            NameOf(factor, lost.tensor) + " over " +
-            ToString(graph_.mesh, lost.axes) + ": the first is kept" +
-            (kept.priority < lost.priority ? ", its entry comes first" : "")};
+  // Bytes of all tensors that have the factor just so.
+  static int64_t WeightOf(const Wish& wish, const std::vector<Wish>& wishes) {
+    int64_t bytes = 0;
+    for (const Wish& other : wishes)
+      if (other.axes == wish.axes) bytes += other.bytes;
+    return bytes;
+  }
+
+  void NoteDisagreements(int factor, const std::vector<AxisRef>& axes,
+                         const std::vector<Claim>& claims,
+                         const std::vector<const Wish*>& givers,
+                         std::vector<Conflict>& conflicts) const {
+    for (const Wish& lost : wishes_[factor]) {
+      const AxesMatch match = MatchAxes(axes, lost.axes);
+      if (!match.Conflict()) continue;
+      // Whose axis stands where the two part.
+      size_t at = 0;
+      while (at + 1 < claims.size() &&
+             !Overlap(claims[at].axis, match.rest_a[0]))
+        ++at;
+      const Wish& kept = *givers[at];
+      conflicts.push_back(
+          {index_, factor, factor, match.rest_b[0],
+           Capital(NameOf(factor, kept.tensor)) + " is divided over " +
+               ToString(graph_.mesh, kept.axes) + " and " +
+               NameOf(factor, lost.tensor) + " over " +
+               ToString(graph_.mesh, lost.axes) + ": the first is kept" +
+               (match.rest_a[0].priority < match.rest_b[0].priority
+                    ? ", its entry comes first"
+                    : "")});
+    }
   }
 
   // Rows per shard, of the strongest tensor that has just these axes.
@@ -227,7 +239,7 @@ class Resolver {
       if (op_.rule.factors[f].kind == FactorKind::kHalo) continue;
       const Wish* best = nullptr;
       const auto rank = [this](const Wish& wish) {
-        return std::make_tuple(!wish.wanted.exact, wish.priority,
+        return std::make_tuple(!wish.wanted.exact, wish.wanted.axes[0].priority,
                                !tensors_[wish.tensor].is_result, wish.tensor);
       };
       for (const Wish& wish : wishes_[f])
@@ -295,15 +307,9 @@ class Resolver {
     for (const OpTensor& tensor : tensors_) {
       const std::vector<int64_t>& shape = graph_.values[tensor.value].shape;
       Sharding sharding = Replicated(static_cast<int>(shape.size()));
-      for (size_t d = 0; d < tensor.factors->size(); ++d) {
+      for (size_t d = 0; d < tensor.factors->size(); ++d)
         AssembleDim(graph_.mesh, op_.rule, (*tensor.factors)[d], shape[d], list,
                     sharding.dims[d]);
-        for (int factor : (*tensor.factors)[d])
-          if (!factors_[factor].axes.empty()) {
-            sharding.dims[d].priority = factors_[factor].priority;
-            break;
-          }
-      }
       if (tensor.is_result) {
         sharding.unreduced = unreduced;
       } else if (std::count(op_.rule.linear.begin(), op_.rule.linear.end(),

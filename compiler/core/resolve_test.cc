@@ -43,7 +43,8 @@ class ResolveTest : public GraphTest {
   // Puts an axis on a dimension as an entry of a plan does.
   void Seed(int value, int dim, const std::string& axis, int priority) {
     if (Uses(shardings_[value], Ref(axis))) return;
-    shardings_[value].dims[dim] = {{Ref(axis)}, 0, true, priority};
+    shardings_[value].dims[dim] = {{Ref(axis)}, 0, true};
+    shardings_[value].dims[dim].SetPriority(priority);
   }
 
   // x[B, L, E] -> normalized -> up -> gelu -> down -> + x.
@@ -222,7 +223,8 @@ TEST_F(ResolveTest, SummandsThatDisagree) {
   Annotate(sum, "b, ");
   EXPECT_EQ(Shown(add), "[{b}, {}] [{b}, {}] -> [{b}, {}]");
   // An earlier entry wins over both.
-  shardings_[y].dims[0].priority = shardings_[sum].dims[0].priority = 1;
+  shardings_[y].dims[0].SetPriority(1);
+  shardings_[sum].dims[0].SetPriority(1);
   EXPECT_EQ(Shown(add), "[{a}, {}] [{a}, {}] -> [{a}, {}]");
 }
 
@@ -232,9 +234,49 @@ TEST_F(ResolveTest, LoserFallsBackOnOtherWishes) {
   const int x = AddValue({8, 8}, "data?, ?"),
             w = AddValue({8, 8}, "?, data t?", "", 1);
   const int y = AddValue({8, 8}, "data?, t?", "", 1);
-  shardings_[y].dims[0].priority = 0;
+  shardings_[y].dims[0].SetPriority(0);
   const int dot = AddOp("i k, k j -> i j", {x, w}, {y});
   EXPECT_EQ(Shown(dot), "[{data}, {}] [{}, {t}] -> [{data}, {t}]");
+}
+
+// B over data before, and over pod after what M wants.
+TEST_F(ResolveTest, EachAxisHasThePriorityOfItsEntry) {
+  MakeMesh({{"data", 2}, {"pod", 2}});
+  const int x = AddValue({64, 8}, "", "x"), up = AddValue({8, 8}, "", "up");
+  const int h = AddValue({64, 8}, "", "h");
+  Append(x, 0, "data", 1);
+  Append(x, 0, "pod", 3);
+  Append(up, 1, "pod", 2);
+  Append(h, 0, "data", 1);
+  Append(h, 0, "pod", 3);
+  const int dot = AddOp("b e, e m -> b m", {x, up}, {h});
+  EXPECT_EQ(Shown(dot), "[{data}, {}] [{}, {pod}] -> [{data}, {pod}]");
+  EXPECT_THAT(Reasons(dot),
+              ElementsAre("Axis 'pod' stays with dimension 1 of 'up': its "
+                          "entry (priority 2) comes before that of dimension 0 "
+                          "of 'x' (priority 3)"));
+  const OpSharding resolved = Resolved(dot);
+  EXPECT_EQ(resolved.results[0].dims[0].axes[0].priority, 1);
+  EXPECT_EQ(resolved.results[0].dims[1].axes[0].priority, 2);
+  // Before M's entry, B keeps both.
+  shardings_[up].dims[1].SetPriority(4);
+  EXPECT_EQ(Shown(dot), "[{data, pod}, {}] [{}, {}] -> [{data, pod}, {}]");
+}
+
+TEST_F(ResolveTest, ListsThatPartAreJudgedWhereTheyDo) {
+  MakeMesh({{"a", 2}, {"b", 2}, {"c", 2}});
+  const int x = AddValue({8}, "", "x"), y = AddValue({8}, "", "y");
+  const int sum = AddValue({8}, "", "sum");
+  Append(x, 0, "a", 0);
+  Append(x, 0, "b", 2);
+  Append(y, 0, "a", 0);
+  Append(y, 0, "c", 1);
+  const int add = AddElementwise({x, y}, sum);
+  EXPECT_EQ(Shown(add), "[{a, c}] [{a, c}] -> [{a, c}]");
+  EXPECT_THAT(Reasons(add),
+              ElementsAre("Dimension 0 of 'y' is divided over a, c and "
+                          "dimension 0 of 'x' over a, b: the first is kept, "
+                          "its entry comes first"));
 }
 
 TEST_F(ResolveTest, PartsOfAnAxisAreContestedAlone) {
@@ -289,7 +331,7 @@ TEST_F(ResolveTest, BlocksOfTheEarlierEntry) {
   shardings_[y].dims[0].block = 4;
   const int add = AddElementwise({x, y}, out);
   EXPECT_EQ(Shown(add), "[{a}|4] [{a}|4] -> [{a}|4]");
-  shardings_[y].dims[0].priority = 1;  // then the result's
+  shardings_[y].dims[0].SetPriority(1);  // then the result's
   EXPECT_EQ(Shown(add), "[{a}] [{a}] -> [{a}]");
 }
 

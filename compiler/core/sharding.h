@@ -10,17 +10,19 @@
 
 namespace partita::core {
 
-// Lower numbers win; what propagation adds inherits the number of its round.
-inline constexpr int kNoPriority = 1 << 20;
-
 struct DimSharding {
-  std::vector<AxisRef> axes;  // the first is the most significant
+  // The first is the most significant; each with the priority of its entry.
+  std::vector<AxisRef> axes;
   // Rows per shard: shard i holds [i * block, min((i + 1) * block, size)). 0
   // means ceil(size / shards). Other values arise where a dimension is several
   // factors: 7 x 7 flattened over 2 has block 28, not 25. Shards may be empty.
   int64_t block = 0;
   bool open = true;  // whether propagation may append axes
-  int priority = 0;  // of the entry that put the axes here
+
+  // Gives all axes this priority.
+  void SetPriority(int priority) {
+    for (AxisRef& axis : axes) axis.priority = priority;
+  }
 
   bool operator==(const DimSharding& other) const {
     return axes == other.axes && block == other.block;

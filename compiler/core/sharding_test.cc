@@ -18,8 +18,7 @@ Sharding Dims(std::vector<DimSharding> dims) {
 }
 
 TEST(ShardingTest, Text) {
-  Sharding sharding =
-      Dims({{{kA, {1, 1, 2}}, 0, false, 0}, {}, {{kC}, 28, true, 1}});
+  Sharding sharding = Dims({{{kA, {1, 1, 2}}, 0, false}, {}, {{kC}, 28, true}});
   EXPECT_EQ(ToString(kMesh, sharding), "[{a, b:(1)2}, {?}, {c, ?}|28]");
   sharding.replicated = {{1, 2, 2}};
   EXPECT_EQ(ToString(kMesh, sharding),
@@ -51,11 +50,12 @@ TEST(ShardingTest, ShardedMeansDividedOrPartial) {
 }
 
 TEST(ShardingTest, PlacementIgnoresOpennessAndPriority) {
-  const Sharding open = Dims({{{kA}, 0, true, 3}});
-  const Sharding closed = Dims({{{kA}, 0, false, 0}});
+  Sharding open = Dims({{{kA}, 0, true}});
+  open.dims[0].SetPriority(3);
+  const Sharding closed = Dims({{{kA}, 0, false}});
   EXPECT_TRUE(open.SamePlacement(closed));
-  EXPECT_FALSE(open.SamePlacement(Dims({{{kA}, 5, true, 3}})));
-  EXPECT_FALSE(open.SamePlacement(Dims({{{kB}, 0, true, 3}})));
+  EXPECT_FALSE(open.SamePlacement(Dims({{{kA}, 5, true}})));
+  EXPECT_FALSE(open.SamePlacement(Dims({{{kB}, 0, true}})));
   Sharding partial = open;
   partial.unreduced = {kC};
   EXPECT_FALSE(open.SamePlacement(partial));

@@ -28,8 +28,8 @@ class GraphTest : public ::testing::Test {
     return value;
   }
 
-  // "a b, , c?": axes by dimension; a trailing ? leaves a dimension open, and
-  // "a:1:2" is the part a:(1)2.
+  // "a b, , c?": axes by dimension; a trailing ? leaves a dimension open,
+  // "a:1:2" is the part a:(1)2. All have the priority.
   void Annotate(int value, const std::string& text, int priority = 0) {
     std::stringstream dims(text + ",");
     std::string dim;
@@ -38,11 +38,16 @@ class GraphTest : public ::testing::Test {
       to.open = dim.find('?') != std::string::npos;
       if (to.open) dim.erase(dim.find('?'));
       std::stringstream axes(dim);
-      for (std::string axis; axes >> axis;) {
-        to.axes.push_back(Ref(axis));
-        to.priority = priority;
-      }
+      for (std::string axis; axes >> axis;) to.axes.push_back(Ref(axis));
+      to.SetPriority(priority);
     }
+  }
+
+  // As one entry of a plan does.
+  void Append(int value, int dim, const std::string& axis, int priority) {
+    AxisRef ref = Ref(axis);
+    ref.priority = priority;
+    shardings_[value].dims[dim].axes.push_back(ref);
   }
 
   AxisRef Ref(const std::string& text) const {

@@ -116,9 +116,9 @@ class Lister {
     padding.block = core::BlockOf(size, how);
     padding.devices = core::SizeOf(how.axes);
     padding.axes = core::ToString(mesh(), how.axes);
-    padding.priority = how.priority;
+    padding.priority = how.axes.empty() ? 0 : how.axes.back().priority;
     auto [entry, is_new] =
-        found_.try_emplace(std::make_tuple(how.priority, padding.name, size,
+        found_.try_emplace(std::make_tuple(padding.priority, padding.name, size,
                                            padding.axes, padding.block),
                            padding, 0);
     auto& [row, most] = entry->second;

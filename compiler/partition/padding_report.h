@@ -20,7 +20,7 @@ struct Padding {
   // Rows that stay together: 8 where a head has 8 features.
   int64_t unit = 1;
   std::string axes;    // "tensor", "data, tensor:(1)2"
-  int priority = 0;    // of whoever put them there: 0 overrides and
+  int priority = 0;    // of whoever put the last there: 0 overrides and
                        // annotations, then the plan's entries from 1
   int64_t values = 0;  // how many, those of a layer once for each call
   // Rows beyond the end, of all of them, on the device that has most: what one

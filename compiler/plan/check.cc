@@ -1,6 +1,5 @@
 // What a plan must satisfy as a whole, and what the compiler does not do yet.
 #include <algorithm>
-#include <set>
 
 #include "compiler/plan/glob.h"
 #include "compiler/plan/plan.h"
@@ -122,6 +121,29 @@ Status CheckEntry(const Plan& plan, const Entry& entry) {
   return OkStatus();
 }
 
+// What an entry for the whole model gives a dimension, no later entry can give
+// it again.
+Status CheckRepeated(const Plan& plan) {
+  for (size_t i = 0; i < plan.shard.size(); ++i)
+    for (const Division& division : plan.shard[i].divisions)
+      for (size_t j = 0; j < i; ++j)
+        for (const Division& other : plan.shard[j].divisions) {
+          if (!plan.shard[j].at.empty() ||
+              other.dimension != division.dimension)
+            continue;
+          for (const core::AxisRef& axis : division.axes)
+            if (core::OverlapAny(axis, other.axes))
+              return Refuse(plan, division.where,
+                            "shard " + Quote(division.dimension) +
+                                ": expected each axis once for a dimension, "
+                                "found '" +
+                                core::ToString(plan.mesh, axis) +
+                                "' here and in entry " + std::to_string(j + 1) +
+                                "; leave out one of the two");
+        }
+  return OkStatus();
+}
+
 // Devices along D run different layers: no other dimension is there to divide.
 Status CheckDepth(const Plan& plan) {
   for (const Entry& deep : plan.shard)
@@ -227,6 +249,7 @@ Status CheckPlan(const Plan& plan) {
   }
   for (const Entry& entry : plan.shard)
     if (Status status = CheckEntry(plan, entry); !status.ok()) return status;
+  if (Status status = CheckRepeated(plan); !status.ok()) return status;
   if (Status status = CheckDepth(plan); !status.ok()) return status;
   if (Status status = CheckStages(plan); !status.ok()) return status;
   for (const Override& override : plan.overrides)
@@ -261,15 +284,6 @@ Status CheckSupported(const Plan& plan) {
             Where(plan, division.where) +
             ": shard 'D': dividing the sequence of layers into pipeline stages "
             "is not supported yet; give its axes to another dimension");
-  std::set<std::string> seen;
-  for (const Entry& entry : plan.shard)
-    for (const Division& division : entry.divisions)
-      if (!seen.insert(division.dimension).second)
-        return absl::UnimplementedError(
-            Where(plan, division.where) + ": shard '" + division.dimension +
-            "': dividing a dimension by several entries is not supported yet; "
-            "give all its axes in one, as in " +
-            division.dimension + ": [a, b]");
   if (plan.zero > 0)
     return refuse("zero", "dividing optimizer state, gradients or parameters",
                   "set it to 0");

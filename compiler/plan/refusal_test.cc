@@ -262,6 +262,9 @@ TEST(Refusals, OfOptions) {
   EXPECT_EQ(shard("B=data+data"),
             "--shard: shard 'B': expected each axis once in a dimension, found "
             "'data' twice");
+  EXPECT_EQ(shard("B=data;M=tensor;B=tensor+data"),
+            "--shard: shard 'B': expected each axis once for a dimension, "
+            "found 'data' here and in entry 1; leave out one of the two");
 }
 
 TEST(CheckSupported, RefusesEachFieldOfLaterByName) {

@@ -137,9 +137,9 @@ class Application {
                      const core::Sharding& sharding, core::DimSharding& dim,
                      int priority) {
     bool changed = false;
-    for (const core::AxisRef& axis : axes) {
+    for (core::AxisRef axis : axes) {
       if (core::Uses(sharding, axis)) continue;
-      if (dim.axes.empty()) dim.priority = priority;
+      axis.priority = priority;
       dim.axes.push_back(axis);
       changed = true;
     }

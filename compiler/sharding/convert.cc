@@ -148,9 +148,15 @@ std::vector<core::AxisRef> axesOf(dist::AxesAttr attr, const core::Mesh& mesh) {
 dist::ShardingAttr toAttr(MLIRContext* context, const core::Sharding& sharding,
                           const core::Mesh& mesh) {
   SmallVector<dist::DimAttr> dims;
-  for (const core::DimSharding& dim : sharding.dims)
+  for (const core::DimSharding& dim : sharding.dims) {
+    SmallVector<int64_t> priorities;
+    for (const core::AxisRef& axis : dim.axes)
+      priorities.push_back(axis.priority);
+    if (llvm::all_of(priorities, [](int64_t value) { return value == 0; }))
+      priorities.clear();
     dims.push_back(dist::DimAttr::get(context, toAttrs(context, dim.axes, mesh),
-                                      dim.open, dim.priority, dim.block));
+                                      dim.open, priorities, dim.block));
+  }
   return dist::ShardingAttr::get(context, dims,
                                  toAttrs(context, sharding.replicated, mesh),
                                  toAttrs(context, sharding.unreduced, mesh));
@@ -162,8 +168,9 @@ FailureOr<core::Sharding> toCore(dist::ShardingAttr attr,
   for (dist::DimAttr dim : attr.getDims()) {
     auto axes = toCore(dim.getAxes(), mesh);
     if (mlir::failed(axes)) return failure();
-    sharding.dims.push_back({std::move(*axes), dim.getBlock(), dim.getOpen(),
-                             static_cast<int>(dim.getPriority())});
+    for (auto [i, axis] : llvm::enumerate(*axes))
+      axis.priority = static_cast<int>(dim.getPriority(i));
+    sharding.dims.push_back({std::move(*axes), dim.getBlock(), dim.getOpen()});
   }
   auto replicated = toCore(attr.getReplicated(), mesh);
   auto unreduced = toCore(attr.getUnreduced(), mesh);

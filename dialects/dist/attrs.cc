@@ -59,6 +59,33 @@ void printAxes(llvm::raw_ostream& os, ArrayRef<AxisAttr> axes) {
   llvm::interleaveComma(axes, os, [&](AxisAttr axis) { axis.printShort(os); });
 }
 
+// p1, of all axes, or p[1, 3], of each. Leaves none where all are 0.
+LogicalResult parsePriorities(mlir::AsmParser& parser, size_t axes,
+                              SmallVector<int64_t>& priorities) {
+  const llvm::SMLoc loc = parser.getCurrentLocation();
+  llvm::StringRef keyword;
+  if (failed(parser.parseOptionalKeyword(&keyword))) return success();
+  int64_t all = 0;
+  if (keyword == "p") {
+    if (parser.parseCommaSeparatedList(Delimiter::Square, [&] {
+          return parser.parseInteger(priorities.emplace_back());
+        }))
+      return failure();
+  } else if (keyword.consume_front("p") && !keyword.getAsInteger(10, all)) {
+    priorities.assign(axes, all);
+  } else {
+    return parser.emitError(loc,
+                            "expected a priority, 'p' and a number, or "
+                            "'p[...]' with one for each axis");
+  }
+  if (priorities.size() != axes || axes == 0)
+    return parser.emitError(loc) << "expected priorities of " << axes
+                                 << " axes, found " << priorities.size();
+  if (llvm::all_of(priorities, [](int64_t value) { return value == 0; }))
+    priorities.clear();
+  return success();
+}
+
 // {"a", ?}p1|28
 FailureOr<DimAttr> parseDim(mlir::AsmParser& parser) {
   const llvm::SMLoc loc = parser.getCurrentLocation();
@@ -77,19 +104,15 @@ FailureOr<DimAttr> parseDim(mlir::AsmParser& parser) {
   };
   if (parser.parseCommaSeparatedList(Delimiter::Braces, parse_entry))
     return failure();
-  int64_t priority = 0, block = 0;
-  const llvm::SMLoc priority_loc = parser.getCurrentLocation();
-  llvm::StringRef keyword;
-  if (succeeded(parser.parseOptionalKeyword(&keyword)) &&
-      (!keyword.consume_front("p") || keyword.getAsInteger(10, priority)))
-    return parser.emitError(priority_loc,
-                            "expected a priority, 'p' and a number"),
-           failure();
+  int64_t block = 0;
+  SmallVector<int64_t> priorities;
+  if (failed(parsePriorities(parser, axes.size(), priorities)))
+    return failure();
   if (succeeded(parser.parseOptionalVerticalBar()) &&
       parser.parseInteger(block))
     return failure();
   auto dim = parser.getChecked<DimAttr>(loc, parser.getContext(), axes, open,
-                                        priority, block);
+                                        priorities, block);
   if (!dim) return failure();
   return dim;
 }
@@ -99,7 +122,14 @@ void printDim(llvm::raw_ostream& os, DimAttr dim) {
   printAxes(os, dim.getAxes());
   if (dim.getOpen()) os << (dim.getAxes().empty() ? "?" : ", ?");
   os << '}';
-  if (dim.getPriority() != 0) os << 'p' << dim.getPriority();
+  const ArrayRef<int64_t> priorities = dim.getPriorities();
+  if (!priorities.empty() && llvm::all_equal(priorities)) {
+    os << 'p' << priorities.front();
+  } else if (!priorities.empty()) {
+    os << "p[";
+    llvm::interleaveComma(priorities, os);
+    os << ']';
+  }
   if (dim.getBlock() != 0) os << '|' << dim.getBlock();
 }
 
@@ -193,9 +223,12 @@ void AxesAttr::print(mlir::AsmPrinter& printer) const {
 }
 
 LogicalResult DimAttr::verify(EmitError error, ArrayRef<AxisAttr> axes, bool,
-                              int64_t priority, int64_t block) {
-  if (priority < 0 || block < 0)
+                              ArrayRef<int64_t> priorities, int64_t block) {
+  if (block < 0 || llvm::any_of(priorities, [](int64_t p) { return p < 0; }))
     return error() << "expected a priority and a block that are not negative";
+  if (!priorities.empty() && priorities.size() != axes.size())
+    return error() << "expected a priority for each of " << axes.size()
+                   << " axes, found " << priorities.size();
   return checkDistinct(error, axes);
 }
 

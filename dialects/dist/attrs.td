@@ -50,14 +50,19 @@ def Dist_AxesAttr : Dist_Attr<"Axes", "axes"> {
 def Dist_DimAttr : Dist_Attr<"Dim", "dim"> {
   let summary = "How one dimension is divided";
   let description = [{
-    Its axes, the first the most significant; `?` last if propagation may add more; `p1` a priority other than 0, lower numbers first;
-    `|28` the rows per shard where they are not the even share ceil(size / shards).
+    Its axes, the first the most significant; `?` last if propagation may add more; `p1` their priority where it is not 0, lower
+    numbers first, or `p[1, 3]` one each; `|28` the rows per shard where they are not the even share ceil(size / shards).
 
-    Example: `#dist.dim<{"data", ?}p1|28>`
+    Example: `#dist.dim<{"data", "pod", ?}p[1, 3]|28>`
   }];
-  let parameters = (ins OptionalArrayRefParameter<"AxisAttr">:$axes, "bool":$open, "int64_t":$priority, "int64_t":$block);  // block 0: even
+  let parameters = (ins OptionalArrayRefParameter<"AxisAttr">:$axes, "bool":$open,
+                        OptionalArrayRefParameter<"int64_t">:$priorities,  // one per axis; none: all 0
+                        "int64_t":$block);                                 // 0: even
   let builders = [AttrBuilder<(ins CArg<"::llvm::ArrayRef<AxisAttr>", "{}">:$axes, CArg<"bool", "false">:$open),
-                              [{ return $_get($_ctxt, axes, open, 0, 0); }]>];
+                              [{ return $_get($_ctxt, axes, open, ::llvm::ArrayRef<int64_t>(), 0); }]>];
+  let extraClassDeclaration = [{
+    int64_t getPriority(size_t axis) const { return getPriorities().empty() ? 0 : getPriorities()[axis]; }
+  }];
 }
 
 def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {

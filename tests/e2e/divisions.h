@@ -30,6 +30,7 @@ inline constexpr Division kDivisions[] = {
     {"L2", "s=2", "L=s"},
     {"L4", "s=4", "L=s"},
     {"B2E2MNV2", "d=2,e=2,t=2", "B=d;M=t,N=t,V=t;E=e"},
+    {"B2MNV2B2", "d=2,t=2", "B=d;M=t,N=t,V=t;B=t"},
 };
 
 // For those with images.

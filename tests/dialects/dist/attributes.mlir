@@ -8,6 +8,11 @@ func.func @sharding(%x: tensor<2x8x7xf32> {dist.sharding = #dist.sharding<[{"dat
   return
 }
 
+// CHECK: @priorities(%{{.*}}: tensor<8x8xf32> {dist.sharding = #dist.sharding<[{"data", "tensor", ?}p[1, 0], {"pipe"}p2]>})
+func.func @priorities(%x: tensor<8x8xf32> {dist.sharding = #dist.sharding<[{"data", "tensor", ?}p[1, 0], {"pipe"}p[2]]>}) {
+  return
+}
+
 // An image of 7 x 7, flattened: whole rows of it on each device.
 // CHECK: {dist.sharding = #dist.sharding<[{"data", ?}p1|28]>}
 func.func @block(%x: tensor<49xf32> {dist.sharding = #dist.sharding<[{"data", ?}p1|28]>}) {

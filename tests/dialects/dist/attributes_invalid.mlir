@@ -67,8 +67,13 @@ func.func @shardings_c3(%x: tensor<8xf32>) {
 
 // -----
 
-// expected-error@+1 {{expected a priority, 'p' and a number}}
+// expected-error@+1 {{expected a priority, 'p' and a number, or 'p[...]' with one for each axis}}
 func.func private @priority(tensor<8xf32> {dist.sharding = #dist.sharding<[{?}q1]>})
+
+// -----
+
+// expected-error@+1 {{expected priorities of 2 axes, found 1}}
+func.func private @priorities(tensor<8xf32> {dist.sharding = #dist.sharding<[{"a", "b"}p[1]]>})
 
 // -----
 

@@ -1,0 +1,11 @@
+// RUN: partita-opt %s "--partita-apply-plan=mesh=data=2,pod=3 shard=B=data;M=pod;B=pod" | FileCheck %s
+
+// One dimension in two entries: each axis has the priority of its own, and M, between the two, keeps its axis from B.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: #dist.sharding<[{"data", "pod", ?}p[1, 3], {?}]>
+// CHECK-SAME: #dist.sharding<[{?}, {"pod", ?}p2]>
+// CHECK: nn.dot_general {{.*}}#dist.sharding<[{"data", ?}p1, {"pod", ?}p2]>
+func.func @main(%x: tensor<12x4xf32> {nn.dims = ["B", "E"]}, %w: tensor<4x6xf32> {nn.dims = ["E", "M"]}) -> tensor<12x6xf32> {
+  %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<12x4xf32>, tensor<4x6xf32> -> tensor<12x6xf32>
+  return %0 : tensor<12x6xf32>
+}
