@@ -86,6 +86,15 @@ std::vector<AxisRef> Before(const std::vector<AxisRef>& axes,
   return before;
 }
 
+std::vector<AxisRef> BeforeBarred(const std::vector<AxisRef>& axes,
+                                  const std::vector<int>& barred) {
+  const auto end =
+      std::find_if(axes.begin(), axes.end(), [&barred](const AxisRef& axis) {
+        return std::count(barred.begin(), barred.end(), axis.priority) > 0;
+      });
+  return {axes.begin(), end};
+}
+
 std::vector<FactorAxes> ProjectDim(const Rule& rule, const DimFactors& factors,
                                    int64_t size, const DimSharding& dim) {
   std::vector<FactorAxes> projected(factors.size());

@@ -28,6 +28,10 @@ AxesMatch MatchAxes(const std::vector<AxisRef>& a,
 std::vector<AxisRef> Before(const std::vector<AxisRef>& axes,
                             const std::vector<AxisRef>& taken);
 
+// The axes before the first of a priority that is barred.
+std::vector<AxisRef> BeforeBarred(const std::vector<AxisRef>& axes,
+                                  const std::vector<int>& barred);
+
 // How one factor is divided, read off a tensor's dimension.
 struct FactorAxes {
   std::vector<AxisRef> axes;

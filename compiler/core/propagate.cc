@@ -84,7 +84,7 @@ class Propagator {
     queues_[ops_[op]->round].push_back(op);
   }
 
-  // Whether an axis travels by now.
+  // Whether an axis travels by now, where it is let through.
   bool Moves(const AxisRef& axis) const { return axis.priority <= priority_; }
   bool Moves(const DimSharding& dim) const {
     return !dim.axes.empty() && Moves(dim.axes.front());
@@ -136,7 +136,7 @@ class Propagator {
         if (op.direction ==
             (tensors[t].is_result ? Direction::kForward : Direction::kBackward))
           continue;
-        FactorAxes own = MovingAxes(projections[t].factors[f]);
+        FactorAxes own = MovingAxes(op, projections[t].factors[f]);
         if (own.axes.empty()) continue;
         Merge({claim.factor, std::move(own), 0,
                BytesOf(graph_.values[tensors[t].value]), static_cast<int>(t),
@@ -152,13 +152,16 @@ class Propagator {
     return claims;
   }
 
-  // What stands before the first axis that does not travel yet.
-  FactorAxes MovingAxes(const FactorAxes& own) const {
-    const auto end =
-        std::find_if(own.axes.begin(), own.axes.end(),
-                     [this](const AxisRef& axis) { return !Moves(axis); });
-    if (end == own.axes.end()) return own;
-    return {{own.axes.begin(), end}, 0, own.exact};
+  // What stands before the first axis that does not travel through the
+  // operation, yet or ever.
+  FactorAxes MovingAxes(const Op& op, const FactorAxes& own) const {
+    std::vector<AxisRef> axes = BeforeBarred(own.axes, op.barred);
+    axes.erase(
+        std::find_if(axes.begin(), axes.end(),
+                     [this](const AxisRef& axis) { return !Moves(axis); }),
+        axes.end());
+    if (axes.size() == own.axes.size()) return own;
+    return {std::move(axes), 0, own.exact};
   }
 
   static void AddByPriority(Claim claim, std::vector<Claim>& claims) {
@@ -213,7 +216,9 @@ class Propagator {
     if (!dim.open || !own.exact) return false;
     AxesMatch match = MatchAxes(own.axes, claim.axes.axes);
     if (!match.rest_a.empty() || match.rest_b.empty()) return false;
-    std::vector<AxisRef> tail = Before(match.rest_b, UsedAxes(sharding));
+    std::vector<AxisRef> tail =
+        BeforeBarred(Before(match.rest_b, UsedAxes(sharding)),
+                     graph_.values[tensor.value].barred);
     const FactorAxes before = own;
     for (; !tail.empty(); tail.pop_back()) {
       own.axes = before.axes;

@@ -21,6 +21,8 @@ struct Value {
   std::vector<int64_t> shape;
   int64_t element_bytes = 4;
   std::string name;  // for explanations
+  // Priorities of entries that do not divide it: it does not take their axes.
+  std::vector<int> barred;
 };
 
 enum class Direction { kBoth, kForward, kBackward, kNone };
@@ -33,6 +35,10 @@ struct Op {
   // 0 (they carry every factor), all else 1.
   int round = 1;
   std::string name;  // for explanations
+  // Priorities of entries that do not act here, being scoped to other parts of
+  // the model: their axes do not travel through it, and it does not compute
+  // with them.
+  std::vector<int> barred;
 };
 
 struct Graph {

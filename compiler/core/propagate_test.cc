@@ -195,6 +195,28 @@ TEST_F(PropagateTest, ClaimsOfSeveralPrioritiesAreTakenOneByOne) {
   EXPECT_EQ(Text(sum), "[{a, c}]");
 }
 
+// Through what an entry is not scoped to, its axes do not go.
+TEST_F(PropagateTest, BarredEntriesStayOut) {
+  MakeMesh({{"a", 2}, {"b", 2}});
+  const int x = AddValue({8, 8}), y = AddValue({8, 8}), z = AddValue({8, 8});
+  const int inside = AddElementwise({x}, y), outside = AddElementwise({y}, z);
+  graph_.values[x].barred = graph_.values[z].barred = {2};
+  graph_.ops[outside].barred = {2};
+  Append(y, 0, "a", 2);
+  Append(y, 1, "b", 1);
+  Propagate(graph_, 2, shardings_);
+  EXPECT_EQ(Text(x), "[{}, {b}]");
+  EXPECT_EQ(Text(z), "[{}, {b}]");
+  EXPECT_EQ(Text(Resolve(graph_, inside, shardings_).results[0]), "[{a}, {b}]");
+  const OpSharding resolved = Resolve(graph_, outside, shardings_);
+  EXPECT_EQ(Text(resolved.operands[0]), "[{}, {b}]");
+  EXPECT_EQ(Text(resolved.results[0]), "[{}, {b}]");
+  ASSERT_EQ(resolved.conflicts.size(), 1u);
+  EXPECT_EQ(resolved.conflicts[0].reason,
+            "Dimension 0 of operand 0 is divided over a by an entry (priority "
+            "2) whose scope the operation is outside of");
+}
+
 TEST_F(PropagateTest, Barriers) {  // A14
   const struct {
     Direction direction;

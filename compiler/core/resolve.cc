@@ -99,6 +99,7 @@ class Resolver {
         if (own.axes.empty()) continue;
         Wish wish{static_cast<int>(t), own, Before(own.axes, partial_),
                   BytesOf(value)};
+        LeaveOutBarred(static_cast<int>(f), wish);
         if (wish.axes.empty()) continue;
         const FactorKind kind = op_.rule.factors[f].kind;
         // What a composite gives may be sliced; only operands are in its way.
@@ -110,6 +111,19 @@ class Resolver {
         wishes_[f].push_back(std::move(wish));
       }
     }
+  }
+
+  void LeaveOutBarred(int factor, Wish& wish) {
+    std::vector<AxisRef> axes = BeforeBarred(wish.axes, op_.barred);
+    if (axes.size() == wish.axes.size()) return;
+    const AxisRef& left_out = wish.axes[axes.size()];
+    conflicts_.push_back(
+        {index_, -1, factor, left_out,
+         Capital(NameOf(factor, wish.tensor)) + " is divided over " +
+             ToString(graph_.mesh, left_out) + " by an entry (priority " +
+             std::to_string(left_out.priority) + ") whose scope " + OpName() +
+             " is outside of"});
+    wish.axes = std::move(axes);
   }
 
   void Refuse(int factor, const Wish& wish) {

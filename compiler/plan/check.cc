@@ -271,13 +271,6 @@ Status CheckSupported(const Plan& plan) {
   };
   const std::string leave_out = "leave the field out";
   for (const Entry& entry : plan.shard)
-    if (!entry.at.empty())
-      return absl::UnimplementedError(
-          Where(plan, entry.where) +
-          ": shard: keeping an entry to a part of the model (at) is not "
-          "supported yet; order the entries so that an earlier one takes the "
-          "axis where it is wanted");
-  for (const Entry& entry : plan.shard)
     for (const Division& division : entry.divisions)
       if (division.dimension == "D")
         return absl::UnimplementedError(

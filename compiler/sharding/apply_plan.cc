@@ -6,6 +6,7 @@
 #include "compiler/sharding/dims.h"
 #include "compiler/sharding/passes.h"
 #include "compiler/sharding/problem.h"
+#include "compiler/sharding/scopes.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -37,6 +38,7 @@ class Application {
     FailureOr<Problem> problem = buildProblem(module_, plan_.mesh);
     if (mlir::failed(problem)) return failure();
     problem_ = std::move(*problem);
+    barOutside(module_, plan_, kFirstEntry, problem_);
     // What the model itself says, and what an earlier round left.
     for (Value value : problem_.values) {
       shardings_.push_back(core::Replicated(
@@ -48,13 +50,14 @@ class Application {
     for (auto [i, entry] : llvm::enumerate(plan_.shard)) {
       const int priority = kFirstEntry + static_cast<int>(i);
       for (const plan::Division& division : entry.divisions)
-        divide(division, priority);
+        divide(division, priority, !entry.at.empty());
       core::Propagate(problem_.graph, priority, shardings_);
     }
     FailureOr<int> decomposed = decompose();
     if (mlir::failed(decomposed) || *decomposed > 0) return decomposed;
     setMesh(module_, plan_.mesh);
     writeShardings(problem_, shardings_);
+    writeBarred(problem_);
     return 0;
   }
 
@@ -106,13 +109,15 @@ class Application {
     return success();
   }
 
-  // Appends the axes to every dimension of that name, unless the value uses
-  // them already.
-  void divide(const plan::Division& division, int priority) {
+  // Appends the axes to every dimension of that name that the entry acts on,
+  // unless the value uses them already.
+  void divide(const plan::Division& division, int priority, bool scoped) {
     bool found = false;
     for (auto [id, value] : llvm::enumerate(problem_.values)) {
       auto names = dimsOf(value);
-      if (!names) continue;
+      if (!names ||
+          llvm::is_contained(problem_.graph.values[id].barred, priority))
+        continue;
       const std::vector<int64_t>& shape = problem_.graph.values[id].shape;
       core::Sharding& sharding = shardings_[id];
       for (auto [i, dim] : llvm::enumerate(sharding.dims)) {
@@ -128,9 +133,9 @@ class Application {
     if (!found)
       mlir::emitWarning(module_.getLoc())
           << plan::Where(plan_, division.where) << ": shard '"
-          << division.dimension
-          << "' divides nothing: no dimension of this model can be divided by "
-             "that name; partita inspect shows the names";
+          << division.dimension << "' divides nothing: no dimension "
+          << (scoped ? "in the scope of its entry" : "of this model")
+          << " can be divided by that name; partita inspect shows the names";
   }
 
   static bool append(const std::vector<core::AxisRef>& axes,
@@ -223,6 +228,7 @@ struct ApplyPlanPass : impl::ApplyPlanPassBase<ApplyPlanPass> {
 }  // namespace
 
 LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan) {
+  if (mlir::failed(splitByScope(module, plan))) return failure();
   for (;;) {
     FailureOr<int> decomposed = Application(module, plan).run();
     if (mlir::failed(decomposed)) return failure();

@@ -8,12 +8,13 @@
 
 namespace partita::sharding {
 
-// The module's dimensions have names (`nn.dims`). Overrides first, then the
+// The module's dimensions have names (`nn.dims`). Functions in which different
+// scoped entries act, by their calls, are copied. Overrides first, then the
 // entries of the plan, each a priority of propagation; composites whose
 // normalised dimension comes out divided are decomposed, and the plan is
 // applied anew. Afterwards the module has `dist.mesh @mesh` and a sharding on
 // every argument and operation. Fails, with a diagnostic, where an override
-// names no tensor or a model's own annotation contradicts the plan.
+// names no tensor, a scope holds nothing, or a model's own annotation contradicts the plan.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan);
 
 // The same as a pass.

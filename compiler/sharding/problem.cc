@@ -122,6 +122,9 @@ class Builder {
     }
     plain.round = carriesAll(plain.rule) ? 0 : 1;
     plain.name = describeOperation(op);
+    if (auto barred = op->getAttrOfType<mlir::DenseI64ArrayAttr>(kBarredAttr))
+      plain.barred.assign(barred.asArrayRef().begin(),
+                          barred.asArrayRef().end());
     for (Value operand : op->getOperands())
       plain.operands.push_back(problem_.ids.lookup(operand));
     for (Value result : op->getResults())
@@ -185,6 +188,19 @@ void writeShardings(const Problem& problem,
   for (auto [value, sharding] : llvm::zip_equal(problem.values, shardings))
     setSharding(value,
                 toAttr(value.getContext(), sharding, problem.graph.mesh));
+}
+
+void writeBarred(const Problem& problem) {
+  for (auto [op, index] : problem.operations) {
+    const std::vector<int>& barred = problem.graph.ops[index].barred;
+    if (barred.empty())
+      op->removeAttr(kBarredAttr);
+    else
+      op->setAttr(kBarredAttr,
+                  mlir::DenseI64ArrayAttr::get(
+                      op->getContext(), llvm::SmallVector<int64_t>(
+                                            barred.begin(), barred.end())));
+  }
 }
 
 std::string describeValue(Value value) {

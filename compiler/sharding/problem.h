@@ -11,6 +11,10 @@
 
 namespace partita::sharding {
 
+// Priorities of the plan's entries that do not act on an operation, as integers
+// on it: what divides it comes from the others alone.
+inline constexpr char kBarredAttr[] = "dist.barred";
+
 // Functions are one each, whoever calls them: a call ties its operands to the
 // function's arguments, and the function's results to its own, by operations
 // that carry every dimension. So all layers of a kind are divided alike.
@@ -32,6 +36,8 @@ mlir::FailureOr<std::vector<core::Sharding>> readShardings(
     const Problem& problem);
 void writeShardings(const Problem& problem,
                     const std::vector<core::Sharding>& shardings);
+// Writes which operations are barred to which entries, as buildProblem reads.
+void writeBarred(const Problem& problem);
 
 // A name that a person recognises: the parameter's, or the operation's and
 // where it comes from.

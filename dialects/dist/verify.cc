@@ -170,6 +170,13 @@ LogicalResult verifySharding(EmitError error, MeshOp mesh,
 LogicalResult DistDialect::verifyOperationAttribute(
     mlir::Operation* op, mlir::NamedAttribute attribute) {
   auto error = [&] { return op->emitOpError(); };
+  if (attribute.getName() == "dist.barred") {
+    if (llvm::isa<mlir::DenseI64ArrayAttr>(attribute.getValue()))
+      return success();
+    return error() << "expected 'dist.barred' to be an array of integers, the "
+                      "priorities of entries that do not act here, found "
+                   << attribute.getValue();
+  }
   if (attribute.getName() != kShardingsAttr)
     return error() << "unknown attribute '" << attribute.getName().getValue()
                    << "'";

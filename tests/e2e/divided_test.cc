@@ -64,6 +64,14 @@ INSTANTIATE_TEST_SUITE_P(Models, DividedTest,
                          testing::Combine(testing::ValuesIn(kModels),
                                           testing::ValuesIn(kDivisions)),
                          NameOf);
+std::vector<std::tuple<const char*, Division>> ScopedCases() {
+  std::vector<std::tuple<const char*, Division>> cases;
+  for (const ScopedDivision& scoped : kScopedDivisions)
+    cases.emplace_back(scoped.model, scoped.division);
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Scopes, DividedTest, testing::ValuesIn(ScopedCases()),
+                         NameOf);
 INSTANTIATE_TEST_SUITE_P(Images, DividedTest,
                          testing::Combine(testing::ValuesIn(kConvModels),
                                           testing::ValuesIn(kImageDivisions)),

@@ -33,6 +33,25 @@ inline constexpr Division kDivisions[] = {
     {"B2MNV2B2", "d=2,t=2", "B=d;M=t,N=t,V=t;B=t"},
 };
 
+// Entries that act on a part of one model only.
+struct ScopedDivision {
+  const char* model;
+  Division division;
+};
+inline constexpr ScopedDivision kScopedDivisions[] = {
+    {"gpt2", {"M2InOneLayer", "t=2", "M=t@*h.0.*"}},
+    {"gpt2", {"N2InAttention", "d=2,t=2", "B=d;N=t@*.attn;M=t@*h.1.mlp.*"}},
+    {"vit_3l", {"M3InTwoLayers", "t=3", "M=t@*layer.{0,2}.*"}},
+    {"coatnet_64",
+     {"H2InConvStagesN2InAttentionStages", "t=2",
+      "H=t@stages.{0,1}.*;N=t@stages.{2,3}.*"}},
+    {"coatnet_bias",
+     {"H2InConvStagesN2InAttentionStages", "t=2",
+      "H=t@stages.{0,1}.*;N=t@stages.{2,3}.*"}},
+    {"coatnet_64",
+     {"B2H2InTheFirstStage", "d=2,t=2", "B=d;H=t@stages.0;M=t@stages.3.*"}},
+};
+
 // For those with images.
 inline constexpr Division kImageDivisions[] = {
     {"H2", "h=2", "H=h"},          {"H3", "h=3", "H=h"},

@@ -1,0 +1,310 @@
+// A scope is a bit per entry for each path; functions whose calls give their
+// operations other bits are other functions.
+#include "compiler/sharding/scopes.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "compiler/plan/glob.h"
+#include "compiler/sharding/layer_paths.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace partita::sharding {
+namespace {
+
+using llvm::StringRef;
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::success;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+
+// By entry: whether it acts.
+using Mask = std::vector<bool>;
+
+bool hasScopes(const plan::Plan& plan) {
+  return llvm::any_of(
+      plan.shard, [](const plan::Entry& entry) { return !entry.at.empty(); });
+}
+
+// Which entries act on what belongs to a layer.
+class Matcher {
+ public:
+  explicit Matcher(const plan::Plan& plan) : plan_(plan) {}
+
+  const Mask& of(const std::string& path) {
+    auto [found, added] = masks_.try_emplace(path);
+    if (added)
+      for (const plan::Entry& entry : plan_.shard)
+        found->second.push_back(entry.at.empty() || holds(entry.at, path));
+    return found->second;
+  }
+
+  Mask nowhere() const {
+    Mask mask;
+    for (const plan::Entry& entry : plan_.shard)
+      mask.push_back(entry.at.empty());
+    return mask;
+  }
+
+  // Every path that was asked for.
+  const std::map<std::string, Mask>& masks() const { return masks_; }
+
+ private:
+  // A pattern holds a layer, all that is in it, and, where it ends in ".*", the
+  // layer whose parts it names.
+  static bool holds(const std::vector<std::string>& patterns,
+                    const std::string& path) {
+    if (path.empty()) return false;
+    if (plan::MatchesScope(patterns, path + ".")) return true;
+    for (size_t end = path.size(); end != std::string::npos && end > 0;
+         end = path.rfind('.', end - 1))
+      if (plan::MatchesScope(patterns, path.substr(0, end))) return true;
+    return false;
+  }
+
+  const plan::Plan& plan_;
+  std::map<std::string, Mask> masks_;
+};
+
+// Whether a value has no layer of its own, but those of its users.
+bool belongsToUsers(Operation* op) { return op->getNumOperands() == 0; }
+
+void merge(const Mask& from, Mask& to) {
+  for (size_t i = 0; i < to.size(); ++i) to[i] = to[i] || from[i];
+}
+
+// What acts on each operation and argument of a function where it is called.
+struct Acting {
+  std::vector<Mask> operations;  // in order, without the terminator
+  std::vector<Mask> arguments, results;
+  // Of functions that it calls, in order.
+  std::vector<Acting> calls;
+
+  bool operator<(const Acting& other) const {
+    return std::tie(operations, arguments, results, calls) <
+           std::tie(other.operations, other.arguments, other.results,
+                    other.calls);
+  }
+};
+
+class Scoping {
+ public:
+  Scoping(mlir::ModuleOp module, const plan::Plan& plan)
+      : module_(module), matcher_(plan), paths_(module) {}
+
+  // Of @main and all that it calls.
+  Acting run() {
+    return actingIn(module_.lookupSymbol<FuncOp>("main"), paths_.inMain());
+  }
+
+  const Matcher& matcher() const { return matcher_; }
+
+ private:
+  Acting actingIn(FuncOp function, const LayerPaths::Paths& paths) {
+    Acting acting;
+    llvm::DenseMap<Value, Mask> masks;
+    for (Operation& op : function.front().without_terminator()) {
+      Mask mask = matcher_.nowhere();
+      if (op.getNumResults() > 0)
+        mask = matcher_.of(paths.lookup(op.getResult(0)).path);
+      acting.operations.push_back(mask);
+      for (Value result : op.getResults()) masks[result] = mask;
+      if (auto call = mlir::dyn_cast<CallOp>(op)) {
+        acting.calls.push_back(
+            actingIn(module_.lookupSymbol<FuncOp>(call.getCallee()),
+                     paths_.inCallee(call, paths)));
+        for (auto [result, inside] :
+             llvm::zip_equal(call.getResults(), acting.calls.back().results))
+          masks[result] = inside;
+      }
+    }
+    giveToUsers(function, acting, masks);
+    for (Value argument : function.getArguments())
+      acting.arguments.push_back(masks.lookup(argument));
+    for (Value result : function.front().getTerminator()->getOperands())
+      acting.results.push_back(masks.lookup(result));
+    return acting;
+  }
+
+  // Arguments and constants are where their users are.
+  void giveToUsers(FuncOp function, Acting& acting,
+                   llvm::DenseMap<Value, Mask>& masks) {
+    llvm::DenseMap<Operation*, size_t> calls, numbers;
+    for (Operation& op : function.front().without_terminator()) {
+      numbers[&op] = numbers.size();
+      if (mlir::isa<CallOp>(op)) calls[&op] = calls.size();
+    }
+    auto ofUsers = [&](Value value) {
+      Mask mask = matcher_.nowhere();
+      for (mlir::OpOperand& use : value.getUses()) {
+        Operation* user = use.getOwner();
+        if (mlir::isa<CallOp>(user))
+          merge(acting.calls[calls.at(user)].arguments[use.getOperandNumber()],
+                mask);
+        else if (numbers.count(user))
+          merge(acting.operations[numbers.at(user)], mask);
+      }
+      return mask;
+    };
+    for (Operation& op : function.front().without_terminator())
+      if (belongsToUsers(&op) && op.getNumResults() > 0) {
+        const Mask mask = ofUsers(op.getResult(0));
+        acting.operations[numbers.at(&op)] = mask;
+        for (Value result : op.getResults()) masks[result] = mask;
+      }
+    for (Value argument : function.getArguments())
+      masks[argument] = ofUsers(argument);
+  }
+
+  mlir::ModuleOp module_;
+  Matcher matcher_;
+  const LayerPaths paths_;
+};
+
+// One function per set of masks.
+class Split {
+ public:
+  explicit Split(mlir::ModuleOp module) : module_(module), symbols_(module) {}
+
+  void run(const Acting& main) {
+    visit(module_.lookupSymbol<FuncOp>("main"), main);
+  }
+
+ private:
+  void visit(FuncOp function, const Acting& acting) {
+    if (!visited_.insert(function).second) return;
+    size_t number = 0;
+    function.walk([&](CallOp call) {
+      const Acting& inside = acting.calls[number++];
+      FuncOp callee = symbols_.lookup<FuncOp>(call.getCallee());
+      FuncOp made = versionOf(callee, inside);
+      call.setCallee(made.getName());
+      visit(made, inside);
+    });
+  }
+
+  FuncOp versionOf(FuncOp callee, const Acting& acting) {
+    auto origin = origins_.find(callee);
+    FuncOp first = origin == origins_.end() ? callee : origin->second;
+    auto [found, added] = versions_[first].try_emplace(acting, first);
+    if (added && versions_[first].size() > 1) {
+      FuncOp copy = callee.clone();
+      symbols_.insert(copy, std::next(callee->getIterator()));
+      origins_[copy] = first;
+      found->second = copy;
+    }
+    return found->second;
+  }
+
+  mlir::ModuleOp module_;
+  mlir::SymbolTable symbols_;
+  llvm::DenseSet<Operation*> visited_;
+  llvm::DenseMap<Operation*, FuncOp> origins_;  // of copies
+  llvm::DenseMap<Operation*, std::map<Acting, FuncOp>> versions_;
+};
+
+// The layers that differ least from a pattern.
+std::string nearest(const std::vector<std::string>& patterns,
+                    const std::map<std::string, Mask>& masks) {
+  std::set<std::string> layers;
+  for (const auto& [path, mask] : masks)
+    for (size_t end = path.size(); end != std::string::npos && end > 0;
+         end = path.rfind('.', end - 1))
+      layers.insert(path.substr(0, end));
+  std::set<std::pair<unsigned, std::string>> ranked;
+  for (const std::string& pattern : patterns) {
+    StringRef plain = pattern;
+    plain.consume_back(".*");
+    for (const std::string& layer : layers)
+      ranked.insert({plain.edit_distance(layer), layer});
+  }
+  std::vector<std::string> best;
+  for (const auto& [distance, layer] : ranked)
+    if (best.size() < 3) best.push_back("'" + layer + "'");
+  return llvm::join(best, ", ");
+}
+
+LogicalResult checkScopes(mlir::ModuleOp module, const plan::Plan& plan,
+                          const Matcher& matcher) {
+  for (auto [i, entry] : llvm::enumerate(plan.shard)) {
+    if (entry.at.empty()) continue;
+    const size_t number = i;
+    if (llvm::any_of(matcher.masks(),
+                     [&](const auto& mask) { return mask.second[number]; }))
+      continue;
+    const std::string near = nearest(entry.at, matcher.masks());
+    return mlir::emitError(module.getLoc())
+           << plan::Where(plan, entry.where)
+           << ": shard at: expected a pattern of layers of the model, found '"
+           << llvm::join(entry.at, "', '") << "', which holds none; "
+           << (near.empty() ? "the model has no names of layers"
+                            : "near are " + near);
+  }
+  return success();
+}
+
+// The priorities that a mask leaves out.
+std::vector<int> barredBy(const Mask& mask, int first) {
+  std::vector<int> barred;
+  for (size_t i = 0; i < mask.size(); ++i)
+    if (!mask[i]) barred.push_back(first + static_cast<int>(i));
+  return barred;
+}
+
+void bar(mlir::ModuleOp module, FuncOp function, const Acting& acting,
+         int first, llvm::DenseSet<Operation*>& visited, Problem& problem) {
+  if (!visited.insert(function).second) return;
+  for (auto [argument, mask] :
+       llvm::zip_equal(function.getArguments(), acting.arguments))
+    problem.graph.values[problem.ids.lookup(argument)].barred =
+        barredBy(mask, first);
+  size_t number = 0, calls = 0;
+  for (Operation& op : function.front().without_terminator()) {
+    const std::vector<int> barred =
+        barredBy(acting.operations[number++], first);
+    for (Value result : op.getResults())
+      problem.graph.values[problem.ids.lookup(result)].barred = barred;
+    auto call = mlir::dyn_cast<CallOp>(op);
+    if (!call) {
+      problem.graph.ops[problem.operations.lookup(&op)].barred = barred;
+      continue;
+    }
+    const Acting& inside = acting.calls[calls++];
+    for (auto [result, mask] :
+         llvm::zip_equal(call.getResults(), inside.results))
+      problem.graph.values[problem.ids.lookup(result)].barred =
+          barredBy(mask, first);
+    bar(module, module.lookupSymbol<FuncOp>(call.getCallee()), inside, first,
+        visited, problem);
+  }
+}
+
+}  // namespace
+
+LogicalResult splitByScope(mlir::ModuleOp module, const plan::Plan& plan) {
+  if (!hasScopes(plan)) return success();
+  Scoping scoping(module, plan);
+  const Acting main = scoping.run();
+  if (mlir::failed(checkScopes(module, plan, scoping.matcher())))
+    return failure();
+  Split(module).run(main);
+  return success();
+}
+
+void barOutside(mlir::ModuleOp module, const plan::Plan& plan, int first,
+                Problem& problem) {
+  if (!hasScopes(plan)) return;
+  Scoping scoping(module, plan);
+  llvm::DenseSet<Operation*> visited;
+  bar(module, module.lookupSymbol<FuncOp>("main"), scoping.run(), first,
+      visited, problem);
+}
+
+}  // namespace partita::sharding
