@@ -1,7 +1,7 @@
 // Entries of the plan as rounds of propagation.
 #include "compiler/sharding/apply_plan.h"
 
-#include "compiler/plan/glob.h"
+#include "compiler/sharding/annotations.h"
 #include "compiler/sharding/convert.h"
 #include "compiler/sharding/dims.h"
 #include "compiler/sharding/passes.h"
@@ -39,14 +39,11 @@ class Application {
     if (mlir::failed(problem)) return failure();
     problem_ = std::move(*problem);
     barOutside(module_, plan_, kFirstEntry, problem_);
-    // What the model itself says, and what an earlier round left.
-    for (Value value : problem_.values) {
-      shardings_.push_back(core::Replicated(
-          llvm::cast<mlir::RankedTensorType>(value.getType()).getRank()));
-      if (mlir::failed(annotate(value))) return failure();
-    }
-    if (mlir::failed(applyOverrides())) return failure();
+    auto annotated = readAnnotations(module_, plan_, problem_);
+    if (mlir::failed(annotated)) return failure();
+    shardings_ = std::move(*annotated);
     core::Propagate(problem_.graph, kFirstEntry - 1, shardings_);
+    if (mlir::failed(checkGroups(problem_, shardings_))) return failure();
     for (auto [i, entry] : llvm::enumerate(plan_.shard)) {
       const int priority = kFirstEntry + static_cast<int>(i);
       for (const plan::Division& division : entry.divisions)
@@ -62,53 +59,6 @@ class Application {
   }
 
  private:
-  LogicalResult annotate(Value value) {
-    dist::ShardingAttr attr;
-    if (Operation* op = value.getDefiningOp()) {
-      if (auto constraint = llvm::dyn_cast<dist::ConstraintOp>(op))
-        attr = constraint.getSharding();
-      else if (auto reshard = llvm::dyn_cast<dist::ReshardOp>(op))
-        attr = reshard.getTo();
-    } else {
-      attr = shardingOf(value);
-    }
-    if (!attr) return success();
-    auto sharding = toCore(attr, plan_.mesh);
-    if (mlir::failed(sharding))
-      return mlir::emitError(value.getLoc())
-             << "expected an annotation on axes of the plan's mesh, found "
-             << attr;
-    shardings_.back() = std::move(*sharding);
-    return success();
-  }
-
-  LogicalResult applyOverrides() {
-    auto main = module_.lookupSymbol<FuncOp>("main");
-    for (const plan::Override& override : plan_.overrides) {
-      bool found = false;
-      for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-        auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
-        if (!name || !plan::MatchesGlob(override.tensor, name.str())) continue;
-        found = true;
-        core::Sharding& sharding =
-            shardings_[problem_.ids.lookup(main.getArgument(i))];
-        if (sharding.dims.size() != override.sharding.dims.size())
-          return mlir::emitError(main.getArgument(i).getLoc())
-                 << "expected an override of '" << override.tensor << "' with "
-                 << sharding.dims.size() << " dimensions, as '"
-                 << name.getValue() << "' has, found "
-                 << override.sharding.dims.size();
-        sharding = override.sharding;
-      }
-      if (!found)
-        return module_.emitError(
-                   "expected overrides to name parameters or "
-                   "inputs of the model, found '")
-               << override.tensor << "', which matches none";
-    }
-    return success();
-  }
-
   // Appends the axes to every dimension of that name that the entry acts on,
   // unless the value uses them already.
   void divide(const plan::Division& division, int priority, bool scoped) {

@@ -14,7 +14,8 @@ namespace partita::sharding {
 // normalised dimension comes out divided are decomposed, and the plan is
 // applied anew. Afterwards the module has `dist.mesh @mesh` and a sharding on
 // every argument and operation. Fails, with a diagnostic, where an override
-// names no tensor, a scope holds nothing, or a model's own annotation contradicts the plan.
+// names no tensor, a scope holds nothing, or a model's own annotation
+// contradicts the plan.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan);
 
 // The same as a pass.

@@ -1,6 +1,8 @@
 // Arguments that meet in calls change together or not at all.
 #include "compiler/sharding/view_parameters.h"
 
+#include "compiler/sharding/parameter_views.h"
+#include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -48,6 +50,10 @@ class Views {
   // The one type that reshapes of the argument give it, here and in functions
   // it is passed to; null where there is another use.
   mlir::Type viewedType(BlockArgument argument) {
+    // Annotations speak of the shape that is there.
+    if (functionOf(argument).getArgAttr(argument.getArgNumber(),
+                                        dist::kShardingAttr))
+      return {};
     mlir::Type type;
     for (mlir::OpOperand& use : argument.getUses()) {
       mlir::Type other;
@@ -135,6 +141,10 @@ int64_t viewParameters(mlir::ModuleOp module,
       user->getResult(0).replaceAllUsesWith(argument);
       user->erase();
     }
+    if (function.isPublic() &&
+        !function.getArgAttr(argument.getArgNumber(), kViewOfAttr))
+      function.setArgAttr(argument.getArgNumber(), kViewOfAttr,
+                          mlir::TypeAttr::get(argument.getType()));
     argument.setType(type);
     functions.insert(function);
     count += function.isPublic();

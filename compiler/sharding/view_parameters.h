@@ -29,8 +29,8 @@ class Callers {
 
 // Gives stored arguments of @main the type of the reshapes in `views`, where
 // all uses of them, through calls, are such reshapes to one type. The data is
-// the same bytes in the same order. Returns how many arguments of @main
-// changed.
+// the same bytes in the same order, and the type that it had stays beside it
+// (kViewOfAttr). Returns how many arguments of @main changed.
 int64_t viewParameters(mlir::ModuleOp module,
                        const llvm::DenseSet<mlir::Operation*>& views);
 

@@ -223,6 +223,18 @@ static LogicalResult checkDims(mlir::Operation* op, mlir::Attribute value,
          << ", found " << value;
 }
 
+// nn.view_of, the type that a parameter has in the model's file. Its elements
+// are those of the undivided argument.
+static LogicalResult checkViewOf(mlir::Operation* op, mlir::Attribute value) {
+  const auto attr = mlir::dyn_cast<mlir::TypeAttr>(value);
+  const auto original =
+      attr ? mlir::dyn_cast<RankedTensorType>(attr.getValue()) : nullptr;
+  if (original && original.hasStaticShape()) return success();
+  return op->emitOpError()
+         << "expected 'nn.view_of' to be a tensor type of static shape, found "
+         << value;
+}
+
 LogicalResult NNDialect::verifyRegionArgAttribute(
     mlir::Operation* op, unsigned, unsigned index,
     mlir::NamedAttribute attribute) {
@@ -265,6 +277,7 @@ LogicalResult NNDialect::verifyRegionArgAttribute(
   const mlir::Type type =
       function ? function.getArgumentTypes()[index] : mlir::Type();
   if (attribute.getName() == "nn.dims") return checkDims(op, value, type);
+  if (attribute.getName() == "nn.view_of") return checkViewOf(op, value);
   return checkNameOrUnsigned(op, attribute, type);
 }
 

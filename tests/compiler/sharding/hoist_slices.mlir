@@ -4,7 +4,7 @@
 // biases too.
 
 // CHECK-LABEL: func.func @main(
-// CHECK-SAME: tensor<8x3x8xf32> {nn.kind = "parameter", nn.name = "qkv.weight", nn.source = #nn.file<"w", 0, 768, f32>}
+// CHECK-SAME: tensor<8x3x8xf32> {nn.kind = "parameter", nn.name = "qkv.weight", nn.source = #nn.file<"w", 0, 768, f32>, nn.view_of = tensor<8x24xf32>}
 // CHECK-SAME: tensor<3x8xf32>
 // CHECK: call @layer({{.*}}) : (tensor<2x8xf32>, tensor<8x3x8xf32>, tensor<3x8xf32>)
 // CHECK: call @layer(

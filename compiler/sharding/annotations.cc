@@ -1,0 +1,232 @@
+// Annotations outrank entries; among themselves they have to agree.
+#include "compiler/sharding/annotations.h"
+
+#include <optional>
+
+#include "compiler/core/projection.h"
+#include "compiler/plan/glob.h"
+#include "compiler/sharding/convert.h"
+#include "compiler/sharding/parameter_views.h"
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::sharding {
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::success;
+using mlir::Value;
+using mlir::func::FuncOp;
+
+std::string dimension(size_t number) {
+  return "dimension " + std::to_string(number);
+}
+
+// The first axis that a list has twice, or that is no part of its axis.
+std::optional<std::string> flaw(const core::Mesh& mesh,
+                                const core::Sharding& sharding) {
+  std::vector<core::AxisRef> used;
+  auto check = [&](const std::vector<core::AxisRef>& axes)
+      -> std::optional<std::string> {
+    for (const core::AxisRef& axis : axes) {
+      const int64_t size = mesh.axes[axis.axis].size;
+      if (axis.pre < 1 || axis.size < 1 || size % (axis.pre * axis.size) != 0)
+        return "axis '" + mesh.axes[axis.axis].name + "' of size " +
+               std::to_string(size) + " has no part " +
+               core::ToString(mesh, axis);
+      if (core::OverlapAny(axis, used))
+        return "axis '" + core::ToString(mesh, axis) + "' is used twice";
+      used.push_back(axis);
+    }
+    return std::nullopt;
+  };
+  for (const core::DimSharding& dim : sharding.dims)
+    if (auto found = check(dim.axes)) return found;
+  for (const auto* axes : {&sharding.replicated, &sharding.unreduced})
+    if (auto found = check(*axes)) return found;
+  return std::nullopt;
+}
+
+// One dimension; what contradicts, or nothing.
+std::string mergeDims(const core::DimSharding& given,
+                      const core::DimSharding& other, core::DimSharding& dim) {
+  const core::AxesMatch match = core::MatchAxes(given.axes, other.axes);
+  if (match.Conflict()) return "other axes are there";
+  if (!match.rest_b.empty() && !given.open) return "it is closed there";
+  if (!match.rest_a.empty() && !other.open)
+    return "it is closed, with less, here";
+  const bool longer = !match.rest_b.empty();
+  if (match.Same() && given.block != 0 && other.block != 0 &&
+      given.block != other.block)
+    return "shards of " + std::to_string(given.block) + " rows are there";
+  dim = longer ? other : given;
+  if (match.Same() && dim.block == 0) dim.block = other.block;
+  dim.open = given.open && other.open;
+  return "";
+}
+
+// The model's own words on a value; null if there are none.
+dist::ShardingAttr annotationOf(Value value) {
+  Operation* op = value.getDefiningOp();
+  if (op == nullptr) return shardingOf(value);
+  if (auto constraint = llvm::dyn_cast<dist::ConstraintOp>(op))
+    return constraint.getSharding();
+  if (auto reshard = llvm::dyn_cast<dist::ReshardOp>(op))
+    return reshard.getTo();
+  return {};
+}
+
+class Reader {
+ public:
+  Reader(mlir::ModuleOp module, const plan::Plan& plan, const Problem& problem)
+      : module_(module), plan_(plan), problem_(problem) {}
+
+  FailureOr<std::vector<core::Sharding>> run() {
+    for (Value value : problem_.values) {
+      shardings_.push_back(core::Replicated(
+          llvm::cast<mlir::RankedTensorType>(value.getType()).getRank()));
+      if (mlir::failed(annotate(value))) return failure();
+    }
+    sources_.resize(shardings_.size());
+    for (const plan::Override& override : plan_.overrides)
+      if (mlir::failed(apply(override))) return failure();
+    return std::move(shardings_);
+  }
+
+ private:
+  LogicalResult annotate(Value value) {
+    dist::ShardingAttr attr = annotationOf(value);
+    if (!attr) return success();
+    auto sharding = toCore(attr, plan_.mesh);
+    if (mlir::failed(sharding))
+      return mlir::emitError(value.getLoc())
+             << "expected an annotation on axes of the plan's mesh, found "
+             << attr;
+    if (auto wrong = flaw(plan_.mesh, *sharding))
+      return mlir::emitError(value.getLoc())
+             << "expected the annotation of " << describeValue(value)
+             << " to divide it over the plan's mesh, found " << attr << ": "
+             << *wrong;
+    shardings_.back() = std::move(*sharding);
+    return success();
+  }
+
+  LogicalResult apply(const plan::Override& override) {
+    auto main = module_.lookupSymbol<FuncOp>("main");
+    bool found = false;
+    for (mlir::BlockArgument argument : main.getArguments()) {
+      auto name = main.getArgAttrOfType<mlir::StringAttr>(
+          argument.getArgNumber(), nn::kNameAttr);
+      if (!name || !plan::MatchesGlob(override.tensor, name.str())) continue;
+      found = true;
+      if (mlir::failed(apply(override, argument, name.str()))) return failure();
+    }
+    if (!found)
+      return module_.emitError(
+                 "expected overrides to name parameters or "
+                 "inputs of the model, found '")
+             << override.tensor << "', which matches none";
+    return success();
+  }
+
+  LogicalResult apply(const plan::Override& override,
+                      mlir::BlockArgument argument, const std::string& name) {
+    core::Sharding viewed;
+    if (const std::string wrong =
+            viewOverride(plan_.mesh, argument, override.sharding, viewed);
+        !wrong.empty())
+      return mlir::emitError(argument.getLoc())
+             << plan::Where(plan_, override.where) << ": override of '" << name
+             << "': " << wrong;
+    const int id = problem_.ids.lookup(argument);
+    core::Sharding merged;
+    const std::string contradiction =
+        mergeAnnotations(plan_.mesh, shardings_[id], viewed, merged);
+    if (!contradiction.empty()) {
+      const std::string other = sources_[id].empty()
+                                    ? "the model's own annotation"
+                                    : "the override at " + sources_[id];
+      auto diagnostic = mlir::emitError(argument.getLoc());
+      diagnostic << plan::Where(plan_, override.where)
+                 << ": expected an override of '" << name
+                 << "' that agrees with " << other << ", "
+                 << core::ToString(plan_.mesh, shardings_[id]) << ", found "
+                 << core::ToString(plan_.mesh, viewed) << ": " << contradiction
+                 << "; change one of the two";
+      if (sources_[id].empty())
+        diagnostic.attachNote(argument.getLoc())
+            << "the annotation is that of " << describeValue(argument);
+      return diagnostic;
+    }
+    shardings_[id] = std::move(merged);
+    sources_[id] = plan::Where(plan_, override.where);
+    return success();
+  }
+
+  mlir::ModuleOp module_;
+  const plan::Plan& plan_;
+  const Problem& problem_;
+  std::vector<core::Sharding> shardings_;
+  std::vector<std::string> sources_;  // by value: the last override of it
+};
+
+}  // namespace
+
+std::string mergeAnnotations(const core::Mesh& mesh,
+                             const core::Sharding& given,
+                             const core::Sharding& other,
+                             core::Sharding& merged) {
+  merged = core::Replicated(static_cast<int>(given.dims.size()));
+  for (size_t i = 0; i < given.dims.size(); ++i) {
+    const std::string wrong =
+        mergeDims(given.dims[i], other.dims[i], merged.dims[i]);
+    if (!wrong.empty()) return dimension(i) + ": " + wrong;
+  }
+  merged.replicated = given.replicated;
+  for (const core::AxisRef& axis : other.replicated)
+    if (!core::OverlapAny(axis, merged.replicated))
+      merged.replicated.push_back(axis);
+  if (!given.unreduced.empty() && !other.unreduced.empty() &&
+      given.unreduced != other.unreduced)
+    return "it is a sum over other axes there";
+  merged.unreduced =
+      given.unreduced.empty() ? other.unreduced : given.unreduced;
+  return flaw(mesh, merged).value_or("");
+}
+
+FailureOr<std::vector<core::Sharding>> readAnnotations(mlir::ModuleOp module,
+                                                       const plan::Plan& plan,
+                                                       const Problem& problem) {
+  return Reader(module, plan, problem).run();
+}
+
+LogicalResult checkGroups(const Problem& problem,
+                          const std::vector<core::Sharding>& shardings) {
+  for (const std::vector<int>& group : problem.graph.groups)
+    for (int member : group) {
+      const core::Sharding& first = shardings[group[0]];
+      const core::Sharding& other = shardings[member];
+      if (first.SamePlacement(other)) continue;
+      const Value one = problem.values[group[0]];
+      const Value two = problem.values[member];
+      auto diagnostic = mlir::emitError(two.getLoc());
+      diagnostic
+          << "expected annotations that divide the values of a dist.group "
+             "alike, found "
+          << core::ToString(problem.graph.mesh, first) << " for "
+          << describeValue(one) << " and "
+          << core::ToString(problem.graph.mesh, other) << " for "
+          << describeValue(two)
+          << "; change the annotations that they come from, or take one of "
+             "the two out of the group";
+      diagnostic.attachNote(one.getLoc()) << "the other value of the group";
+      return diagnostic;
+    }
+  return success();
+}
+
+}  // namespace partita::sharding
