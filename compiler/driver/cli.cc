@@ -169,7 +169,8 @@ void add(PlanArguments& arguments, CLI::App* command) {
                       "data=2,tensor=2");
   command->add_option("--shard", arguments.shard,
                       "What its axes divide, first priority first, as in "
-                      "\"B=data;M=tensor,N=tensor,V=tensor;L=tensor\"");
+                      "\"B=data;M=tensor,N=tensor,V=tensor;L=tensor\"; "
+                      "in some layers only, as in \"H=tensor@stages.0.*\"");
   command->add_option("--name", arguments.names,
                       "A dimension's name where it was found wrong, as in "
                       "\"h.*.mlp.up.weight:1=M\"");

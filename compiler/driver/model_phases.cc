@@ -74,6 +74,10 @@ std::vector<Phase> trainModel(const TrainOptions& train) {
 std::vector<Phase> divideModel(const plan::Plan& plan,
                                const TrainOptions* train) {
   std::vector<Phase> phases;
+  // Users' rules are executed before anything relies on them.
+  phases.push_back({"rules", [](mlir::OpPassManager& pm) {
+                      pm.addPass(sharding::createVerifyRulesPass());
+                    }});
   // Merged dimensions come apart, while slices and reshapes can move freely.
   phases.push_back({"expose", [](mlir::OpPassManager& pm) {
                       pm.addPass(sharding::createExposeFactorsPass());

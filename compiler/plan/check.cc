@@ -307,12 +307,12 @@ Status CheckSupported(const Plan& plan) {
 
 Status CheckDeviceCount(const Plan& plan, int64_t devices) {
   if (plan.mesh.Size() == devices) return OkStatus();
-  return Refuse(plan, FieldAt(plan, "mesh"),
-                "mesh: expected sizes that multiply to the " +
-                    std::to_string(devices) + " devices there are, found " +
-                    ToString(plan.mesh) + ", which are " +
-                    std::to_string(plan.mesh.Size()) +
-                    "; change the mesh or the number of devices");
+  const auto mesh = plan.fields.find("mesh");
+  return absl::InvalidArgumentError(
+      "--devices: expected the " + std::to_string(plan.mesh.Size()) +
+      " devices of the mesh " + ToString(plan.mesh) + " (" +
+      (mesh == plan.fields.end() ? "--mesh" : Where(plan, mesh->second)) +
+      "), found " + std::to_string(devices) + "; change one of the two");
 }
 
 }  // namespace partita::plan

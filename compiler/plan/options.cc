@@ -59,7 +59,10 @@ StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
   plan.origin = "--shard";
   plan.mesh = mesh;
   plan.names = names;
-  for (const std::string& part : SplitOutside(text, ';')) {
+  std::vector<std::string> parts = SplitOutside(text, ';');
+  // As people end a list.
+  if (parts.size() > 1 && Trim(parts.back()).empty()) parts.pop_back();
+  for (const std::string& part : parts) {
     Entry entry;
     const size_t scope = part.find('@');
     if (scope != std::string::npos)

@@ -137,8 +137,9 @@ std::vector<std::string> DiffPlans(const Plan& a, const Plan& b);
 // "data=2,tensor=2": --mesh.
 absl::StatusOr<core::Mesh> ParseMeshOption(const std::string& text);
 // "B=data,M=tensor;L=tensor": --shard. ',' within a priority, ';' before the
-// next; several axes of one dimension are joined by '+', a scope follows '@':
-// "B=data+fsdp;H=tensor@stages.{0,1}.*". Names are those of --name.
+// next, or at the end; several axes of one dimension are joined by '+', a scope
+// follows '@': "B=data+fsdp;H=tensor@stages.{0,1}.*". Names are those of
+// --name.
 absl::StatusOr<std::vector<Entry>> ParseShardOption(
     const std::string& text, const core::Mesh& mesh,
     const std::vector<Name>& names = {});
@@ -160,7 +161,7 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text);
 absl::Status CheckPlan(const Plan& plan);
 // Refuses, by its name, each field that the compiler does not act on yet.
 absl::Status CheckSupported(const Plan& plan);
-// Whether the mesh has so many devices.
+// Whether the mesh has so many devices as --devices says.
 absl::Status CheckDeviceCount(const Plan& plan, int64_t devices);
 
 // --- Words ---

@@ -259,9 +259,22 @@ TEST(CheckDeviceCount, ComparesTheMesh) {
   const Plan plan = Parsed("mesh: {data: 2, tensor: 2}");
   EXPECT_TRUE(CheckDeviceCount(plan, 4).ok());
   EXPECT_EQ(CheckDeviceCount(plan, 8).message(),
-            "plan.yaml:1:7: mesh: expected sizes that multiply to the 8 "
-            "devices there are, found {data: 2, tensor: 2}, which are 4; "
-            "change the mesh or the number of devices");
+            "--devices: expected the 4 devices of the mesh {data: 2, tensor: "
+            "2} (plan.yaml:1:7), found 8; change one of the two");
+  Plan option;
+  option.mesh = *ParseMeshOption("data=2");
+  EXPECT_EQ(CheckDeviceCount(option, 3).message(),
+            "--devices: expected the 2 devices of the mesh {data: 2} (--mesh), "
+            "found 3; change one of the two");
+}
+
+TEST(ParseShardOption, MayEndInASemicolon) {
+  const core::Mesh mesh = *ParseMeshOption("t=2");
+  const auto entries = ParseShardOption("B=t; ", mesh);
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  EXPECT_EQ(entries->size(), 1u);
+  EXPECT_FALSE(ParseShardOption("B=t;;M=t", mesh).ok());
+  EXPECT_FALSE(ParseShardOption(";", mesh).ok());
 }
 
 }  // namespace

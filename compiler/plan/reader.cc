@@ -291,8 +291,12 @@ Status Reader::ReadNames(const Node& value) {
                   "names: expected a list, as [\"h.*.up.weight:1=M\"], found " +
                       Describe(value));
   for (const Node& item : value.children) {
-    StatusOr<Name> name =
-        ParseName(item.kind == Node::Kind::kScalar ? item.scalar : "");
+    if (item.kind != Node::Kind::kScalar)
+      return Refuse(item,
+                    "names: expected a tensor, a dimension's number and its "
+                    "name in one text, as \"h.*.up.weight:1=M\", found " +
+                        Describe(item));
+    StatusOr<Name> name = ParseName(item.scalar);
     if (!name.ok()) return Refuse(item, "names", name.status());
     name->where = item.where;
     plan_.names.push_back(*std::move(name));

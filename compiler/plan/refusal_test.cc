@@ -231,6 +231,9 @@ TEST(Refusals, OfOverridesAndNames) {
        {"mesh: {}\nnames: [\"up.weight=M\"]",
         "p.yaml:2:9: names: expected a tensor, a dimension's number and its "
         "name, as h.*.up.weight:1=M, found 'up.weight=M'"},
+       {"mesh: {}\nnames: [{up.weight: M}]",
+        "p.yaml:2:9: names: expected a tensor, a dimension's number and its "
+        "name in one text, as \"h.*.up.weight:1=M\", found a map"},
        {"mesh: {}\nnames: [\"up.weight:1=m\"]",
         "p.yaml:2:9: names: expected the name of a dimension, B, D, M, N, E, "
         "L, V, H, W, X or one of your own of letters, digits and _, found 'm'; "

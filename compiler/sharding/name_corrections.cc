@@ -1,6 +1,7 @@
 // Every refusal says what would have been right.
 #include "compiler/sharding/name_corrections.h"
 
+#include "compiler/plan/glob.h"
 #include "compiler/sharding/dims.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
@@ -36,31 +37,6 @@ std::string nearest(FuncOp main, StringRef pattern) {
                     ", ");
 }
 
-}  // namespace
-
-bool matchesGlob(StringRef pattern, StringRef text) {
-  // Where the last star stood, and what it had swallowed by then.
-  size_t p = 0, t = 0, star = StringRef::npos, swallowed = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      swallowed = t;
-    } else if (p < pattern.size() &&
-               (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
-      ++t;
-    } else if (star != StringRef::npos) {
-      p = star + 1;
-      t = ++swallowed;
-    } else {
-      return false;
-    }
-  }
-  return pattern.drop_front(p).trim('*').empty();
-}
-
-namespace {
-
 mlir::LogicalResult correctName(FuncOp main, const DimClasses& classes,
                                 StringRef correction, Names& names) {
   auto [place, name] = correction.rsplit('=');
@@ -80,7 +56,8 @@ mlir::LogicalResult correctName(FuncOp main, const DimClasses& classes,
   bool found = false;
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     const std::string parameter = nameOf(main, i);
-    if (parameter.empty() || !matchesGlob(pattern, parameter)) continue;
+    if (parameter.empty() || !plan::MatchesGlob(pattern.str(), parameter))
+      continue;
     found = true;
     const int64_t rank =
         mlir::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i])
@@ -92,8 +69,14 @@ mlir::LogicalResult correctName(FuncOp main, const DimClasses& classes,
              << correction << "'";
     const std::vector<int> segments =
         classes.segmentsOf(main.getArgument(i), dim);
-    // The first correction that reaches a class holds, as with the structure.
-    if (!segments.empty()) names.set(segments.front(), name.str());
+    if (segments.empty()) continue;
+    const std::string before = names.of(segments.front());
+    if (!before.empty() && before != name)
+      return main.emitError("expected one name for dimension ")
+             << dim << " of '" << parameter << "' and what the model ties to "
+             << "it, found '" << name << "' in '" << correction << "' and '"
+             << before << "' in one before; leave out one of the two";
+    names.set(segments.front(), name.str());
   }
   if (!found)
     return main.emitError("expected a parameter that matches '")

@@ -10,13 +10,10 @@
 
 namespace partita::sharding {
 
-// Whether `*` (any characters) and `?` (one) in the pattern match all of the
-// text.
-bool matchesGlob(llvm::StringRef pattern, llvm::StringRef text);
-
 // Reads "h.*.mlp.up.weight:1=M; ..." and names the classes of those dimensions
 // of parameters of @main. Fails with a diagnostic where a part is not of that
-// form, no parameter matches, or one lacks the dimension.
+// form, no parameter matches, one lacks the dimension, or two give a class
+// different names. Patterns are those of compiler/plan/glob.h.
 mlir::LogicalResult correctNames(mlir::ModuleOp module,
                                  const DimClasses& classes,
                                  llvm::StringRef corrections, Names& names);

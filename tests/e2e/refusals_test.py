@@ -155,6 +155,19 @@ class RefusalsTest(unittest.TestCase):
                          self.run_command(PARTITA, "inspect", "bert-base", "--optional-inputs", "none").stdout)
         self.refuse(1, ["mask", "attention_mask"], PARTITA, "inspect", "bert-base", "--optional-inputs", "mask")
 
+    def test_plans_that_do_not_fit(self):
+        gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=1,seq=4", "-o", "m.partita", "--mesh", "t=2")
+        self.refuse(1, ["--shard: shard at", "'h.9.*'", "holds none", "near are"], *gpt2, "--shard", "M=t@h.9.*")
+        self.refuse(1, ["--shard: shard 'B'", "'t' here and in entry 1"], *gpt2, "--shard", "B=t;B=t")
+        self.refuse(1, ["--devices: expected the 2 devices of the mesh {t: 2} (--mesh), found 3"], *gpt2, "--shard", "M=t;",
+                    "--devices", "3")
+
+    def test_rule_that_divides_to_wrong_numbers(self):
+        self.compile_text(1, ["nn.rule", "to hold when the operation is divided"],
+                          "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {\n"
+                          "  %0 = nn.softmax %x axis = 0 {nn.rule = #nn.rule<([i]) -> ([i]) {i=8}>} : tensor<8xf32>\n"
+                          "  return %0 : tensor<8xf32>\n}", "--mesh", "t=2", "--shard", "B=t")
+
     def test_wrong_command_line(self):
         self.assertEqual(self.run_command(PARTITA, "compile", "--colour").returncode, 2)
         self.assertEqual(self.run_command(PARTITA, "no-such-command").returncode, 2)
