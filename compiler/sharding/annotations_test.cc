@@ -67,7 +67,10 @@ TEST(ViewSharding, WhatCutsThroughRowsIsRefused) {
             "compiler views it as 3 x 32, which they would cut through; divide "
             "it into shards that are multiples of 32 rows, or write the "
             "override for the view");
-  EXPECT_EQ(viewed({3, 32}, {96}, "[{}, {a}]"), "[{a}]");
+  EXPECT_EQ(viewed({3, 32}, {96}, "[{}, {a}]"),
+            "dimensions of 3 x 32 rows are divided, which the compiler views "
+            "as one of 96; divide the first of them alone, or write the "
+            "override for the view");
 }
 
 }  // namespace

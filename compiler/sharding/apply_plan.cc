@@ -146,6 +146,7 @@ absl::StatusOr<plan::Plan> planOf(const std::string& path,
                                   const std::string& shard) {
   if (!path.empty()) return plan::ReadPlan(path);
   plan::Plan plan;
+  plan.origin = "--shard";
   absl::StatusOr<core::Mesh> parsed = plan::ParseMeshOption(mesh);
   if (!parsed.ok()) return parsed.status();
   plan.mesh = *std::move(parsed);

@@ -1,8 +1,8 @@
 // RUN: not partita-opt %s "--partita-apply-plan=mesh=a=2,b=2 shard=B=a" 2>&1 | FileCheck %s
 
 // Values of a group are divided alike; their own annotations say otherwise.
-// CHECK: annotated_groups_invalid.mlir:[[# @LINE + 8]]:{{[0-9]+}}: error: expected annotations that divide the values of a dist.group alike, found [{a, ?}, {?}] for dist.group '{{.*}}' and [{b, ?}, {?}] for dist.group '{{.*}}'; change the annotations that they come from, or take one of the two out of the group
-// CHECK: annotated_groups_invalid.mlir:[[# @LINE + 6]]:{{[0-9]+}}: note: the other value of the group
+// CHECK: annotated_groups_invalid.mlir:[[# @LINE + 7]]:{{[0-9]+}}: error: expected annotations that divide the values of a dist.group alike, found [{a, ?}, {?}] for dist.group '{{.*}}' and [{b, ?}, {?}] for dist.group '{{.*}}'; change the annotations that they come from, or take one of the two out of the group
+// CHECK: annotated_groups_invalid.mlir:[[# @LINE + 5]]:{{[0-9]+}}: note: the other value of the group
 dist.mesh @mesh <["a"=2, "b"=2]>
 func.func @main(
     %x: tensor<4x4xf32> {dist.sharding = #dist.sharding<[{"a"}, {}]>},
