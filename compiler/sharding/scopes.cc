@@ -2,9 +2,11 @@
 // operations other bits are other functions.
 #include "compiler/sharding/scopes.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "compiler/plan/glob.h"
 #include "compiler/sharding/layer_paths.h"
@@ -210,6 +212,16 @@ class Split {
   llvm::DenseMap<Operation*, std::map<Acting, FuncOp>> versions_;
 };
 
+// How far a layer is from a pattern, which may leave out the layers around it.
+unsigned distance(StringRef plain, StringRef layer) {
+  unsigned least = plain.edit_distance(layer);
+  while (layer.contains('.')) {
+    layer = layer.split('.').second;
+    least = std::min(least, plain.edit_distance(layer));
+  }
+  return least;
+}
+
 // The layers that differ least from a pattern.
 std::string nearest(const std::vector<std::string>& patterns,
                     const std::map<std::string, Mask>& masks) {
@@ -223,10 +235,10 @@ std::string nearest(const std::vector<std::string>& patterns,
     StringRef plain = pattern;
     plain.consume_back(".*");
     for (const std::string& layer : layers)
-      ranked.insert({plain.edit_distance(layer), layer});
+      ranked.insert({distance(plain, layer), layer});
   }
   std::vector<std::string> best;
-  for (const auto& [distance, layer] : ranked)
+  for (const auto& [unused, layer] : ranked)
     if (best.size() < 3) best.push_back("'" + layer + "'");
   return llvm::join(best, ", ");
 }
