@@ -85,8 +85,9 @@ class Compilation {
         return success(passed);
       });
       // What names and entries say is the user's, and has been answered.
-      if (!passed && llvm::is_contained(
-                         {"loss", "differentiate", "name", "shard"}, next.name))
+      if (!passed &&
+          llvm::is_contained(
+              {"loss", "rules", "differentiate", "name", "shard"}, next.name))
         return failure();
       if (!passed) return blameUs(next.name);
       if (mlir::failed(result)) return failure();  // its dump
