@@ -236,6 +236,30 @@ struct BatchNorm
   }
 };
 
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+struct Attention
+    : GradientOpInterface::ExternalModel<Attention, nn::AttentionOp> {
+  LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
+    auto attention = mlir::cast<nn::AttentionOp>(op);
+    const Value bias = attention.getBias();
+    const bool wants_bias = bias && gradient.wants(3);
+    auto all = nn::AttentionGradOp::create(
+        gradient.builder(), gradient.loc(), attention.getQ().getType(),
+        attention.getK().getType(), attention.getV().getType(),
+        wants_bias ? bias.getType() : mlir::Type(), attention.getQ(),
+        attention.getK(), attention.getV(), attention.getResult(),
+        gradient.ofResult(), bias, attention.getScaleAttr(),
+        attention.getCausalOffsetAttr(), attention.getSoftcapAttr());
+    for (auto [i, part] : llvm::enumerate(all->getResults())) {
+      if (gradient.wants(i)) gradient.add(i, part);
+    }
+    return success();
+  }
+};
+
 }  // namespace
 
 void registerCompositeGradients(mlir::MLIRContext* context) {
@@ -244,6 +268,7 @@ void registerCompositeGradients(mlir::MLIRContext* context) {
   nn::LayerNormOp::attachInterface<LayerNorm>(*context);
   nn::RmsNormOp::attachInterface<RmsNorm>(*context);
   nn::BatchNormOp::attachInterface<BatchNorm>(*context);
+  nn::AttentionOp::attachInterface<Attention>(*context);
 }
 
 }  // namespace partita::autodiff

@@ -157,11 +157,62 @@ struct Reduce : GradientOpInterface::ExternalModel<Reduce, nn::ReduceOp> {
   }
 };
 
+//===----------------------------------------------------------------------===//
+// Windows
+//===----------------------------------------------------------------------===//
+
+struct Conv : GradientOpInterface::ExternalModel<Conv, nn::ConvOp> {
+  LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
+    auto conv = mlir::cast<nn::ConvOp>(op);
+    mlir::OpBuilder& builder = gradient.builder();
+    const Value input = conv.getInput(), weight = conv.getWeight(),
+                g = gradient.ofResult();
+    if (gradient.wants(0)) {
+      gradient.add(
+          0, nn::ConvInputGradOp::create(
+                 builder, gradient.loc(), input.getType(), g, weight,
+                 conv.getStrides(), conv.getDilations(), conv.getLow(),
+                 conv.getHigh(), conv.getGroups(), conv.getChannelsLast()));
+    }
+    if (gradient.wants(1)) {
+      gradient.add(
+          1, nn::ConvWeightGradOp::create(
+                 builder, gradient.loc(), weight.getType(), input, g,
+                 conv.getStrides(), conv.getDilations(), conv.getLow(),
+                 conv.getHigh(), conv.getGroups(), conv.getChannelsLast()));
+    }
+    return success();
+  }
+};
+
+struct ReduceWindow
+    : GradientOpInterface::ExternalModel<ReduceWindow, nn::ReduceWindowOp> {
+  LogicalResult buildGradient(mlir::Operation* op, Gradient& gradient) const {
+    auto window = mlir::cast<nn::ReduceWindowOp>(op);
+    if (window.getKind() == ReduceKind::prod) {
+      return op->emitOpError()
+             << "expected kind 'sum', 'max' or 'min' for a gradient, found "
+                "'prod'; write it as exp of a sum of logarithms";
+    }
+    const bool sums = window.getKind() == ReduceKind::sum;
+    gradient.add(
+        0, nn::ReduceWindowGradOp::create(
+               gradient.builder(), gradient.loc(), window.getInput().getType(),
+               window.getKind(), gradient.ofResult(),
+               sums ? Value() : window.getInput(), window.getWindow(),
+               window.getStrides(), window.getDilations(), window.getLow(),
+               window.getHigh()));
+    return success();
+  }
+};
+
 }  // namespace
 
 void registerContractionGradients(mlir::MLIRContext* context) {
   nn::DotGeneralOp::attachInterface<DotGeneral>(*context);
   nn::ReduceOp::attachInterface<Reduce>(*context);
+  nn::ConvOp::attachInterface<Conv>(*context);
+  nn::ReduceWindowOp::attachInterface<ReduceWindow>(*context);
 }
 
 }  // namespace partita::autodiff

@@ -101,6 +101,12 @@ TEST_F(GradientsKinksTest, RefusesWhatHasNone) {
         "tensor<9x1xi64>, tensor<9x3xf64> -> tensor<6x3xf64>"},
        "'nn.scatter' op expected kind 'add' or 'set' for a gradient, found "
        "'mul'; write it with an operation on the gathered elements"},
+      {{{"tensor<8xf64>"},
+        {"tensor<7xf64>"},
+        "%r = nn.reduce_window prod %a window = [2] strides = [1] dilations = "
+        "[1] low = [0] high = [0] : tensor<8xf64> -> tensor<7xf64>"},
+       "'nn.reduce_window' op expected kind 'sum', 'max' or 'min' for a "
+       "gradient, found 'prod'; write it as exp of a sum of logarithms"},
   };
   for (const auto& [test, message] : refusals) {
     auto module = moduleOf(test);
@@ -116,7 +122,8 @@ TEST_F(GradientsKinksTest, RefusesWhatHasNone) {
     mlir::OpBuilder builder(block.getTerminator());
     const mlir::Value result = op->getResult(0);
     const bool wanted[] = {true, false, true};
-    Gradient gradient(builder, op, result, wanted);
+    Gradient gradient(builder, op, result,
+                      llvm::ArrayRef(wanted, op->getNumOperands()));
     EXPECT_TRUE(mlir::failed(
         mlir::cast<GradientOpInterface>(op).buildGradient(gradient)));
     EXPECT_EQ(found, message);

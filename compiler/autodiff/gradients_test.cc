@@ -237,6 +237,50 @@ std::vector<Case> contractionCases() {
        {"tensor<2x2xf64>"},
        "%r = nn.dot_general %a, %a contract = [1] x [1] : tensor<2x3xf64>, "
        "tensor<2x3xf64> -> tensor<2x2xf64>"},
+      {{"tensor<2x3x7xf64>", "tensor<4x3x3xf64>"},
+       {"tensor<2x4x4xf64>"},
+       "%r = nn.conv %a, %b strides = [2] dilations = [1] low = [1] high = [1] "
+       "groups = 1 : tensor<2x3x7xf64>, tensor<4x3x3xf64> -> "
+       "tensor<2x4x4xf64>"},
+      {{"tensor<1x4x5x6xf64>", "tensor<6x2x3x2xf64>"},
+       {"tensor<1x6x3x5xf64>"},
+       "%r = nn.conv %a, %b strides = [2, 1] dilations = [1, 2] low = [1, 0] "
+       "high = [1, 1] groups = 2 : tensor<1x4x5x6xf64>, tensor<6x2x3x2xf64> -> "
+       "tensor<1x6x3x5xf64>"},
+      {{"tensor<2x5x4x3xf64>", "tensor<4x3x2x2xf64>"},
+       {"tensor<2x4x3x4xf64>"},
+       "%r = nn.conv %a, %b strides = [1, 1] dilations = [1, 1] low = [0, 0] "
+       "high = [0, 0] groups = 1 channels_last : tensor<2x5x4x3xf64>, "
+       "tensor<4x3x2x2xf64> -> tensor<2x4x3x4xf64>"},
+      {{"tensor<1x3x5x4xf64>", "tensor<3x1x3x3xf64>"},
+       {"tensor<1x3x5x4xf64>"},
+       "%r = nn.conv %a, %b strides = [1, 1] dilations = [1, 1] low = [1, 1] "
+       "high = [1, 1] groups = 3 : tensor<1x3x5x4xf64>, tensor<3x1x3x3xf64> -> "
+       "tensor<1x3x5x4xf64>"},
+      {{"tensor<1x2x3x4x3xf64>", "tensor<2x2x2x2x2xf64>"},
+       {"tensor<1x2x2x3x2xf64>"},
+       "%r = nn.conv %a, %b strides = [1, 1, 1] dilations = [1, 1, 1] low = "
+       "[0, 0, 0] high = [0, 0, 0] groups = 1 : tensor<1x2x3x4x3xf64>, "
+       "tensor<2x2x2x2x2xf64> -> tensor<1x2x2x3x2xf64>"},
+      {{"tensor<2x7x5xf64>"},
+       {"tensor<2x4x4xf64>"},
+       "%r = nn.reduce_window sum %a window = [1, 3, 2] strides = [1, 2, 1] "
+       "dilations = [1, 1, 1] low = [0, 1, 0] high = [0, 1, 0] : "
+       "tensor<2x7x5xf64> -> tensor<2x4x4xf64>"},
+      {{"tensor<2x7x5xf64>"},
+       {"tensor<2x4x4xf64>"},
+       "%r = nn.reduce_window max %a window = [1, 3, 2] strides = [1, 2, 1] "
+       "dilations = [1, 1, 1] low = [0, 1, 0] high = [0, 1, 0] : "
+       "tensor<2x7x5xf64> -> tensor<2x4x4xf64>"},
+      {{"tensor<2x7x5xf64>"},
+       {"tensor<2x4x4xf64>"},
+       "%r = nn.reduce_window min %a window = [1, 3, 2] strides = [1, 2, 1] "
+       "dilations = [1, 1, 1] low = [0, 1, 0] high = [0, 1, 0] : "
+       "tensor<2x7x5xf64> -> tensor<2x4x4xf64>"},
+      {{"tensor<9xf64>"},
+       {"tensor<3xf64>"},
+       "%r = nn.reduce_window max %a window = [3] strides = [2] dilations = "
+       "[2] low = [0] high = [0] : tensor<9xf64> -> tensor<3xf64>"},
       {{"tensor<3x2x4xf64>"},
        {"tensor<3x4xf64>"},
        "%r = nn.reduce sum %a dims = [1] : tensor<3x2x4xf64> -> "
@@ -303,6 +347,27 @@ std::vector<Case> compositeCases() {
        "tensor<3xf64>, tensor<3xf64>)",
        0.3,
        2},
+      {{"tensor<2x2x3x4xf64>", "tensor<2x2x5x4xf64>", "tensor<2x2x5x3xf64>"},
+       {"tensor<2x2x3x3xf64>"},
+       "%r = nn.attention %a, %b, %c scale = 5.0e-1 : (tensor<2x2x3x4xf64>, "
+       "tensor<2x2x5x4xf64>, tensor<2x2x5x3xf64>) -> tensor<2x2x3x3xf64>"},
+      {{"tensor<1x4x3x2xf64>", "tensor<1x2x3x2xf64>", "tensor<1x2x3x2xf64>"},
+       {"tensor<1x4x3x2xf64>"},
+       "%r = nn.attention %a, %b, %c scale = 5.0e-1 causal_offset = 0 : "
+       "(tensor<1x4x3x2xf64>, tensor<1x2x3x2xf64>, tensor<1x2x3x2xf64>) -> "
+       "tensor<1x4x3x2xf64>"},
+      {{"tensor<1x2x3x2xf64>", "tensor<1x1x4x2xf64>", "tensor<1x1x4x2xf64>",
+        "tensor<1x2x3x1xf64>"},
+       {"tensor<1x2x3x2xf64>"},
+       "%r = nn.attention %a, %b, %c, %d scale = 5.0e-1 causal_offset = -1 "
+       "softcap = 2.0 : (tensor<1x2x3x2xf64>, tensor<1x1x4x2xf64>, "
+       "tensor<1x1x4x2xf64>, tensor<1x2x3x1xf64>) -> tensor<1x2x3x2xf64>"},
+      {{"tensor<2x2x3x2xf64>", "tensor<2x2x4x2xf64>", "tensor<2x2x4x2xf64>",
+        "tensor<2x1x3x4xf64>"},
+       {"tensor<2x2x3x2xf64>"},
+       "%r = nn.attention %a, %b, %c, %d scale = 5.0e-1 : "
+       "(tensor<2x2x3x2xf64>, tensor<2x2x4x2xf64>, tensor<2x2x4x2xf64>, "
+       "tensor<2x1x3x4xf64>) -> tensor<2x2x3x2xf64>"},
       // Targets from 0 to 9 of 7 classes; the loss is of f32.
       {{"tensor<8x7xf64>", "tensor<8xi64>"},
        {"tensor<8xf32>"},
@@ -395,10 +460,11 @@ TEST_F(GradientsTest, AllOperationsHaveGradients) {
       "arith.bitcast",   // not differentiable
       "nn.iota",         // has no operands
       "nn.random",       // its operand is a seed
-      // Their gradients are operations that nn does not have yet.
-      "nn.attention",
-      "nn.conv",
-      "nn.reduce_window",
+      // Gradients themselves, which nothing differentiates again.
+      "nn.attention_grad",
+      "nn.conv_input_grad",
+      "nn.conv_weight_grad",
+      "nn.reduce_window_grad",
   };
   std::set<std::string> tested;
   for (const Case& test : cases()) {
