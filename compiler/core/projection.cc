@@ -100,7 +100,7 @@ std::vector<FactorAxes> ProjectDim(const Rule& rule, const DimFactors& factors,
   std::vector<FactorAxes> projected(factors.size());
   if (dim.axes.empty() || factors.empty()) return projected;
   if (factors.size() == 1) {
-    const bool halo = rule.factors[factors[0]].kind == FactorKind::kHalo;
+    const bool halo = IsHalo(rule.factors[factors[0]].kind);
     projected[0] = {dim.axes, halo ? 0 : dim.block, true};
     if (dim.block == Even(size, SizeOf(dim.axes))) projected[0].block = 0;
     return projected;

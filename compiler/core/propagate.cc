@@ -14,8 +14,7 @@ namespace partita::core {
 namespace {
 
 bool Travels(FactorKind kind) {
-  return kind == FactorKind::kCarried || kind == FactorKind::kReduced ||
-         kind == FactorKind::kHalo;
+  return kind == FactorKind::kCarried || IsReduced(kind) || IsHalo(kind);
 }
 
 // What the tensors of an operation agree on for one factor.
@@ -225,7 +224,7 @@ class Propagator {
       own.axes.insert(own.axes.end(), tail.begin(), tail.end());
       own.axes = Normalize(graph_.mesh, own.axes);
       const bool all = MatchAxes(own.axes, claim.axes.axes).Same();
-      own.block = all && rule.factors[claim.factor].kind != FactorKind::kHalo
+      own.block = all && !IsHalo(rule.factors[claim.factor].kind)
                       ? claim.axes.block
                       : 0;
       DimSharding assembled;
@@ -273,7 +272,7 @@ class Propagator {
                  TensorProjection& projection) {
     const int d = projection.dims[claim.factor];
     if (d < 0 || claim.axes.block == 0 || !claim.axes.exact ||
-        rule.factors[claim.factor].kind == FactorKind::kHalo)
+        IsHalo(rule.factors[claim.factor].kind))
       return false;
     DimSharding& dim = shardings_[tensor.value].dims[d];
     FactorAxes& own = projection.factors[claim.factor];

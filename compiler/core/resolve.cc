@@ -17,8 +17,7 @@ namespace partita::core {
 namespace {
 
 bool Divides(FactorKind kind) {
-  return kind == FactorKind::kCarried || kind == FactorKind::kReduced ||
-         kind == FactorKind::kHalo;
+  return kind == FactorKind::kCarried || IsReduced(kind) || IsHalo(kind);
 }
 
 // One tensor's wish for one factor.
@@ -250,7 +249,7 @@ class Resolver {
     for (size_t f = 0; f < wishes_.size(); ++f) {
       DimSharding& dim = factors_[f];
       dim.block = 0;
-      if (op_.rule.factors[f].kind == FactorKind::kHalo) continue;
+      if (IsHalo(op_.rule.factors[f].kind)) continue;
       const Wish* best = nullptr;
       const auto rank = [this](const Wish& wish) {
         return std::make_tuple(!wish.wanted.exact, wish.wanted.axes[0].priority,
@@ -308,16 +307,6 @@ class Resolver {
   OpSharding Build() {
     OpSharding result;
     const std::vector<FactorAxes> list = FactorList();
-    std::vector<AxisRef> unreduced = partial_;
-    for (size_t f = 0; f < factors_.size(); ++f)
-      if (op_.rule.factors[f].kind == FactorKind::kReduced)
-        unreduced.insert(unreduced.end(), factors_[f].axes.begin(),
-                         factors_[f].axes.end());
-    std::sort(unreduced.begin(), unreduced.end(),
-              [](const AxisRef& a, const AxisRef& b) {
-                return std::tie(a.axis, a.pre) < std::tie(b.axis, b.pre);
-              });
-    unreduced = Normalize(graph_.mesh, unreduced);
     for (const OpTensor& tensor : tensors_) {
       const std::vector<int64_t>& shape = graph_.values[tensor.value].shape;
       Sharding sharding = Replicated(static_cast<int>(shape.size()));
@@ -325,7 +314,7 @@ class Resolver {
         AssembleDim(graph_.mesh, op_.rule, (*tensor.factors)[d], shape[d], list,
                     sharding.dims[d]);
       if (tensor.is_result) {
-        sharding.unreduced = unreduced;
+        sharding.unreduced = UnreducedOf(tensor.index);
       } else if (std::count(op_.rule.linear.begin(), op_.rule.linear.end(),
                             tensor.index) > 0) {
         sharding.unreduced = partial_;
@@ -336,6 +325,20 @@ class Resolver {
     result.factors = std::move(factors_);
     result.conflicts = std::move(conflicts_);
     return result;
+  }
+
+  // The axes over which a result is a partial sum.
+  std::vector<AxisRef> UnreducedOf(int result) const {
+    std::vector<AxisRef> unreduced = partial_;
+    for (size_t f = 0; f < factors_.size(); ++f)
+      if (IsPartial(op_.rule, static_cast<int>(f), result))
+        unreduced.insert(unreduced.end(), factors_[f].axes.begin(),
+                         factors_[f].axes.end());
+    std::sort(unreduced.begin(), unreduced.end(),
+              [](const AxisRef& a, const AxisRef& b) {
+                return std::tie(a.axis, a.pre) < std::tie(b.axis, b.pre);
+              });
+    return Normalize(graph_.mesh, unreduced);
   }
 
   std::string Axis(const AxisRef& ref) const {

@@ -1,5 +1,7 @@
-// Rules as text.
+// What follows from a rule, and rules as text.
 #include "compiler/core/rule.h"
+
+#include <algorithm>
 
 namespace partita::core {
 namespace {
@@ -23,7 +25,34 @@ std::string ToString(const std::vector<TensorFactors>& tensors) {
   return text + ")";
 }
 
+bool Holds(const TensorFactors& tensor, int factor) {
+  return std::any_of(
+      tensor.begin(), tensor.end(), [factor](const DimFactors& dim) {
+        return std::find(dim.begin(), dim.end(), factor) != dim.end();
+      });
+}
+
+bool AnyHolds(const std::vector<TensorFactors>& tensors, int factor) {
+  return std::any_of(
+      tensors.begin(), tensors.end(),
+      [factor](const TensorFactors& tensor) { return Holds(tensor, factor); });
+}
+
 }  // namespace
+
+bool IsPartial(const Rule& rule, int factor, int result) {
+  const FactorKind kind = rule.factors[factor].kind;
+  if (IsReduced(kind)) return true;
+  return (kind == FactorKind::kCarried || kind == FactorKind::kHalo) &&
+         !Holds(rule.results[result], factor) &&
+         AnyHolds(rule.results, factor) && AnyHolds(rule.operands, factor);
+}
+
+bool IsPartialInSome(const Rule& rule, int factor) {
+  for (size_t result = 0; result < rule.results.size(); ++result)
+    if (IsPartial(rule, factor, static_cast<int>(result))) return true;
+  return false;
+}
 
 std::string ToString(const Rule& rule) {
   std::string text =
@@ -35,6 +64,7 @@ std::string ToString(const Rule& rule) {
   const std::pair<FactorKind, const char*> kinds[] = {
       {FactorKind::kReduced, "reduced"},
       {FactorKind::kHalo, "halo"},
+      {FactorKind::kReducedHalo, "reduced_halo"},
       {FactorKind::kWhole, "whole"},
       {FactorKind::kDecompose, "decompose"}};
   for (const auto& [kind, name] : kinds) {

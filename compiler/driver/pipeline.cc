@@ -29,6 +29,7 @@ std::vector<Phase> lowerToExec(bool training) {
       // can be moved about.
       {"layouts",
        [](mlir::OpPassManager& pm) {
+         pm.addPass(kernels::createExpandGradientsPass());
          pm.addPass(kernels::createChooseLayoutsPass());
          pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(mlir::createCSEPass());

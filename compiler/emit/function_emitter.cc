@@ -207,6 +207,19 @@ class FunctionEmitter {
     result.input_shape = vectorOf(typeOf(conv.getInput()).getShape());
     result.weight_shape = vectorOf(typeOf(conv.getWeight()).getShape());
     result.out_shape = vectorOf(typeOf(conv.getResult()).getShape());
+    // The shapes are the convolution's, whichever tensor is computed.
+    switch (conv.getDirection()) {
+      case exec::ConvDirection::forward:
+        break;
+      case exec::ConvDirection::input_grad:
+        result.direction = program::ConvDirection::input_grad;
+        std::swap(result.input_shape, result.out_shape);
+        break;
+      case exec::ConvDirection::weight_grad:
+        result.direction = program::ConvDirection::weight_grad;
+        std::swap(result.weight_shape, result.out_shape);
+        break;
+    }
     result.strides = vectorOf(conv.getStrides());
     result.dilations = vectorOf(conv.getDilations());
     result.low = vectorOf(conv.getLow());

@@ -52,23 +52,41 @@ TransposeOp transposeOf(Value value) {
   return value.getDefiningOp<TransposeOp>();
 }
 
-class MakeChannelsLast : public mlir::OpRewritePattern<nn::ConvOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(nn::ConvOp conv,
+// From channels first to channels last.
+Perm toLast(int64_t rank) {
+  Perm perm = {0};
+  for (int64_t dim = 2; dim < rank; ++dim) perm.push_back(dim);
+  perm.push_back(1);
+  return perm;
+}
+
+// A convolution or a gradient of one between transposes of those of its
+// operands and result that are not the weight.
+template <typename Op>
+class MakeChannelsLast : public mlir::OpRewritePattern<Op> {
+  using mlir::OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter& rewriter) const override {
-    if (conv.getChannelsLast()) return failure();
-    const int64_t rank = typeOf(conv.getInput()).getRank();
-    Perm to_last = {0};
-    for (int64_t dim = 2; dim < rank; ++dim) to_last.push_back(dim);
-    to_last.push_back(1);
-    Value input =
-        TransposeOp::create(rewriter, conv.getLoc(), conv.getInput(), to_last);
-    auto result = nn::ConvOp::create(
-        rewriter, conv.getLoc(),
-        permutedType(typeOf(conv.getResult()), to_last), input,
-        conv.getWeight(), conv.getStrides(), conv.getDilations(), conv.getLow(),
-        conv.getHigh(), conv.getGroups(), /*channels_last=*/true);
-    rewriter.replaceOpWithNewOp<TransposeOp>(conv, result, inverse(to_last));
+    if (op.getChannelsLast()) return failure();
+    constexpr bool kMakesWeight = std::is_same_v<Op, nn::ConvWeightGradOp>;
+    const Perm to_last = toLast(op.getType().getRank());
+    const auto transposed = [&](Value x) -> Value {
+      return TransposeOp::create(rewriter, op.getLoc(), x, to_last);
+    };
+    const Value first = transposed(op.getOperand(0));
+    const Value second =
+        kMakesWeight ? transposed(op.getOperand(1)) : op.getOperand(1);
+    const RankedTensorType type =
+        kMakesWeight ? op.getType() : permutedType(op.getType(), to_last);
+    auto result =
+        Op::create(rewriter, op.getLoc(), type, first, second, op.getStrides(),
+                   op.getDilations(), op.getLow(), op.getHigh(), op.getGroups(),
+                   /*channels_last=*/true);
+    if (kMakesWeight) {
+      rewriter.replaceOp(op, result);
+    } else {
+      rewriter.replaceOpWithNewOp<TransposeOp>(op, result, inverse(to_last));
+    }
     return success();
   }
 };
@@ -405,13 +423,18 @@ class ChooseLayouts : public impl::ChooseLayoutsPassBase<ChooseLayouts> {
  public:
   void runOnOperation() override {
     bool has_convolution = false;
-    getOperation().walk([&](nn::ConvOp) { has_convolution = true; });
+    getOperation().walk([&](mlir::Operation* op) {
+      has_convolution |=
+          llvm::isa<nn::ConvOp, nn::ConvInputGradOp, nn::ConvWeightGradOp>(op);
+    });
     if (!has_convolution) return;
     mlir::RewritePatternSet patterns(&getContext());
-    patterns.add<MakeChannelsLast, SinkBelowElementwise, SinkBelowReduce,
-                 SinkBelowReduceWindow, SinkBelowPad, SinkBelowSlice,
-                 SinkBelowConcat, SinkBelowSoftmax, SinkBelowBatchNorm,
-                 SinkBelowCollective, SinkBelowReshape, AbsorbIntoDotGeneral>(
+    patterns.add<
+        MakeChannelsLast<nn::ConvOp>, MakeChannelsLast<nn::ConvInputGradOp>,
+        MakeChannelsLast<nn::ConvWeightGradOp>, SinkBelowElementwise,
+        SinkBelowReduce, SinkBelowReduceWindow, SinkBelowPad, SinkBelowSlice,
+        SinkBelowConcat, SinkBelowSoftmax, SinkBelowBatchNorm,
+        SinkBelowCollective, SinkBelowReshape, AbsorbIntoDotGeneral>(
         &getContext());
     nn::TransposeOp::getCanonicalizationPatterns(patterns, &getContext());
     nn::ReshapeOp::getCanonicalizationPatterns(patterns, &getContext());

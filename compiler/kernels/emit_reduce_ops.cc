@@ -1,4 +1,4 @@
-// Rules of reduce, reduce_window, dot_general and conv.
+// Rules of reduce, reduce_window, dot_general, conv and its gradients.
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_pad.h"
 #include "compiler/kernels/emit_reduction.h"
@@ -158,6 +158,97 @@ struct ConvModel : ReductionModel<ConvModel, nn::ConvOp, KernelRole::single> {
   }
 };
 
+// The gradients are sums over what their results do not have.
+struct ConvInputGradModel
+    : ReductionModel<ConvInputGradModel, nn::ConvInputGradOp,
+                     KernelRole::single> {
+  static FailureOr<Lanes> emit(nn::ConvInputGradOp op, Emitter& emitter,
+                               ArrayRef<Index> index) {
+    RankedTensorType type = typeOf(op.getResultGrad()),
+                     weight = typeOf(op.getWeight());
+    Reduction reduction = {nn::ReduceKind::sum,
+                           emitter.computeType(type.getElementType()),
+                           {},
+                           laneSymbolOf(index)};
+    // Filters of the group, kernel.
+    reduction.sizes.push_back(weight.getDimSize(0) / op.getGroups());
+    llvm::append_range(reduction.sizes, weight.getShape().drop_front(2));
+    int64_t channel_dim = op.getChannelsLast() ? type.getRank() - 1 : 1,
+            spatial = op.getChannelsLast() ? 1 : 2;
+    std::pair<Index, Index> channels =
+        emitter.split(index[channel_dim], weight.getDimSize(1));
+    Index group = channels.first, channel = channels.second;
+    if (op.getGroups() == 1) group = Index();
+    Lanes zero = {emitter.constant(reduction.type, 0), 0};
+    return emitReduction(emitter, reduction, [&](ArrayRef<Index> at) {
+      Index filter = group * reduction.sizes[0] + at[0];
+      IndexVector grad(type.getRank(), Index()), kernel = {filter, channel};
+      grad[0] = index[0];
+      grad[channel_dim] = filter;
+      for (size_t i = 0; i + 1 < at.size(); ++i) {
+        // The window that has this row at place at[i + 1], if there is one: a
+        // remainder puts it far outside. Not negative before it is split.
+        int64_t stride = op.getStrides()[i];
+        int64_t reach = op.getDilations()[i] * (weight.getDimSize(2 + i) - 1);
+        int64_t before = (reach + stride - 1) / stride;
+        auto [window, remainder] = emitter.split(
+            index[spatial + i] + at[i + 1] * -op.getDilations()[i] +
+                Index(op.getLow()[i] + before * stride),
+            stride);
+        grad[spatial + i] = window + Index(-before);
+        if (stride > 1) {
+          constexpr int64_t kFarOutside = int64_t{1} << 40;
+          grad[spatial + i] = grad[spatial + i] + remainder * kFarOutside;
+        }
+      }
+      kernel.append(at.begin() + 1, at.end());
+      FailureOr<Lanes> left =
+          emitPadded(emitter, op.getResultGrad(), grad, zero);
+      return multiply(emitter, left, emitter.element(op.getWeight(), kernel));
+    });
+  }
+};
+
+struct ConvWeightGradModel
+    : ReductionModel<ConvWeightGradModel, nn::ConvWeightGradOp,
+                     KernelRole::single> {
+  static FailureOr<Lanes> emit(nn::ConvWeightGradOp op, Emitter& emitter,
+                               ArrayRef<Index> index) {
+    RankedTensorType type = typeOf(op.getInput()),
+                     grad = typeOf(op.getResultGrad());
+    Reduction reduction = {nn::ReduceKind::sum,
+                           emitter.computeType(type.getElementType()),
+                           {},
+                           laneSymbolOf(index)};
+    int64_t rank = type.getRank();
+    int64_t channel_dim = op.getChannelsLast() ? rank - 1 : 1,
+            spatial = op.getChannelsLast() ? 1 : 2;
+    // Batch, places of the window.
+    reduction.sizes.push_back(type.getDimSize(0));
+    llvm::append_range(reduction.sizes,
+                       grad.getShape().slice(spatial, rank - 2));
+    int64_t per_group = grad.getDimSize(channel_dim) / op.getGroups();
+    Index group = emitter.split(index[0], per_group).first;
+    if (op.getGroups() == 1) group = Index();
+    Lanes zero = {emitter.constant(reduction.type, 0), 0};
+    return emitReduction(emitter, reduction, [&](ArrayRef<Index> at) {
+      IndexVector input(rank, Index()), out(rank, Index());
+      input[0] = out[0] = at[0];
+      input[channel_dim] =
+          group * typeOf(op.getResult()).getDimSize(1) + index[1];
+      out[channel_dim] = index[0];
+      for (int64_t i = 0; i < rank - 2; ++i) {
+        out[spatial + i] = at[i + 1];
+        input[spatial + i] = at[i + 1] * op.getStrides()[i] +
+                             index[i + 2] * op.getDilations()[i] +
+                             Index(-op.getLow()[i]);
+      }
+      FailureOr<Lanes> left = emitPadded(emitter, op.getInput(), input, zero);
+      return multiply(emitter, left, emitter.element(op.getResultGrad(), out));
+    });
+  }
+};
+
 }  // namespace
 
 void attachReductionModels(MLIRContext& context) {
@@ -165,6 +256,8 @@ void attachReductionModels(MLIRContext& context) {
   nn::ReduceWindowOp::attachInterface<ReduceWindowModel>(context);
   nn::DotGeneralOp::attachInterface<DotGeneralModel>(context);
   nn::ConvOp::attachInterface<ConvModel>(context);
+  nn::ConvInputGradOp::attachInterface<ConvInputGradModel>(context);
+  nn::ConvWeightGradOp::attachInterface<ConvWeightGradModel>(context);
 }
 
 }  // namespace partita::kernels

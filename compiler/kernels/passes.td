@@ -26,11 +26,29 @@ def LowerCollectivesPass : Pass<"partita-lower-collectives", "::mlir::ModuleOp">
   let statistics = [Statistic<"collectives", "collectives", "Collectives lowered">];
 }
 
+def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
+  let summary = "Writes gradients with operations that libraries and kernels know";
+  let description = [{
+    `nn.attention_grad` and `nn.reduce_window_grad` are decomposed; gradients of
+    convolutions of 16-bit floats are computed in f32, as the library does.
+
+    ```mlir
+    %d = nn.conv_weight_grad %x, %g ... : tensor<1x3x8x8xbf16>, tensor<1x4x6x6xbf16> -> tensor<4x3x3x3xbf16>
+    // becomes
+    %a = arith.extf %x : tensor<1x3x8x8xbf16> to tensor<1x3x8x8xf32>
+    %b = arith.extf %g : tensor<1x4x6x6xbf16> to tensor<1x4x6x6xf32>
+    %c = nn.conv_weight_grad %a, %b ... : tensor<1x3x8x8xf32>, tensor<1x4x6x6xf32> -> tensor<4x3x3x3xf32>
+    %d = arith.truncf %c : tensor<4x3x3x3xf32> to tensor<4x3x3x3xbf16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
+}
+
 def ChooseLayoutsPass : Pass<"partita-choose-layouts", "::mlir::ModuleOp"> {
   let summary = "Turns convolutions to channels-last and moves the transposes out of the way";
   let description = [{
     Vector code and the convolution library both prefer the channel to be the
-    last dimension. Each `nn.conv` is made `channels_last` between two
+    last dimension. Each `nn.conv`, like each of its gradients, is made `channels_last` between
     transposes; transposes then sink below elementwise operations, reductions,
     windows, concatenations and reshapes until they meet their inverse. Private
     functions leave transposes of their arguments and results to the callers.
@@ -50,7 +68,7 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
   let summary = "Gives matrix products and convolutions to libraries";
   let description = [{
     `nn.dot_general` becomes `exec.gemm` with transposes and reshapes of its
-    operands absorbed into strides, `nn.conv` becomes `exec.conv`; a bias added
+    operands absorbed into strides, `nn.conv` and its gradients become `exec.conv`; a bias added
     to the result joins the call. Products the libraries do not know (integers,
     f64, empty ones) stay and become generated kernels.
 

@@ -178,10 +178,22 @@ class SelectLibraryCalls
   void runOnOperation() override {
     SmallVector<nn::DotGeneralOp> dots;
     SmallVector<nn::ConvOp> convolutions;
+    SmallVector<nn::ConvInputGradOp> input_grads;
+    SmallVector<nn::ConvWeightGradOp> weight_grads;
     getOperation().walk([&](nn::DotGeneralOp op) { dots.push_back(op); });
     getOperation().walk([&](nn::ConvOp op) { convolutions.push_back(op); });
+    getOperation().walk(
+        [&](nn::ConvInputGradOp op) { input_grads.push_back(op); });
+    getOperation().walk(
+        [&](nn::ConvWeightGradOp op) { weight_grads.push_back(op); });
     for (nn::DotGeneralOp op : dots) selectGemm(op);
     for (nn::ConvOp op : convolutions) selectConv(op);
+    for (nn::ConvInputGradOp op : input_grads)
+      selectConvGrad(op, op.getResultGrad(), op.getWeight(),
+                     exec::ConvDirection::input_grad);
+    for (nn::ConvWeightGradOp op : weight_grads)
+      selectConvGrad(op, op.getInput(), op.getResultGrad(),
+                     exec::ConvDirection::weight_grad);
   }
 
  private:
@@ -250,11 +262,26 @@ class SelectLibraryCalls
         builder, op.getLoc(), op.getType(), op.getInput(), op.getWeight(),
         Value(), Value(), op.getStrides(), op.getDilations(), op.getLow(),
         op.getHigh(), op.getGroups(), op.getChannelsLast(),
-        exec::Activation::none);
+        exec::ConvDirection::forward, exec::Activation::none);
     const int64_t channel_dim =
         op.getChannelsLast() ? typeOf(op.getResult()).getRank() - 1 : 1;
     replaceWithBias(op, conv, conv.getBiasMutable(), channel_dim,
                     typeOf(op.getWeight()).getDimSize(0));
+    ++convs;
+  }
+
+  template <typename Op>
+  void selectConvGrad(Op op, Value first, Value second,
+                      exec::ConvDirection direction) {
+    if (!libraryKnows(op)) return;
+    mlir::OpBuilder builder(op);
+    auto conv = exec::ConvOp::create(
+        builder, op.getLoc(), op.getType(), first, second, Value(), Value(),
+        op.getStrides(), op.getDilations(), op.getLow(), op.getHigh(),
+        op.getGroups(), op.getChannelsLast(), direction,
+        exec::Activation::none);
+    op.replaceAllUsesWith(conv.getResult());
+    op.erase();
     ++convs;
   }
 

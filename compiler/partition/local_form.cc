@@ -79,7 +79,7 @@ Value LocalForm::cleanOperand(int i) const {
   auto element = llvm::cast<RankedTensorType>(local.getType()).getElementType();
   for (auto [dim, factors] : llvm::enumerate(rule.operands[i]))
     for (int factor : factors)
-      if (rule.factors[factor].kind == core::FactorKind::kReduced &&
+      if (core::IsPartialInSome(rule, factor) &&
           !sharding.factors[factor].axes.empty()) {
         local =
             cleanRows(local, dim, shape[dim], sharding.operands[i].dims[dim],

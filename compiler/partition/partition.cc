@@ -35,7 +35,7 @@ RankedTensorType typeOf(Value value) {
 core::Reduction reductionOf(const core::Rule& rule,
                             const core::OpSharding& sharding) {
   for (size_t i = 0; i < rule.factors.size(); ++i)
-    if (rule.factors[i].kind == core::FactorKind::kReduced &&
+    if (core::IsReduced(rule.factors[i].kind) &&
         !sharding.factors[i].axes.empty())
       return rule.factors[i].reduction;
   return core::Reduction::kSum;

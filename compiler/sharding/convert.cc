@@ -23,6 +23,8 @@ core::FactorKind kindOf(nn::FactorKind kind) {
       return core::FactorKind::kReduced;
     case nn::FactorKind::kHalo:
       return core::FactorKind::kHalo;
+    case nn::FactorKind::kReducedHalo:
+      return core::FactorKind::kReducedHalo;
     case nn::FactorKind::kWhole:
       return core::FactorKind::kWhole;
     case nn::FactorKind::kDecompose:

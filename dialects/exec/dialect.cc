@@ -151,6 +151,11 @@ LogicalResult ConvOp::verify() {
       return emitOpError() << "expected operands of "
                            << typeOf(getResult()).getElementType() << ", found "
                            << operand.getType();
+  // C3
+  if (getDirection() != ConvDirection::forward &&
+      (getBias() || getResidual() || getActivation() != Activation::none))
+    return emitOpError(
+        "expected a gradient without bias, residual and activation");
   return success();
 }
 

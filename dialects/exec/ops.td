@@ -62,23 +62,34 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
   }];
 }
 
+def Exec_ConvDirection : I32EnumAttr<"ConvDirection", "which of a convolution's three tensors a library call computes", [
+    I32EnumAttrCase<"forward", 0>, I32EnumAttrCase<"input_grad", 1>, I32EnumAttrCase<"weight_grad", 2>]> {
+  let cppNamespace = "::partita::exec";
+  let genSpecializedAttr = 0;
+}
+def Exec_ConvDirectionAttr : EnumAttr<Exec_Dialect, Exec_ConvDirection, "conv_direction"> { let assemblyFormat = "$value"; }
+
 def Exec_ConvOp : Exec_Op<"conv", [AttrSizedOperandSegments]> {
   let summary = "Convolution by a library";
   let description = [{
-    As `nn.conv`, then + bias[o], activation, + residual.
+    As `nn.conv`, then + bias[o], activation, + residual; with `direction` input_grad as `nn.conv_input_grad` of `input`,
+    which is then the result's gradient, and `weight`; with weight_grad as `nn.conv_weight_grad` of `input` and `weight`,
+    which is then the result's gradient.
     - (C1) `strides`, `dilations`, `low`, `high` have rank - 2 entries.
     - (C2) `bias` has one element per output channel, `residual` the result's type; element types are equal.
+    - (C3) A gradient has neither `bias` nor `residual` nor an activation.
 
     Example: `%y = exec.conv %x, %w strides = [1] dilations = [1] low = [0] high = [0] groups = 1 : (tensor<1x2x8xf32>, tensor<4x2x3xf32>) -> tensor<1x4x6xf32>`
   }];
   let arguments = (ins Exec_Tensor:$input, Exec_Tensor:$weight, Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
-                       I64Attr:$groups, UnitAttr:$channels_last, DefaultValuedAttr<Exec_ActivationAttr, "Activation::none">:$activation);
+                       I64Attr:$groups, UnitAttr:$channels_last, DefaultValuedAttr<Exec_ConvDirectionAttr, "ConvDirection::forward">:$direction,
+                       DefaultValuedAttr<Exec_ActivationAttr, "Activation::none">:$activation);
   let results = (outs Exec_Tensor:$result);
   let assemblyFormat = [{
     $input `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?
     `strides` `=` $strides `dilations` `=` $dilations `low` `=` $low `high` `=` $high `groups` `=` $groups
-    (`channels_last` $channels_last^)? (`activation` `=` $activation^)? attr-dict `:` `(` type($input) `,` type($weight) `)` `->` type($result)
+    (`channels_last` $channels_last^)? (`direction` `=` $direction^)? (`activation` `=` $activation^)? attr-dict `:` `(` type($input) `,` type($weight) `)` `->` type($result)
   }];
 }
 

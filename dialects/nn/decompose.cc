@@ -1,6 +1,5 @@
 // Decompositions of the composites into contractions, reductions, data
 // movement, arith and math.
-#include <limits>
 
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/math_builder.h"
@@ -20,8 +19,6 @@ namespace arith = mlir::arith;
 namespace math = mlir::math;
 
 using Results = FailureOr<SmallVector<Value>>;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 SmallVector<int64_t> dimsFrom(int64_t first, int64_t rank) {
   return llvm::to_vector(llvm::seq(first, rank));
@@ -122,62 +119,6 @@ Results BatchNormOp::decompose(mlir::OpBuilder& builder) {
                getResult().getType())};
   llvm::append_range(results, statistics);
   return results;
-}
-
-// scale * q k^T, capped, biased and masked: [B, N, L, S].
-static Value attentionScores(MathBuilder& b, AttentionOp op) {
-  const Value q = b.widen(op.getQ()), k = b.widen(op.getK());
-  const ArrayRef<int64_t> q_shape = b.typeOf(q).getShape(),
-                          k_shape = b.typeOf(k).getShape();
-  const int64_t heads = q_shape[1], groups = k_shape[1];
-  // Query heads of one key-value head share its batch entry.
-  const Value grouped = b.reshape(
-      q, {q_shape[0], groups, heads / groups, q_shape[2], q_shape[3]});
-  Value scores = b.dotGeneral(grouped, k, {0, 1}, {0, 1}, 4, 3);
-  scores = b.reshape(scores, {q_shape[0], heads, q_shape[2], k_shape[2]});
-  scores = b.multiply(scores, op.getScale().convertToDouble());
-  const double softcap = op.getSoftcap().convertToDouble();
-  if (softcap > 0)
-    scores = b.multiply(b.tanh(b.divide(scores, softcap)), softcap);
-  RankedTensorType type = b.typeOf(scores);
-  if (op.getBias())
-    scores =
-        b.add(scores, b.broadcast(b.widen(op.getBias()), type, {0, 1, 2, 3}));
-  if (const std::optional<int64_t> offset = op.getCausalOffset()) {
-    const RankedTensorType positions = RankedTensorType::get(
-        {type.getDimSize(2), type.getDimSize(3)}, b.i64());
-    const Value query = b.addInt(b.iota(positions, 0), *offset);
-    const Value visible =
-        b.compare(arith::CmpIPredicate::sle, b.iota(positions, 1), query);
-    scores = b.select(b.broadcast(visible, type.clone(b.i1()), {2, 3}), scores,
-                      b.constant(type, -kInfinity));
-  }
-  return scores;
-}
-
-Results AttentionOp::decompose(mlir::OpBuilder& builder) {
-  MathBuilder b(builder, getLoc());
-  const Value scores = attentionScores(b, *this), v = b.widen(getV());
-  const ArrayRef<int64_t> shape = b.typeOf(scores).getShape(),
-                          v_shape = b.typeOf(v).getShape();
-  // A row of -inf is shifted by 0 and divided by 1: it gives zeros, not NaN.
-  const Value highest = b.reduce(ReduceKind::max, scores, 3);
-  const Value sees_none = b.compare(arith::CmpFPredicate::OEQ, highest,
-                                    b.constant(b.typeOf(highest), -kInfinity));
-  const Value shift =
-      b.select(sees_none, b.constant(b.typeOf(highest), 0), highest);
-  const Value exponentials =
-      b.exp(b.subtract(scores, b.spread(shift, scores, 3)));
-  const Value sum = b.reduce(ReduceKind::sum, exponentials, 3);
-  const Value divisor = b.select(sees_none, b.constant(b.typeOf(sum), 1), sum);
-  const Value weights = b.divide(exponentials, b.spread(divisor, scores, 3));
-
-  const int64_t groups = v_shape[1];
-  const Value grouped = b.reshape(
-      weights, {shape[0], groups, shape[1] / groups, shape[2], shape[3]});
-  const Value result = b.dotGeneral(grouped, v, {0, 1}, {0, 1}, 4, 2);
-  return SmallVector<Value>{
-      b.narrow(b.reshape(result, getType().getShape()), getType())};
 }
 
 Results CrossEntropyOp::decompose(mlir::OpBuilder& builder) {

@@ -2,6 +2,7 @@
 // several types and shapes.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <regex>
 
 #include "dialects/nn/dialect.h"
@@ -171,6 +172,88 @@ TEST_F(DecomposeTest, AttentionOfAQueryThatSeesNoKeyIsZero) {
   EXPECT_EQ(found, (std::vector<double>{0, 5}));
 }
 
+TEST_F(DecomposeTest, AttentionGradWithGroupedHeads) {
+  expectAgreementForAllTypes(R"(
+    func.func @f(%q: tensor<2x6x5x4xT>, %k: tensor<2x3x7x4xT>, %v: tensor<2x3x7x8xT>, %g: tensor<2x6x5x8xT>)
+        -> (tensor<2x6x5x4xT>, tensor<2x3x7x4xT>, tensor<2x3x7x8xT>) {
+      %y = nn.attention %q, %k, %v scale = 5.0e-1
+        : (tensor<2x6x5x4xT>, tensor<2x3x7x4xT>, tensor<2x3x7x8xT>) -> tensor<2x6x5x8xT>
+      %0, %1, %2 = nn.attention_grad %q, %k, %v, %y, %g scale = 5.0e-1
+        : (tensor<2x6x5x4xT>, tensor<2x3x7x4xT>, tensor<2x3x7x8xT>, tensor<2x6x5x8xT>, tensor<2x6x5x8xT>)
+        -> (tensor<2x6x5x4xT>, tensor<2x3x7x4xT>, tensor<2x3x7x8xT>)
+      return %0, %1, %2 : tensor<2x6x5x4xT>, tensor<2x3x7x4xT>, tensor<2x3x7x8xT>
+    })");
+}
+
+TEST_F(DecomposeTest, AttentionGradWithBiasMaskAndSoftcap) {
+  // With offset -1 the first query sees no key.
+  expectAgreementForAllTypes(R"(
+    func.func @f(%q: tensor<2x2x5x4xT>, %k: tensor<2x2x5x4xT>, %v: tensor<2x2x5x4xT>, %b: tensor<1x2x1x5xT>,
+                 %y: tensor<2x2x5x4xT>, %g: tensor<2x2x5x4xT>)
+        -> (tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<1x2x1x5xT>, tensor<2x2x5x4xT>) {
+      %0, %1, %2, %3 = nn.attention_grad %q, %k, %v, %y, %g, %b scale = 5.0e-1 causal_offset = -1 softcap = 2.0
+        : (tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<1x2x1x5xT>)
+        -> (tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<1x2x1x5xT>)
+      %4, %5, %6 = nn.attention_grad %q, %k, %v, %y, %g, %b scale = 5.0e-1
+        : (tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<1x2x1x5xT>)
+        -> (tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>)
+      return %0, %1, %2, %3, %5
+          : tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<2x2x5x4xT>, tensor<1x2x1x5xT>, tensor<2x2x5x4xT>
+    })");
+}
+
+TEST_F(DecomposeTest, ReduceWindowGrad) {
+  for (const char* kind : {"sum", "max", "min"}) {
+    const bool needs_input = std::string(kind) != "sum";
+    const auto line = [&](const char* name, const char* grad,
+                          const char* attributes, const char* grad_type,
+                          const char* type) {
+      const std::string x = std::string("tensor<") + type + "xT>";
+      return std::string(name) + " = nn.reduce_window_grad " + kind + " " +
+             grad + (needs_input ? ", %x" + std::string(name + 1) : "") + " " +
+             attributes + " : (tensor<" + grad_type + "xT>" +
+             (needs_input ? ", " + x : "") + ") -> " + x + "\n";
+    };
+    expectAgreementForAllTypes(
+        "func.func @f(%x0: tensor<2x9x7xT>, %g0: tensor<2x4x7xT>, %x1: "
+        "tensor<11xT>, %g1: tensor<3xT>, %x2: tensor<4xT>, %g2: tensor<10xT>, "
+        "%x3: tensor<2x6x4xT>, %g3: tensor<2x3x2xT>) -> (tensor<2x9x7xT>, "
+        "tensor<11xT>, tensor<4xT>, tensor<2x6x4xT>) {\n" +
+        line("%0", "%g0",
+             "window = [1, 3, 2] strides = [1, 2, 1] dilations = [1, 2, 1] low "
+             "= [0, 2, 1] high = [0, 1, 0]",
+             "2x4x7", "2x9x7") +
+        line("%1", "%g1",
+             "window = [2] strides = [4] dilations = [1] low = [1] high = [0]",
+             "3", "11") +
+        line("%2", "%g2",
+             "window = [3] strides = [1] dilations = [1] low = [4] high = [4]",
+             "10", "4") +
+        line("%3", "%g3",
+             "window = [1, 2, 2] strides = [1, 2, 2] dilations = [1, 1, 1] low "
+             "= [0, 0, 0] high = [0, 0, 0]",
+             "2x3x2", "2x6x4") +
+        "return %0, %1, %2, %3 : tensor<2x9x7xT>, tensor<11xT>, tensor<4xT>, "
+        "tensor<2x6x4xT>\n}");
+  }
+}
+
+TEST_F(DecomposeTest, ReduceWindowGradOfInfinitiesAndNans) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = NAN;
+  for (const char* kind : {"max", "min"}) {
+    expectAgreement(
+        std::string("func.func @f(%x: tensor<8xf32>, %g: tensor<5xf32>) -> "
+                    "tensor<8xf32> {\n%r = nn.reduce_window_grad ") +
+            kind +
+            " %g, %x window = [3] strides = [2] dilations = [1] low = [2] high "
+            "= [1] : (tensor<5xf32>, tensor<8xf32>) -> tensor<8xf32>\nreturn "
+            "%r : tensor<8xf32>\n}",
+        {tensor("tensor<8xf32>", {-inf, inf, inf, -inf, nan, 1, nan, 3}),
+         tensor("tensor<5xf32>", {1, 2, 4, 8, 16})},
+        {0, 0});
+  }
+}
+
 TEST_F(DecomposeTest, CrossEntropy) {
   for (const char* type : {"f32", "f64", "bf16"}) {
     const std::string text = std::regex_replace(std::string(R"(
@@ -206,6 +289,10 @@ TEST_F(DecomposeTest, DecompositionsCanBeDividedAlongEveryFactor) {
           -> (tensor<2x3x4x5xf32>, tensor<3xf32>, tensor<3xf32>)
       %4 = nn.attention %q, %k, %k, %b scale = 1.0 causal_offset = 0 softcap = 2.0
           : (tensor<2x6x4x5xbf16>, tensor<2x3x7x5xbf16>, tensor<2x3x7x5xbf16>, tensor<1x6x4x7xbf16>) -> tensor<2x6x4x5xbf16>
+      %7:4 = nn.attention_grad %q, %k, %k, %q, %q, %b scale = 1.0 causal_offset = 0 softcap = 2.0
+          : (tensor<2x6x4x5xbf16>, tensor<2x3x7x5xbf16>, tensor<2x3x7x5xbf16>, tensor<2x6x4x5xbf16>,
+             tensor<2x6x4x5xbf16>, tensor<1x6x4x7xbf16>)
+          -> (tensor<2x6x4x5xbf16>, tensor<2x3x7x5xbf16>, tensor<2x3x7x5xbf16>, tensor<1x6x4x7xbf16>)
       %5 = nn.cross_entropy %x, %t label_smoothing = 0.1 : tensor<2x3x4x5xf32>, tensor<2x3x4xi64> -> tensor<2x3x4xf32>
       %6 = nn.random normal %seed : tensor<i64> -> tensor<3x4xf32>
       return

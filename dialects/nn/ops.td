@@ -244,6 +244,48 @@ def NN_ConvOp : NN_Op<"conv"> {
   }];
 }
 
+def NN_ConvInputGradOp : NN_Op<"conv_input_grad"> {
+  let summary = "The gradient of `nn.conv` with respect to its input";
+  let description = [{
+    `result_grad` is the gradient of the result of a convolution by `weight` with these attributes, the result that of
+    its input, whose sizes it gives. 16-bit floats are summed in f32.
+    - (C1) `result_grad`, `weight` and the result have the same rank, 3 to 5, and element type.
+    - (C2) `strides`, `dilations`, `low` and `high` have one entry per spatial dimension; strides and dilations are positive, padding is not negative.
+    - (C3) `groups` is positive and divides the result's channels and `weight`'s first size; `weight`'s second size is the channels / groups.
+    - (C4) `result_grad` has the shape that `nn.conv` gives for an input of the result's shape.
+
+    Example: `%d = nn.conv_input_grad %g, %w strides = [2, 2] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 : tensor<1x4x4x4xf32>, tensor<4x3x3x3xf32> -> tensor<1x3x8x8xf32>`
+  }];
+  let arguments = (ins NN_FloatTensor:$result_grad, NN_FloatTensor:$weight, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
+                       DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, I64Attr:$groups, UnitAttr:$channels_last);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $result_grad `,` $weight `strides` `=` $strides `dilations` `=` $dilations `low` `=` $low `high` `=` $high `groups` `=` $groups
+    (`channels_last` $channels_last^)? attr-dict `:` type($result_grad) `,` type($weight) `->` type($result)
+  }];
+}
+
+def NN_ConvWeightGradOp : NN_Op<"conv_weight_grad"> {
+  let summary = "The gradient of `nn.conv` with respect to its weight";
+  let description = [{
+    `result_grad` is the gradient of the result of a convolution of `input` with these attributes, the result that of
+    its weight, whose sizes it gives. 16-bit floats are summed in f32.
+    - (C1) `input`, `result_grad` and the result have the same rank, 3 to 5, and element type.
+    - (C2) `strides`, `dilations`, `low` and `high` have one entry per spatial dimension; strides and dilations are positive, padding is not negative.
+    - (C3) `groups` is positive and divides the channels of `input` and the result's first size; the result's second size is the channels / groups.
+    - (C4) `result_grad` has the shape that `nn.conv` gives for a weight of the result's shape.
+
+    Example: `%d = nn.conv_weight_grad %x, %g strides = [2, 2] dilations = [1, 1] low = [1, 1] high = [1, 1] groups = 1 : tensor<1x3x8x8xf32>, tensor<1x4x4x4xf32> -> tensor<4x3x3x3xf32>`
+  }];
+  let arguments = (ins NN_FloatTensor:$input, NN_FloatTensor:$result_grad, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
+                       DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, I64Attr:$groups, UnitAttr:$channels_last);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $result_grad `strides` `=` $strides `dilations` `=` $dilations `low` `=` $low `high` `=` $high `groups` `=` $groups
+    (`channels_last` $channels_last^)? attr-dict `:` type($input) `,` type($result_grad) `->` type($result)
+  }];
+}
+
 def NN_ReduceOp : NN_Op<"reduce"> {
   let summary = "Combines all elements along some dimensions, and drops those dimensions";
   let description = [{
@@ -276,6 +318,28 @@ def NN_ReduceWindowOp : NN_Op<"reduce_window"> {
   let assemblyFormat = [{
     $kind $input `window` `=` $window `strides` `=` $strides `dilations` `=` $dilations `low` `=` $low `high` `=` $high attr-dict
     `:` type($input) `->` type($result)
+  }];
+}
+
+def NN_ReduceWindowGradOp : NN_Composite<"reduce_window_grad"> {
+  let summary = "The gradient of `nn.reduce_window` with respect to its input";
+  let description = [{
+    Each element of the result is the sum of those elements of `result_grad` that it belongs to: for `sum` of every
+    window that it lies under; for `max` and `min` of the windows whose first extreme element of `input`, in row-major
+    order, it is (a NaN is more extreme than any number). Padding receives nothing. 16-bit floats are summed in f32.
+    - (C1) `kind` is `sum`, `max` or `min`; `input` is present for the latter two and has the result's type.
+    - (C2) `window`, `strides`, `dilations` are positive and `low`, `high` non-negative, one entry per dimension.
+    - (C3) `result_grad` has the type that `nn.reduce_window` gives for an input of the result's type.
+
+    Example: `%d = nn.reduce_window_grad max %g, %x window = [1, 2] strides = [1, 2] dilations = [1, 1] low = [0, 0] high = [0, 0] : (tensor<2x4xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>`
+  }];
+  let arguments = (ins NN_ReduceKindAttr:$kind, NN_FloatTensor:$result_grad, Optional<NN_FloatTensor>:$input,
+                       DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $kind $result_grad (`,` $input^)? `window` `=` $window `strides` `=` $strides `dilations` `=` $dilations `low` `=` $low `high` `=` $high attr-dict
+    `:` functional-type(operands, $result)
   }];
 }
 
@@ -389,6 +453,31 @@ def NN_AttentionOp : NN_Composite<"attention"> {
   let assemblyFormat = [{
     $q `,` $k `,` $v (`,` $bias^)? `scale` `=` $scale (`causal_offset` `=` $causal_offset^)? (`softcap` `=` $softcap^)? attr-dict
     `:` functional-type(operands, $result)
+  }];
+}
+
+def NN_AttentionGradOp : NN_Composite<"attention_grad"> {
+  let summary = "The gradients of `nn.attention` with respect to q, k, v and, if wanted, the bias";
+  let description = [{
+    `result` is what `nn.attention` gives for q, k, v and `bias` with these attributes, `result_grad` its gradient. With
+    P the softmax, which is 0 where a query sees no key, and s = scale * q k^T: v_grad = P^T result_grad;
+    the gradient of the biased scores is d = P * (result_grad v^T - sum(result_grad * result)), the sum being over each
+    row; `bias_grad` is d summed over the dimensions in which `bias` has size 1; d' = d * (1 - tanh(s / softcap)^2) with
+    a softcap, else d; q_grad = scale * d' k and k_grad = scale * d'^T q, k_grad and v_grad summed over the query
+    heads of each key-value head. Computed in f32 for 16-bit floats.
+    - (C1) q, k, v, `result` and `result_grad` have shapes as in `nn.attention`; element types are equal.
+    - (C2) `bias`, where present, has rank 4 and sizes that are 1 or those of [B, N, L, S].
+    - (C3) `q_grad`, `k_grad`, `v_grad` have the types of q, k and v; `bias_grad`, which needs `bias`, has its type.
+
+    Example: `%dq, %dk, %dv = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 causal_offset = 0 : (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>) -> (tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>, tensor<1x2x4x64xf32>)`
+  }];
+  let arguments = (ins NN_FloatTensor:$q, NN_FloatTensor:$k, NN_FloatTensor:$v, NN_FloatTensor:$result, NN_FloatTensor:$result_grad,
+                       Optional<NN_FloatTensor>:$bias, F64Attr:$scale, OptionalAttr<I64Attr>:$causal_offset,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap);
+  let results = (outs NN_FloatTensor:$q_grad, NN_FloatTensor:$k_grad, NN_FloatTensor:$v_grad, Optional<NN_FloatTensor>:$bias_grad);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $result `,` $result_grad (`,` $bias^)? `scale` `=` $scale (`causal_offset` `=` $causal_offset^)? (`softcap` `=` $softcap^)? attr-dict
+    `:` functional-type(operands, results)
   }];
 }
 

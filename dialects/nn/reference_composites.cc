@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <vector>
 
 #include "dialects/nn/dialect.h"
@@ -17,7 +16,6 @@ using mlir::FailureOr;
 using mlir::SmallVector;
 
 constexpr double kPi = 3.141592653589793;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 FailureOr<SmallVector<Tensor>> one(Tensor result) {
   return SmallVector<Tensor>{std::move(result)};
@@ -182,62 +180,6 @@ FailureOr<SmallVector<Tensor>> BatchNormOp::evaluate(
   if (!getTraining()) return one(std::move(result));
   return SmallVector<Tensor>{std::move(result), std::move(new_mean),
                              std::move(new_variance)};
-}
-
-// The scores of one query with all keys; -inf where the query may not look.
-static std::vector<double> scoresOf(AttentionOp op, ArrayRef<Tensor> operands,
-                                    int64_t batch, int64_t head,
-                                    int64_t query) {
-  const Tensor &q = operands[0], &k = operands[1];
-  const int64_t heads_per_group = q.shape()[1] / k.shape()[1];
-  const double scale = op.getScale().convertToDouble(),
-               softcap = op.getSoftcap().convertToDouble();
-  std::vector<double> scores;
-  for (int64_t key = 0; key < k.shape()[2]; ++key) {
-    double score = 0;
-    for (int64_t i = 0; i < q.shape()[3]; ++i) {
-      score += q.getFloat(q.position({batch, head, query, i})) *
-               k.getFloat(k.position({batch, head / heads_per_group, key, i}));
-    }
-    score *= scale;
-    if (softcap > 0) score = softcap * std::tanh(score / softcap);
-    if (op.getBias()) {
-      const Tensor& bias = operands[3];
-      SmallVector<int64_t> at = {batch, head, query, key};
-      for (int dim = 0; dim < 4; ++dim)
-        at[dim] = bias.shape()[dim] == 1 ? 0 : at[dim];
-      score += bias.getFloat(bias.position(at));
-    }
-    const std::optional<int64_t> causal_offset = op.getCausalOffset();
-    scores.push_back(causal_offset && key > query + *causal_offset ? -kInfinity
-                                                                   : score);
-  }
-  return scores;
-}
-
-FailureOr<SmallVector<Tensor>> AttentionOp::evaluate(
-    ArrayRef<Tensor> operands) {
-  const Tensor &q = operands[0], &k = operands[1], &v = operands[2];
-  const int64_t heads_per_group = q.shape()[1] / k.shape()[1];
-  Tensor result(getType());
-  for (int64_t row = 0; row < product(q.shape().drop_back()); ++row) {
-    const SmallVector<int64_t> at = indexAt(q.shape().drop_back(), row);
-    std::vector<double> scores = scoresOf(*this, operands, at[0], at[1], at[2]);
-    const bool sees_none =
-        std::all_of(scores.begin(), scores.end(),
-                    [](double score) { return score == -kInfinity; });
-    if (sees_none) continue;  // the result holds zeros
-    const double total = shiftAndLogSumExp(scores);
-    for (int64_t i = 0; i < v.shape()[3]; ++i) {
-      double sum = 0;
-      for (int64_t key = 0; key < v.shape()[2]; ++key) {
-        sum += std::exp(scores[key] - total) *
-               v.getFloat(v.position({at[0], at[1] / heads_per_group, key, i}));
-      }
-      result.setFloat(row * v.shape()[3] + i, sum);
-    }
-  }
-  return one(std::move(result));
 }
 
 FailureOr<SmallVector<Tensor>> CrossEntropyOp::evaluate(

@@ -121,38 +121,6 @@ class Accumulator {
   int64_t int_ = 0;
 };
 
-// A convolution's tensor seen as [batch or filter, channel, depth, height,
-// width], whatever its layout and rank.
-struct View {
-  std::array<int64_t, 5> size = {1, 1, 1, 1, 1};
-  std::array<int64_t, 5> stride = {0, 0, 0, 0, 0};
-
-  View(ArrayRef<int64_t> shape, bool channels_last) {
-    const int64_t rank = shape.size();
-    for (int64_t dim = rank - 1, step = 1; dim >= 0; step *= shape[dim--]) {
-      int64_t place = dim + 5 - rank;  // spatial dimensions stand last
-      if (dim == 0) place = 0;
-      if (channels_last && dim > 0) place = dim == rank - 1 ? 1 : place + 1;
-      if (!channels_last && dim == 1) place = 1;
-      size[place] = shape[dim];
-      stride[place] = step;
-    }
-  }
-
-  int64_t position(const std::array<int64_t, 5>& index) const {
-    int64_t result = 0;
-    for (int i = 0; i < 5; ++i) result += index[i] * stride[i];
-    return result;
-  }
-};
-
-// `values`, one per spatial dimension, for three of them.
-std::array<int64_t, 3> toThree(ArrayRef<int64_t> values, int64_t fill) {
-  std::array<int64_t, 3> result = {fill, fill, fill};
-  llvm::copy(values, result.end() - values.size());
-  return result;
-}
-
 }  // namespace
 
 FailureOr<SmallVector<Tensor>> DotGeneralOp::evaluate(
@@ -196,37 +164,6 @@ FailureOr<SmallVector<Tensor>> DotGeneralOp::evaluate(
   return one(std::move(result));
 }
 
-FailureOr<SmallVector<Tensor>> ConvOp::evaluate(ArrayRef<Tensor> operands) {
-  const Tensor &input = operands[0], &weight = operands[1];
-  Tensor result(getType());
-  const View in(input.shape(), getChannelsLast()),
-      out(result.shape(), getChannelsLast()), w(weight.shape(), false);
-  const auto strides = toThree(getStrides(), 1),
-             dilations = toThree(getDilations(), 1), low = toThree(getLow(), 0);
-  const int64_t filters_per_group = out.size[1] / getGroups();
-  // Channel of a group, then place in the kernel.
-  const auto window = allIndices(ArrayRef(w.size).drop_front());
-  for (int64_t i = 0; i < result.size(); ++i) {
-    const SmallVector<int64_t> o = indexAt(out.size, i);
-    double sum = 0;
-    for (const SmallVector<int64_t>& k : window) {
-      std::array<int64_t, 5> at = {o[0],
-                                   o[1] / filters_per_group * w.size[1] + k[0]};
-      bool inside = true;
-      for (int dim = 0; dim < 3; ++dim) {
-        at[2 + dim] =
-            o[2 + dim] * strides[dim] + k[1 + dim] * dilations[dim] - low[dim];
-        inside &= at[2 + dim] >= 0 && at[2 + dim] < in.size[2 + dim];
-      }
-      if (inside)
-        sum += input.getFloat(in.position(at)) *
-               weight.getFloat(w.position({o[1], k[0], k[1], k[2], k[3]}));
-    }
-    result.setFloat(out.position({o[0], o[1], o[2], o[3], o[4]}), sum);
-  }
-  return one(std::move(result));
-}
-
 FailureOr<SmallVector<Tensor>> ReduceOp::evaluate(ArrayRef<Tensor> operands) {
   const Tensor& input = operands[0];
   Tensor result(getType());
@@ -260,6 +197,45 @@ FailureOr<SmallVector<Tensor>> ReduceWindowOp::evaluate(
     }
     accumulator.store(result, i);
   }
+  return one(std::move(result));
+}
+
+// Does `value` come before `extreme`, as a maximum or minimum?
+static bool isMoreExtreme(ReduceKind kind, double value, double extreme) {
+  if (std::isnan(extreme)) return false;
+  if (std::isnan(value)) return true;
+  return kind == ReduceKind::max ? value > extreme : value < extreme;
+}
+
+FailureOr<SmallVector<Tensor>> ReduceWindowGradOp::evaluate(
+    ArrayRef<Tensor> operands) {
+  const Tensor& result_grad = operands[0];
+  Tensor result(getType());
+  std::vector<double> sums(result.size());
+  const auto window = allIndices(getWindow());
+  for (int64_t i = 0; i < result_grad.size(); ++i) {
+    const SmallVector<int64_t> out = result_grad.index(i);
+    int64_t extreme = -1;
+    for (SmallVector<int64_t> at : window) {
+      bool inside = true;
+      for (int64_t dim = 0; dim < result.rank(); ++dim) {
+        at[dim] = out[dim] * getStrides()[dim] + at[dim] * getDilations()[dim] -
+                  getLow()[dim];
+        inside &= at[dim] >= 0 && at[dim] < result.shape()[dim];
+      }
+      if (!inside) continue;
+      const int64_t position = result.position(at);
+      if (getKind() == ReduceKind::sum) {
+        sums[position] += result_grad.getFloat(i);
+      } else if (extreme < 0 ||
+                 isMoreExtreme(getKind(), operands[1].getFloat(position),
+                               operands[1].getFloat(extreme))) {
+        extreme = position;
+      }
+    }
+    if (extreme >= 0) sums[extreme] += result_grad.getFloat(i);
+  }
+  for (int64_t i = 0; i < result.size(); ++i) result.setFloat(i, sums[i]);
   return one(std::move(result));
 }
 

@@ -120,11 +120,12 @@ class RuleParser {
     if (name == "multilinear") return parseOperands(rule_.multilinear);
     if (name == "reduced") return parseKind(FactorKind::kReduced);
     if (name == "halo") return parseKind(FactorKind::kHalo);
+    if (name == "reduced_halo") return parseKind(FactorKind::kReducedHalo);
     if (name == "whole") return parseKind(FactorKind::kWhole);
     if (name == "decompose") return parseKind(FactorKind::kDecompose);
     return parser_.emitError(loc)
-           << "expected reduced, halo, whole, decompose, linear or "
-              "multilinear, found "
+           << "expected reduced, halo, reduced_halo, whole, decompose, linear "
+              "or multilinear, found "
            << name;
   }
 
@@ -205,9 +206,15 @@ static std::string findKindWithoutForm(mlir::Operation* op,
       return "expected an operation with a decomposition for the factor " +
              name + ", which is 'decompose'";
     if (rule.factors[i].kind == FactorKind::kHalo &&
-        !mlir::isa<ConvOp, ReduceWindowOp>(op))
-      return "expected nn.conv or nn.reduce_window for the factor " + name +
-             ", which is 'halo'";
+        !mlir::isa<ConvOp, ReduceWindowOp, ConvInputGradOp, ReduceWindowGradOp>(
+            op))
+      return "expected nn.conv, nn.reduce_window or a gradient of theirs for "
+             "the factor " +
+             name + ", which is 'halo'";
+    if (rule.factors[i].kind == FactorKind::kReducedHalo &&
+        !mlir::isa<ConvWeightGradOp>(op))
+      return "expected nn.conv_weight_grad for the factor " + name +
+             ", which is 'reduced_halo'";
   }
   return "";
 }

@@ -217,7 +217,7 @@ class DividedRun {
         if (!whole[i].is_known[at]) {
           whole[i].tensor.copyFrom(at, part[i].tensor, at);
           whole[i].is_known[at] = true;
-        } else if (rule_.factors[factor].kind == FactorKind::kReduced) {
+        } else if (isPartial(rule_, factor, i)) {
           combine(rule_.factors[factor].reduction, whole[i].tensor,
                   part[i].tensor, at);
         } else if (!areClose(whole[i].tensor, at, part[i].tensor, at,
@@ -274,9 +274,8 @@ bool allAreTensors(Operation* op) {
 }
 
 bool mayBeDivided(const Factor& factor) {
-  return factor.kind == FactorKind::kCarried ||
-         factor.kind == FactorKind::kReduced ||
-         factor.kind == FactorKind::kHalo;
+  return factor.kind == FactorKind::kCarried || isReduced(factor.kind) ||
+         isHalo(factor.kind);
 }
 
 int64_t evenBlock(const Factor& factor, int64_t shards) {

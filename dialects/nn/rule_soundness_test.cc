@@ -10,6 +10,7 @@
 
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/interpreter_fixture.h"
+#include "llvm/ADT/StringRef.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -133,6 +134,93 @@ constexpr Example kContractions[] = {
      "= [4] high = [4] : tensor<4xf32> -> tensor<10xf32>"},
 };
 
+// Of the convolutions and windows above, and of windows that leave gaps, that
+// begin and end outside, and that do not reach the end.
+constexpr Example kGradients[] = {
+    {"2x4x5x7xf32, 4x3x3x2xf32",
+     "nn.conv_input_grad %a, %b strides = [2, 1] dilations = [1, 2] low = [1, "
+     "2] high = [1, 0] groups = 1 : tensor<2x4x5x7xf32>, tensor<4x3x3x2xf32> "
+     "-> tensor<2x3x9x7xf32>"},
+    {"2x8x4xf32, 4x3x1xf32",
+     "nn.conv_input_grad %a, %b strides = [1] dilations = [1] low = [0] high = "
+     "[0] groups = 1 channels_last : tensor<2x8x4xf32>, tensor<4x3x1xf32> -> "
+     "tensor<2x8x3xf32>"},
+    {"1x3x5xf32, 5x5x1xf32",
+     "nn.conv_input_grad %a, %b strides = [3] dilations = [1] low = [0] high = "
+     "[0] groups = 1 channels_last : tensor<1x3x5xf32>, tensor<5x5x1xf32> -> "
+     "tensor<1x9x5xf32>"},
+    {"2x8x7xf32, 8x1x5xf32",
+     "nn.conv_input_grad %a, %b strides = [1] dilations = [1] low = [2] high = "
+     "[2] groups = 4 : tensor<2x8x7xf32>, tensor<8x1x5xf32> -> "
+     "tensor<2x4x7xf32>"},
+    {"2x9x11xf32, 9x2x2xf32",
+     "nn.conv_input_grad %a, %b strides = [1] dilations = [3] low = [4] high = "
+     "[5] groups = 3 : tensor<2x9x11xf32>, tensor<9x2x2xf32> -> "
+     "tensor<2x6x5xf32>"},
+    {"1x3x2xf32, 3x2x2xf32",
+     "nn.conv_input_grad %a, %b strides = [4] dilations = [1] low = [1] high = "
+     "[0] groups = 1 : tensor<1x3x2xf32>, tensor<3x2x2xf32> -> "
+     "tensor<1x2x8xf32>"},
+    {"2x3x9x7xf32, 2x4x5x7xf32",
+     "nn.conv_weight_grad %a, %b strides = [2, 1] dilations = [1, 2] low = [1, "
+     "2] high = [1, 0] groups = 1 : tensor<2x3x9x7xf32>, tensor<2x4x5x7xf32> "
+     "-> tensor<4x3x3x2xf32>"},
+    {"2x8x3xf32, 2x8x4xf32",
+     "nn.conv_weight_grad %a, %b strides = [1] dilations = [1] low = [0] high "
+     "= [0] groups = 1 channels_last : tensor<2x8x3xf32>, tensor<2x8x4xf32> -> "
+     "tensor<4x3x1xf32>"},
+    {"2x4x7xf32, 2x8x7xf32",
+     "nn.conv_weight_grad %a, %b strides = [1] dilations = [1] low = [2] high "
+     "= [2] groups = 4 : tensor<2x4x7xf32>, tensor<2x8x7xf32> -> "
+     "tensor<8x1x5xf32>"},
+    {"2x6x5xf32, 2x9x11xf32",
+     "nn.conv_weight_grad %a, %b strides = [1] dilations = [3] low = [4] high "
+     "= [5] groups = 3 : tensor<2x6x5xf32>, tensor<2x9x11xf32> -> "
+     "tensor<9x2x2xf32>"},
+    {"1x2x8xf32, 1x3x2xf32",
+     "nn.conv_weight_grad %a, %b strides = [4] dilations = [1] low = [1] high "
+     "= [0] groups = 1 : tensor<1x2x8xf32>, tensor<1x3x2xf32> -> "
+     "tensor<3x2x2xf32>"},
+    {"3x4x7xf32",
+     "nn.reduce_window_grad sum %a window = [1, 3, 2] strides = [1, 2, 1] "
+     "dilations = [1, 2, 1] low = [0, 2, 1] high = [0, 1, 0] : "
+     "(tensor<3x4x7xf32>) -> tensor<3x9x7xf32>"},
+    {"3x4x7xf32, 3x9x7xf32",
+     "nn.reduce_window_grad max %a, %b window = [1, 3, 2] strides = [1, 2, 1] "
+     "dilations = [1, 2, 1] low = [0, 2, 1] high = [0, 1, 0] : "
+     "(tensor<3x4x7xf32>, tensor<3x9x7xf32>) -> tensor<3x9x7xf32>"},
+    {"3x4xf32, 3x9xf32",
+     "nn.reduce_window_grad max %a, %b window = [1, 2] strides = [1, 2] "
+     "dilations = [1, 1] low = [0, 0] high = [0, 0] : (tensor<3x4xf32>, "
+     "tensor<3x9xf32>) -> tensor<3x9xf32>"},
+    {"4xf32, 10xf32",
+     "nn.reduce_window_grad min %a, %b window = [2] strides = [3] dilations = "
+     "[1] low = [1] high = [0] : (tensor<4xf32>, tensor<10xf32>) -> "
+     "tensor<10xf32>"},
+    {"10xf32, 4xf32",
+     "nn.reduce_window_grad max %a, %b window = [3] strides = [1] dilations = "
+     "[1] low = [4] high = [4] : (tensor<10xf32>, tensor<4xf32>) -> "
+     "tensor<4xf32>"},
+    {"2x4x5x3xf32, 2x2x6x3xf32, 2x2x6x2xf32, 2x4x5x2xf32, 2x4x5x2xf32, "
+     "1x4x1x6xf32",
+     "nn.attention_grad %a, %b, %c, %d, %e, %f scale = 0.5 causal_offset = 1 : "
+     "(tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x2xf32>, "
+     "tensor<2x4x5x2xf32>, tensor<2x4x5x2xf32>, tensor<1x4x1x6xf32>) -> "
+     "(tensor<2x4x5x3xf32>, tensor<2x2x6x3xf32>, tensor<2x2x6x2xf32>, "
+     "tensor<1x4x1x6xf32>)"},
+    {"2x6x3x2xf32, 2x1x3x2xf32, 2x1x3x5xf32, 2x6x3x5xf32, 2x6x3x5xf32, "
+     "2x1x3x3xf32",
+     "nn.attention_grad %a, %b, %c, %d, %e, %f scale = 0.5 softcap = 3.0 : "
+     "(tensor<2x6x3x2xf32>, tensor<2x1x3x2xf32>, tensor<2x1x3x5xf32>, "
+     "tensor<2x6x3x5xf32>, tensor<2x6x3x5xf32>, tensor<2x1x3x3xf32>) -> "
+     "(tensor<2x6x3x2xf32>, tensor<2x1x3x2xf32>, tensor<2x1x3x5xf32>)"},
+    {"1x3x4x2xf32, 1x3x4x2xf32, 1x3x4x2xf32, 1x3x4x2xf32, 1x3x4x2xf32",
+     "nn.attention_grad %a, %b, %c, %d, %e scale = 0.5 causal_offset = -2 : "
+     "(tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>, "
+     "tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>) -> (tensor<1x3x4x2xf32>, "
+     "tensor<1x3x4x2xf32>, tensor<1x3x4x2xf32>)"},
+};
+
 constexpr Example kComposites[] = {
     {"i64", "nn.random uniform %a : tensor<i64> -> tensor<3x4xf32>"},
     {"3x5x4xf32", "nn.softmax %a axis = 1 : tensor<3x5x4xf32>"},
@@ -252,12 +340,13 @@ class RuleSoundnessTest : public InterpreterFixture {
       at = end + 2;
     }
     const std::string line = example.operation;
-    const bool has_two = line.find("top_k") != std::string::npos,
-               has_three = line.find("training") != std::string::npos;
-    return operation(arguments, (has_three ? "%r:3 = "
-                                 : has_two ? "%r:2 = "
-                                           : "%r = ") +
-                                    line);
+    // As many results as types behind the last arrow.
+    const std::string types_of_results = line.substr(line.rfind("-> ") + 1);
+    const int64_t results =
+        line.find("-> ") == std::string::npos
+            ? 1
+            : llvm::StringRef(types_of_results).count("tensor<");
+    return operation(arguments, "%r:" + std::to_string(results) + " = " + line);
   }
 
   void expectSound(mlir::Operation* op) {
@@ -295,6 +384,7 @@ class RuleSoundnessTest : public InterpreterFixture {
 TEST_F(RuleSoundnessTest, EveryOperationOfTheDialectHasASoundRule) {
   expectAllSound(kMovement);
   expectAllSound(kContractions);
+  expectAllSound(kGradients);
   expectAllSound(kComposites);
   EXPECT_GT(checked_.size(), 20u);
   EXPECT_THAT(unchecked({"nn"}), testing::IsEmpty());

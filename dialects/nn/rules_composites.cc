@@ -64,46 +64,69 @@ ShardingRule BatchNormOp::getShardingRule() {
   return rule.take();
 }
 
+namespace {
+
 // Query heads are [key-value heads, query heads of each]. Where one of the two
 // is 1 it is left out, so that axes find the other.
-ShardingRule AttentionOp::getShardingRule() {
-  RuleBuilder rule(*this);
-  const int64_t heads = rule.operandSize(0, 1),
-                key_heads = rule.operandSize(1, 1);
-  const int batch = rule.factor(rule.operandSize(0, 0));
-  const int query = rule.factor(rule.operandSize(0, 2));
-  const int value = rule.factor(rule.operandSize(2, 3));
-  const int key = rule.factor(rule.operandSize(1, 2), FactorKind::kWhole);
-  const int inner = rule.factor(rule.operandSize(0, 3), FactorKind::kWhole);
-  DimFactors head_factors;
-  if (key_heads > 1 || heads == key_heads) {
-    const int group = rule.factor(key_heads);
-    head_factors.push_back(group);
-    rule.onOperand(1, 1, group);
-    rule.onOperand(2, 1, group);
+struct AttentionFactors {
+  DimFactors batch, heads, key_heads, query, key, inner, value;
+
+  AttentionFactors(RuleBuilder& rule, FactorKind value_kind) {
+    const int64_t head_count = rule.operandSize(0, 1),
+                  key_head_count = rule.operandSize(1, 1);
+    batch = {rule.factor(rule.operandSize(0, 0))};
+    query = {rule.factor(rule.operandSize(0, 2))};
+    value = {rule.factor(rule.operandSize(2, 3), value_kind)};
+    key = {rule.factor(rule.operandSize(1, 2), FactorKind::kWhole)};
+    inner = {rule.factor(rule.operandSize(0, 3), FactorKind::kWhole)};
+    if (key_head_count > 1 || head_count == key_head_count)
+      heads = key_heads = {rule.factor(key_head_count)};
+    if (head_count > key_head_count)
+      heads.push_back(rule.factor(head_count / key_head_count));
   }
-  if (heads > key_heads) head_factors.push_back(rule.factor(heads / key_heads));
-  for (int operand : {0, 1, 2}) rule.onOperand(operand, 0, batch);
-  for (int factor : head_factors) rule.onOperand(0, 1, factor);
-  rule.onOperand(0, 2, query);
-  rule.onOperand(0, 3, inner);
-  rule.onOperand(1, 2, key);
-  rule.onOperand(1, 3, inner);
-  rule.onOperand(2, 2, key);
-  rule.onOperand(2, 3, value);
-  if (getBias()) {
-    const DimFactors factors[] = {{batch}, head_factors, {query}, {key}};
+
+  TensorFactors q() const { return {batch, heads, query, inner}; }
+  TensorFactors k() const { return {batch, key_heads, key, inner}; }
+  TensorFactors v() const { return {batch, key_heads, key, value}; }
+  TensorFactors result() const { return {batch, heads, query, value}; }
+  TensorFactors bias(llvm::ArrayRef<int64_t> shape) const {
+    TensorFactors factors = {batch, heads, query, key};
     for (int dim = 0; dim < 4; ++dim) {
-      if (rule.operandSize(3, dim) == 1) continue;
-      for (int factor : factors[dim]) rule.onOperand(3, dim, factor);
+      if (shape[dim] == 1) factors[dim].clear();
     }
+    return factors;
   }
-  rule.onResult(0, 0, batch);
-  for (int factor : head_factors) rule.onResult(0, 1, factor);
-  rule.onResult(0, 2, query);
-  rule.onResult(0, 3, value);
-  rule.linear({2});
-  return rule.take();
+};
+
+}  // namespace
+
+ShardingRule AttentionOp::getShardingRule() {
+  RuleBuilder builder(*this);
+  const AttentionFactors factors(builder, FactorKind::kCarried);
+  ShardingRule rule = builder.take();
+  rule.operands = {factors.q(), factors.k(), factors.v()};
+  if (getBias())
+    rule.operands.push_back(factors.bias(getBias().getType().getShape()));
+  rule.results = {factors.result()};
+  rule.linear = {2};
+  return rule;
+}
+
+// The gradients of k, v and a broadcast bias are partial sums over what they do
+// not have: queries, query heads of a key-value head, batch.
+ShardingRule AttentionGradOp::getShardingRule() {
+  RuleBuilder builder(*this);
+  const AttentionFactors factors(builder, FactorKind::kWhole);
+  ShardingRule rule = builder.take();
+  rule.operands = {factors.q(), factors.k(), factors.v(), factors.result(),
+                   factors.result()};
+  if (getBias())
+    rule.operands.push_back(factors.bias(getBias().getType().getShape()));
+  rule.results = {factors.q(), factors.k(), factors.v()};
+  if (getBiasGrad())
+    rule.results.push_back(factors.bias(getBias().getType().getShape()));
+  rule.linear = {4};
+  return rule;
 }
 
 ShardingRule CrossEntropyOp::getShardingRule() {

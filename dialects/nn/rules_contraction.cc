@@ -35,6 +35,74 @@ void carryFreeDims(RuleBuilder& rule, int operand, int64_t rank,
   }
 }
 
+// Where a tensor of a convolution stands in an operation.
+struct ConvTensor {
+  int operand = -1;  // -1: the result
+  llvm::ArrayRef<int64_t> shape;
+};
+
+// The rule of a convolution or one of its gradients. Channels are [groups,
+// channels of a group]: a division is by groups first. What the operation's
+// result does not have is reduced.
+template <typename Op>
+ShardingRule convRule(Op op, ConvTensor input, ConvTensor weight,
+                      ConvTensor result) {
+  RuleBuilder rule(op);
+  const auto on = [&rule](const ConvTensor& tensor, int64_t dim, int factor) {
+    if (tensor.operand < 0) {
+      rule.onResult(0, dim, factor);
+    } else {
+      rule.onOperand(tensor.operand, dim, factor);
+    }
+  };
+  // A factor of two of the three tensors; `third` is the one without it.
+  const auto kindWithout = [](const ConvTensor& third) {
+    return third.operand < 0 ? FactorKind::kReduced : FactorKind::kCarried;
+  };
+  const int64_t rank = input.shape.size(),
+                channel = op.getChannelsLast() ? rank - 1 : 1,
+                first_spatial = op.getChannelsLast() ? 1 : 2,
+                groups = op.getGroups(), filters = weight.shape[0] / groups,
+                channels = weight.shape[1];
+  const int batch = rule.factor(input.shape[0], kindWithout(weight));
+  on(input, 0, batch);
+  on(result, 0, batch);
+  if (groups > 1) {
+    const int group = rule.factor(groups);
+    on(input, channel, group);
+    on(weight, 0, group);
+    on(result, channel, group);
+  }
+  if (groups == 1 || filters > 1) {
+    const int filter = rule.factor(filters, kindWithout(input));
+    on(weight, 0, filter);
+    on(result, channel, filter);
+  }
+  if (groups == 1 || channels > 1) {
+    const int factor = rule.factor(channels, kindWithout(result));
+    on(input, channel, factor);
+    on(weight, 1, factor);
+  }
+  for (int64_t i = 0; i < rank - 2; ++i) {
+    const int64_t dim = first_spatial + i;
+    const bool is_pointwise = weight.shape[2 + i] == 1 &&
+                              op.getStrides()[i] == 1 && op.getLow()[i] == 0 &&
+                              op.getHigh()[i] == 0;
+    const FactorKind kind =
+        weight.operand < 0
+            ? (is_pointwise ? FactorKind::kReduced : FactorKind::kReducedHalo)
+            : (is_pointwise ? FactorKind::kCarried : FactorKind::kHalo);
+    // Its size is that of the operation's result, if that has it.
+    const int rows = rule.factor(
+        input.operand < 0 ? input.shape[dim] : result.shape[dim], kind);
+    on(input, dim, rows);
+    on(result, dim, rows);
+    on(weight, 2 + i, rule.factor(weight.shape[2 + i], FactorKind::kWhole));
+  }
+  rule.multilinear({0, 1});
+  return rule.take();
+}
+
 }  // namespace
 
 ShardingRule DotGeneralOp::getShardingRule() {
@@ -59,41 +127,22 @@ ShardingRule DotGeneralOp::getShardingRule() {
   return rule.take();
 }
 
-// Channels are [groups, channels of a group]: a division is by groups first.
 ShardingRule ConvOp::getShardingRule() {
-  RuleBuilder rule(*this);
-  const int64_t rank = rule.resultRank(),
-                channel = getChannelsLast() ? rank - 1 : 1,
-                first_spatial = getChannelsLast() ? 1 : 2, groups = getGroups(),
-                filters = rule.resultSize(0, channel) / groups;
-  rule.carry(0, 0);
-  if (groups > 1) {
-    const int group = rule.factor(groups);
-    rule.onOperand(0, channel, group);
-    rule.onOperand(1, 0, group);
-    rule.onResult(0, channel, group);
-  }
-  if (groups == 1 || filters > 1) {
-    const int filter = rule.factor(filters);
-    rule.onOperand(1, 0, filter);
-    rule.onResult(0, channel, filter);
-  }
-  if (groups == 1 || rule.operandSize(1, 1) > 1) {
-    const int input = rule.factor(rule.operandSize(1, 1), FactorKind::kReduced);
-    rule.onOperand(0, channel, input);
-    rule.onOperand(1, 1, input);
-  }
-  for (int64_t i = 0; i < rank - 2; ++i) {
-    const int64_t dim = first_spatial + i;
-    const bool is_pointwise = rule.operandSize(1, 2 + i) == 1 &&
-                              getStrides()[i] == 1 && getLow()[i] == 0 &&
-                              getHigh()[i] == 0;
-    rule.carry(dim, dim,
-               is_pointwise ? FactorKind::kCarried : FactorKind::kHalo);
-    rule.wholeOperand(1, 2 + i);
-  }
-  rule.multilinear({0, 1});
-  return rule.take();
+  return convRule(*this, {0, getInput().getType().getShape()},
+                  {1, getWeight().getType().getShape()},
+                  {-1, getType().getShape()});
+}
+
+ShardingRule ConvInputGradOp::getShardingRule() {
+  return convRule(*this, {-1, getType().getShape()},
+                  {1, getWeight().getType().getShape()},
+                  {0, getResultGrad().getType().getShape()});
+}
+
+ShardingRule ConvWeightGradOp::getShardingRule() {
+  return convRule(*this, {0, getInput().getType().getShape()},
+                  {-1, getType().getShape()},
+                  {1, getResultGrad().getType().getShape()});
 }
 
 ShardingRule ReduceOp::getShardingRule() {
@@ -114,16 +163,32 @@ ShardingRule ReduceOp::getShardingRule() {
   return rule.take();
 }
 
-ShardingRule ReduceWindowOp::getShardingRule() {
-  RuleBuilder rule(*this);
+// All operands and the result alike, with halos.
+template <typename Op>
+static ShardingRule windowRule(Op op) {
+  RuleBuilder rule(op);
   for (int64_t dim = 0; dim < rule.resultRank(); ++dim) {
-    const bool is_pointwise = getWindow()[dim] == 1 && getStrides()[dim] == 1 &&
-                              getLow()[dim] == 0 && getHigh()[dim] == 0;
+    const bool is_pointwise = op.getWindow()[dim] == 1 &&
+                              op.getStrides()[dim] == 1 &&
+                              op.getLow()[dim] == 0 && op.getHigh()[dim] == 0;
     rule.carry(dim, dim,
                is_pointwise ? FactorKind::kCarried : FactorKind::kHalo);
+    for (unsigned operand = 1; operand < op->getNumOperands(); ++operand)
+      rule.onOperand(operand, dim, static_cast<int>(dim));
   }
-  if (getKind() == ReduceKind::sum) rule.linear({0});
   return rule.take();
+}
+
+ShardingRule ReduceWindowOp::getShardingRule() {
+  ShardingRule rule = windowRule(*this);
+  if (getKind() == ReduceKind::sum) rule.linear = {0};
+  return rule;
+}
+
+ShardingRule ReduceWindowGradOp::getShardingRule() {
+  ShardingRule rule = windowRule(*this);
+  rule.linear = {0};
+  return rule;
 }
 
 }  // namespace partita::nn

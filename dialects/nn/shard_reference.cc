@@ -41,23 +41,47 @@ Tensor sliceOf(const Tensor& tensor, const std::vector<Rows>& rows) {
   return slice;
 }
 
+// Where each of `rows` stands in `all`.
+std::vector<Rows> placesIn(const std::vector<Rows>& all,
+                           const std::vector<Rows>& rows) {
+  std::vector<Rows> places = rows;
+  for (size_t dim = 0; dim < rows.size(); ++dim) {
+    for (int64_t& row : places[dim])
+      row = std::lower_bound(all[dim].begin(), all[dim].end(), row) -
+            all[dim].begin();
+  }
+  return places;
+}
+
 // A sliding window along one dimension.
 struct Window {
   int64_t size, stride, dilation, low;
 };
 
-// That of dimension `dim` of operand 0, if the operation has one there.
+// That of dimension `dim`, if the operation has one there.
 std::optional<Window> windowOf(Operation* op, int64_t dim) {
-  if (auto pool = mlir::dyn_cast<ReduceWindowOp>(op))
+  const auto ofPool = [dim](auto pool) {
     return Window{pool.getWindow()[dim], pool.getStrides()[dim],
                   pool.getDilations()[dim], pool.getLow()[dim]};
-  auto conv = mlir::dyn_cast<ConvOp>(op);
-  if (!conv) return std::nullopt;
-  const int64_t i = dim - (conv.getChannelsLast() ? 1 : 2);
-  if (i < 0 || i >= static_cast<int64_t>(conv.getStrides().size()))
-    return std::nullopt;
-  return Window{conv.getWeight().getType().getDimSize(2 + i),
-                conv.getStrides()[i], conv.getDilations()[i], conv.getLow()[i]};
+  };
+  const auto ofConv = [dim](auto conv,
+                            mlir::Value weight) -> std::optional<Window> {
+    const int64_t i = dim - (conv.getChannelsLast() ? 1 : 2);
+    if (i < 0 || i >= static_cast<int64_t>(conv.getStrides().size()))
+      return std::nullopt;
+    return Window{
+        mlir::cast<mlir::RankedTensorType>(weight.getType()).getDimSize(2 + i),
+        conv.getStrides()[i], conv.getDilations()[i], conv.getLow()[i]};
+  };
+  return llvm::TypeSwitch<Operation*, std::optional<Window>>(op)
+      .Case([&](ReduceWindowOp pool) { return ofPool(pool); })
+      .Case([&](ReduceWindowGradOp pool) { return ofPool(pool); })
+      .Case([&](ConvOp conv) { return ofConv(conv, conv.getWeight()); })
+      .Case(
+          [&](ConvInputGradOp conv) { return ofConv(conv, conv.getWeight()); })
+      .Case(
+          [&](ConvWeightGradOp conv) { return ofConv(conv, conv.getResult()); })
+      .Default([](Operation*) { return std::nullopt; });
 }
 
 bool isEmpty(mlir::Type type) {
@@ -78,10 +102,12 @@ class Shard {
  private:
   Rows rowsOf(const DimFactors& factors) const;
   std::string findHaloRows(int64_t dim, int factor);
+  void findInputRows(int64_t dim, const Window& window, FactorRange range);
+  void findGradRows(int64_t dim, const Window& window, FactorRange range);
   bool holdsNothing() const;
   void adjustAttributes(Operation* local);
   void adjustWindow(Operation* local);
-  void adjustGroups(ConvOp local);
+  void adjustGroups(Operation* local);
   FailureOr<SmallVector<Tensor>> evaluateGather(GatherOp local,
                                                 ArrayRef<Tensor> operands);
 
@@ -89,7 +115,10 @@ class Shard {
   const ShardingRule& rule_;
   ArrayRef<FactorRange> ranges_;
   std::vector<std::vector<Rows>> operand_rows_, result_rows_;
-  // Padding of operand 0, per dimension with a halo.
+  // What the operation on the shard computes: more than `result_rows_` where
+  // windows reach beyond them.
+  std::vector<std::vector<Rows>> computed_rows_;
+  // Padding of the windows, per dimension with a halo.
   std::vector<std::optional<std::pair<int64_t, int64_t>>> padding_;
 };
 
@@ -107,33 +136,87 @@ Rows Shard::rowsOf(const DimFactors& factors) const {
   return rows;
 }
 
-// What the windows of the result's rows need: inside the input rows, outside
-// padding.
+namespace {
+
+Rows rowsBetween(int64_t first, int64_t last) {
+  Rows rows(last - first);
+  std::iota(rows.begin(), rows.end(), first);
+  return rows;
+}
+
+int64_t sizeOf(mlir::Value value, int64_t dim) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType()).getDimSize(dim);
+}
+
+}  // namespace
+
 std::string Shard::findHaloRows(int64_t dim, int factor) {
   const std::optional<Window> window = windowOf(op_, dim);
   if (!window)
-    return "expected a halo in dimensions of nn.conv and nn.reduce_window with "
-           "a window, found it in dimension " +
+    return "expected a halo in dimensions of nn.conv, nn.reduce_window and "
+           "their gradients with a window, found it in dimension " +
            std::to_string(dim) + " of operand 0 of " +
            op_->getName().getStringRef().str();
   const FactorRange range = ranges_[factor];
+  if (mlir::isa<ConvInputGradOp, ReduceWindowGradOp>(op_)) {
+    findGradRows(dim, *window, range);
+  } else {
+    findInputRows(dim, *window, range);
+  }
+  return "";
+}
+
+// What the windows of these rows of a convolution's result need of operand 0:
+// inside the input rows, outside padding.
+void Shard::findInputRows(int64_t dim, const Window& window,
+                          FactorRange range) {
   if (range.begin == range.end) {
     operand_rows_[0][dim].clear();
-    return "";
+    padding_[dim] = {0, 0};
+    return;
   }
-  const int64_t size = mlir::cast<mlir::RankedTensorType>(
-                           op_->getOperand(0).getType())
-                           .getDimSize(dim),
-                begin = range.begin * window->stride - window->low,
-                end = (range.end - 1) * window->stride - window->low +
-                      window->dilation * (window->size - 1) + 1;
+  const int64_t size = sizeOf(op_->getOperand(0), dim),
+                begin = range.begin * window.stride - window.low,
+                end = (range.end - 1) * window.stride - window.low +
+                      window.dilation * (window.size - 1) + 1;
   const int64_t first = std::clamp<int64_t>(begin, 0, size),
                 last = std::clamp<int64_t>(end, first, size);
-  operand_rows_[0][dim].resize(last - first);
-  std::iota(operand_rows_[0][dim].begin(), operand_rows_[0][dim].end(), first);
+  operand_rows_[0][dim] = rowsBetween(first, last);
   const int64_t low = std::min(std::max<int64_t>(-begin, 0), end - begin);
   padding_[dim] = {low, end - begin - low - (last - first)};
-  return "";
+}
+
+// Which rows of the gradient of a windowed operation's result have windows that
+// lie over these rows of its input. With an input as operand 1, all rows under
+// those windows are needed of it, and gradients of all are computed.
+void Shard::findGradRows(int64_t dim, const Window& window, FactorRange range) {
+  const int64_t size = sizeOf(op_->getResult(0), dim),
+                windows = sizeOf(op_->getOperand(0), dim),
+                extent = window.dilation * (window.size - 1) + 1;
+  // The first window that reaches range.begin; one more where strides leave a
+  // gap there, as padding is not negative.
+  const int64_t reach = std::max<int64_t>(
+      range.begin + window.low - (extent - 1) + window.stride - 1, 0);
+  const int64_t first =
+      std::min({reach / window.stride,
+                (range.begin + window.low) / window.stride, windows});
+  const int64_t last = std::clamp<int64_t>(
+      (range.end - 1 + window.low) / window.stride + 1, first, windows);
+  int64_t begin = range.begin, end = range.end;
+  if (op_->getNumOperands() > 1 && mlir::isa<ReduceWindowGradOp>(op_)) {
+    begin = std::clamp<int64_t>(first * window.stride - window.low, 0, begin);
+    if (last > first)
+      end = std::clamp<int64_t>(
+          (last - 1) * window.stride - window.low + extent, end, size);
+    operand_rows_[1][dim] = rowsBetween(begin, end);
+  }
+  operand_rows_[0][dim] = rowsBetween(first, last);
+  computed_rows_[0][dim] = rowsBetween(begin, end);
+  const int64_t low = window.low + begin - first * window.stride;
+  const int64_t covered = (last - first - 1) * window.stride + extent;
+  padding_[dim] = {
+      low,
+      last == first ? 0 : std::max<int64_t>(covered - low - (end - begin), 0)};
 }
 
 std::string Shard::findRows() {
@@ -145,16 +228,20 @@ std::string Shard::findRows() {
     std::vector<Rows>& rows = result_rows_.emplace_back();
     for (const DimFactors& dim : result) rows.push_back(rowsOf(dim));
   }
+  computed_rows_ = result_rows_;
+  if (rule_.operands.empty()) return "";
+  padding_.resize(rule_.operands[0].size());
   for (size_t operand = 0; operand < rule_.operands.size(); ++operand) {
-    padding_.resize(operand == 0 ? rule_.operands[0].size() : padding_.size());
     for (size_t dim = 0; dim < rule_.operands[operand].size(); ++dim) {
       for (int factor : rule_.operands[operand][dim]) {
-        if (rule_.factors[factor].kind != FactorKind::kHalo) continue;
-        if (operand > 0)
+        if (!isHalo(rule_.factors[factor].kind)) continue;
+        if (operand == 0) {
+          const std::string error = findHaloRows(dim, factor);
+          if (!error.empty()) return error;
+        } else if (!mlir::isa<ReduceWindowGradOp, ConvWeightGradOp>(op_)) {
           return "expected halos in operand 0 only, found factor " +
                  factorName(factor) + " in operand " + std::to_string(operand);
-        const std::string error = findHaloRows(dim, factor);
-        if (!error.empty()) return error;
+        }
       }
     }
   }
@@ -177,7 +264,7 @@ Operation* Shard::makeLocalOp(mlir::Block& block, std::string& error) {
   local->setOperands(values);
   for (size_t i = 0; i < result_rows_.size(); ++i)
     local->getResult(i).setType(
-        typeOf(op_->getResult(i).getType(), result_rows_[i]));
+        typeOf(op_->getResult(i).getType(), computed_rows_[i]));
   local->removeAttr(kRuleAttr);
   adjustAttributes(local);
   mlir::ScopedDiagnosticHandler handler(
@@ -198,33 +285,53 @@ void Shard::adjustWindow(Operation* local) {
       op.setLow(low);
       op.setHigh(high);
     };
-    if (auto pool = mlir::dyn_cast<ReduceWindowOp>(local)) set(pool, dim);
-    if (auto conv = mlir::dyn_cast<ConvOp>(local))
+    const auto setOfConv = [&](auto conv) {
       set(conv, dim - (conv.getChannelsLast() ? 1 : 2));
+    };
+    llvm::TypeSwitch<Operation*>(local)
+        .Case([&](ReduceWindowOp pool) { set(pool, dim); })
+        .Case([&](ReduceWindowGradOp pool) { set(pool, dim); })
+        .Case([&](ConvOp conv) { setOfConv(conv); })
+        .Case([&](ConvInputGradOp conv) { setOfConv(conv); })
+        .Case([&](ConvWeightGradOp conv) { setOfConv(conv); });
   }
 }
 
-// The groups are what the channels of input and result have in common.
-void Shard::adjustGroups(ConvOp local) {
-  const int64_t channel =
-      local.getChannelsLast() ? local.getType().getRank() - 1 : 1;
-  int64_t groups = 1;
-  for (int factor : rule_.operands[0][channel]) {
-    if (llvm::is_contained(rule_.results[0][channel], factor))
-      groups *= ranges_[factor].end - ranges_[factor].begin;
-  }
-  local.setGroups(groups);
+// The groups are what the channels of input and result, or of the gradient of
+// either, have in common.
+void Shard::adjustGroups(Operation* local) {
+  const auto set = [&](auto conv, const TensorFactors& a,
+                       const TensorFactors& b) {
+    const int64_t channel = conv.getChannelsLast() ? a.size() - 1 : 1;
+    int64_t groups = 1;
+    for (int factor : a[channel]) {
+      if (llvm::is_contained(b[channel], factor))
+        groups *= ranges_[factor].end - ranges_[factor].begin;
+    }
+    conv.setGroups(groups);
+  };
+  llvm::TypeSwitch<Operation*>(local)
+      .Case(
+          [&](ConvOp conv) { set(conv, rule_.operands[0], rule_.results[0]); })
+      .Case([&](ConvInputGradOp conv) {
+        set(conv, rule_.operands[0], rule_.results[0]);
+      })
+      .Case([&](ConvWeightGradOp conv) {
+        set(conv, rule_.operands[0], rule_.operands[1]);
+      });
 }
 
 void Shard::adjustAttributes(Operation* local) {
   adjustWindow(local);
+  adjustGroups(local);
+  const auto adjustOffset = [&](auto attention) {
+    if (attention.getCausalOffset())
+      attention.setCausalOffset(*attention.getCausalOffset() +
+                                operand_rows_[0][2].front());
+  };
   llvm::TypeSwitch<Operation*>(local)
-      .Case([&](ConvOp conv) { adjustGroups(conv); })
-      .Case([&](AttentionOp attention) {
-        if (attention.getCausalOffset())
-          attention.setCausalOffset(*attention.getCausalOffset() +
-                                    operand_rows_[0][2].front());
-      })
+      .Case([&](AttentionOp attention) { adjustOffset(attention); })
+      .Case([&](AttentionGradOp attention) { adjustOffset(attention); })
       .Case([&](mlir::arith::ConstantOp constant) {
         const auto whole =
             mlir::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
@@ -270,7 +377,13 @@ FailureOr<SmallVector<Tensor>> Shard::evaluateGather(
 
 ShardResults Shard::evaluate(ArrayRef<Tensor> operands) {
   ShardResults shard;
-  if (holdsNothing()) {
+  // Without queries or heads attention has a meaning for no operand, but its
+  // gradients are sums over none.
+  const bool sums_nothing = mlir::isa<AttentionGradOp>(op_) &&
+                            llvm::any_of(operand_rows_[0], [](const Rows& dim) {
+                              return dim.empty();
+                            });
+  if (holdsNothing() || sums_nothing) {
     for (size_t i = 0; i < result_rows_.size(); ++i)
       shard.results.push_back(
           {Tensor(typeOf(op_->getResult(i).getType(), result_rows_[i])),
@@ -300,8 +413,13 @@ ShardResults Shard::evaluate(ArrayRef<Tensor> operands) {
       if (!counts.isFloat()) counts.setInt(i, count);
     }
   }
-  for (size_t i = 0; i < result_rows_.size(); ++i)
-    shard.results.push_back({std::move((*results)[i]), result_rows_[i]});
+  for (size_t i = 0; i < result_rows_.size(); ++i) {
+    Tensor& computed = (*results)[i];
+    if (computed_rows_[i] != result_rows_[i])
+      computed =
+          sliceOf(computed, placesIn(computed_rows_[i], result_rows_[i]));
+    shard.results.push_back({std::move(computed), result_rows_[i]});
+  }
   return shard;
 }
 

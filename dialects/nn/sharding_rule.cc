@@ -65,7 +65,7 @@ std::string findFlawOfDim(const ShardingRule& rule, size_t tensor, size_t dim,
       "dimension " + std::to_string(dim) + " of " + tensorName(rule, tensor);
   int64_t product = 1;
   for (int factor : factors) {
-    const bool is_halo = rule.factors[factor].kind == FactorKind::kHalo;
+    const bool is_halo = isHalo(rule.factors[factor].kind);
     if (is_halo && factors.size() > 1)
       return "expected " + place + " to have the halo factor " +
              factorName(factor) + " alone, found " +
@@ -79,6 +79,19 @@ std::string findFlawOfDim(const ShardingRule& rule, size_t tensor, size_t dim,
 }
 
 }  // namespace
+
+bool isPartial(const ShardingRule& rule, int factor, size_t result) {
+  const FactorKind kind = rule.factors[factor].kind;
+  if (isReduced(kind)) return true;
+  const auto holds = [factor](const TensorFactors& tensor) {
+    return llvm::any_of(tensor, [factor](const DimFactors& dim) {
+      return llvm::is_contained(dim, factor);
+    });
+  };
+  return (kind == FactorKind::kCarried || kind == FactorKind::kHalo) &&
+         !holds(rule.results[result]) && llvm::any_of(rule.results, holds) &&
+         llvm::any_of(rule.operands, holds);
+}
 
 bool operator==(const Factor& a, const Factor& b) {
   return a.size == b.size && a.kind == b.kind && a.reduction == b.reduction;
@@ -111,6 +124,7 @@ std::string toString(const ShardingRule& rule) {
   const std::pair<FactorKind, const char*> kinds[] = {
       {FactorKind::kReduced, "reduced"},
       {FactorKind::kHalo, "halo"},
+      {FactorKind::kReducedHalo, "reduced_halo"},
       {FactorKind::kWhole, "whole"},
       {FactorKind::kDecompose, "decompose"}};
   for (const auto& [kind, name] : kinds) {
@@ -148,7 +162,7 @@ std::string findFlaw(const ShardingRule& rule) {
   }
   for (int factor = 0; factor < count; ++factor) {
     const FactorKind kind = rule.factors[factor].kind;
-    if (kind == FactorKind::kReduced && in_result[factor])
+    if (isReduced(kind) && in_result[factor])
       return "expected the reduced factor " + factorName(factor) +
              " in operands only, found it in a result";
     if ((kind == FactorKind::kCarried || kind == FactorKind::kHalo) &&

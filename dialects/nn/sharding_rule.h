@@ -23,34 +23,46 @@ class Operation;
 namespace partita::nn {
 
 enum class FactorKind {
-  kCarried,    // in operands and results, or in results only: each shard
-               // computes its part
-  kReduced,    // in operands only: each shard has a partial result
-  kHalo,       // carried, but a shard needs neighbouring rows too; its sizes in
-               // operands and results may differ (stride)
-  kWhole,      // must not be divided in this operation
-  kDecompose,  // may be divided once the composite operation is decomposed
+  kCarried,  // in operands and results, or in results only: each shard
+             // computes its part
+  kReduced,  // in operands only: each shard has a partial result
+  kHalo,     // carried, but a shard needs neighbouring rows too; its sizes in
+             // operands and results may differ (stride)
+  kReducedHalo,  // reduced, but of operand 0 a shard needs neighbouring rows
+                 // too; its sizes in operands may differ
+  kWhole,        // must not be divided in this operation
+  kDecompose,    // may be divided once the composite operation is decomposed
 };
+
+inline bool isHalo(FactorKind kind) {
+  return kind == FactorKind::kHalo || kind == FactorKind::kReducedHalo;
+}
+inline bool isReduced(FactorKind kind) {
+  return kind == FactorKind::kReduced || kind == FactorKind::kReducedHalo;
+}
 
 // How partial results combine; kAny and kAll are those of i1.
 enum class Reduction { kSum, kProduct, kMax, kMin, kAny, kAll };
 
 struct Factor {
-  int64_t size = 1;  // for kHalo: of the result's dimension
+  int64_t size = 1;  // with a halo: of the result's dimension, or where there
+                     // is none of the last operand's
   FactorKind kind = FactorKind::kCarried;
   Reduction reduction = Reduction::kSum;  // of kReduced
 };
 
 // The factors of one dimension, the most significant first. Their sizes
-// multiply to the dimension's (except a single kHalo factor of an operand). A
-// dimension of size 1 may have no factor.
+// multiply to the dimension's (except a single factor with a halo of an
+// operand). A dimension of size 1 may have no factor.
 using DimFactors = std::vector<int>;
 using TensorFactors = std::vector<DimFactors>;
 
 struct ShardingRule {
   std::vector<Factor> factors;
-  // One entry per operand and result, absent optional operands left out; no
-  // dimensions where it is not a tensor.
+  // One entry per operand and result, absent optional ones left out; no
+  // dimensions where it is not a tensor. A result without a factor that
+  // operands and another result carry is a partial sum over it, as it is over
+  // reduced factors.
   std::vector<TensorFactors> operands, results;
   // Operands in which, taken together, the operation is linear: partial sums
   // may pass through if all of them are unreduced over the same axes.
@@ -59,6 +71,9 @@ struct ShardingRule {
   // (the factors of a product).
   std::vector<int> multilinear;
 };
+
+// Is the result a partial one on each shard of the factor?
+bool isPartial(const ShardingRule& rule, int factor, size_t result);
 
 bool operator==(const Factor& a, const Factor& b);
 bool operator==(const ShardingRule& a, const ShardingRule& b);

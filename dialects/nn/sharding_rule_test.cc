@@ -140,7 +140,8 @@ TEST_F(ShardingRuleTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(refuse("([i]) -> ([i]) {i=4, i=5}"),
             "expected one size of factor i, found two");
   EXPECT_EQ(refuse("([i]) -> ([i]) {i=4} wholly={i}"),
-            "expected reduced, halo, whole, decompose, linear or multilinear, "
+            "expected reduced, halo, reduced_halo, whole, decompose, linear or "
+            "multilinear, "
             "found wholly");
   EXPECT_EQ(refuse("([i]) -> () {i=4} reduced={i:mean}"),
             "expected sum, product, max, min, any or all, found mean");

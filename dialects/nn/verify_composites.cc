@@ -96,40 +96,41 @@ LogicalResult BatchNormOp::verify() {
   return success();
 }
 
-LogicalResult AttentionOp::verify() {
-  const RankedTensorType q = getQ().getType(), k = getK().getType(),
-                         v = getV().getType();
+// The shapes of nn.attention, which its gradient has too; `result`, called
+// `name`, is the attention's.
+template <typename Op>
+static LogicalResult checkAttention(Op op, llvm::StringRef name,
+                                    RankedTensorType result) {
+  const RankedTensorType q = op.getQ().getType(), k = op.getK().getType(),
+                         v = op.getV().getType();
   // C1
   if (q.getRank() != 4 || k.getRank() != 4 || v.getRank() != 4) {
-    return emitOpError() << "expected q, k and v of rank 4, found "
-                         << q.getRank() << ", " << k.getRank() << " and "
-                         << v.getRank();
+    return op.emitOpError()
+           << "expected q, k and v of rank 4, found " << q.getRank() << ", "
+           << k.getRank() << " and " << v.getRank();
   }
-  if (failed(checkElementTypes(*this, {q, k, v, getType()}))) return failure();
+  if (failed(checkElementTypes(op, {q, k, v, result}))) return failure();
   const int64_t heads = q.getDimSize(1), groups = k.getDimSize(1);
   if (groups == 0 || heads % groups != 0) {
-    return emitOpError() << "expected the key-value heads to divide the "
-                         << heads << " query heads, found " << groups;
+    return op.emitOpError() << "expected the key-value heads to divide the "
+                            << heads << " query heads, found " << groups;
   }
   if (failed(checkShape(
-          *this, "k",
-          {q.getDimSize(0), groups, k.getDimSize(2), q.getDimSize(3)},
+          op, "k", {q.getDimSize(0), groups, k.getDimSize(2), q.getDimSize(3)},
           k.getShape())))
     return failure();
   if (failed(checkShape(
-          *this, "v",
-          {q.getDimSize(0), groups, k.getDimSize(2), v.getDimSize(3)},
+          op, "v", {q.getDimSize(0), groups, k.getDimSize(2), v.getDimSize(3)},
           v.getShape())))
     return failure();
-  if (failed(
-          checkShape(*this, "a result",
-                     {q.getDimSize(0), heads, q.getDimSize(2), v.getDimSize(3)},
-                     getType().getShape())))
+  if (failed(checkShape(
+          op, name, {q.getDimSize(0), heads, q.getDimSize(2), v.getDimSize(3)},
+          result.getShape())))
     return failure();
   // C2
-  if (!getBias()) return success();
-  const RankedTensorType bias = getBias().getType();
-  if (failed(checkElementTypes(*this, {q, bias}))) return failure();
+  if (!op.getBias()) return success();
+  const RankedTensorType bias = op.getBias().getType();
+  if (failed(checkElementTypes(op, {q, bias}))) return failure();
   const int64_t scores[] = {q.getDimSize(0), heads, q.getDimSize(2),
                             k.getDimSize(2)};
   const bool fits =
@@ -138,9 +139,35 @@ LogicalResult AttentionOp::verify() {
         return std::get<0>(pair) == 1 || std::get<0>(pair) == std::get<1>(pair);
       });
   if (fits) return success();
-  return emitOpError() << "expected a bias whose sizes are 1 or those of "
-                       << listToString(scores) << ", found "
-                       << listToString(bias.getShape());
+  return op.emitOpError() << "expected a bias whose sizes are 1 or those of "
+                          << listToString(scores) << ", found "
+                          << listToString(bias.getShape());
+}
+
+LogicalResult AttentionOp::verify() {
+  return checkAttention(*this, "a result", getType());
+}
+
+LogicalResult AttentionGradOp::verify() {
+  const RankedTensorType result = getResult().getType();
+  if (failed(checkAttention(*this, "a result", result))) return failure();
+  if (failed(
+          checkType(*this, "a result_grad", result, getResultGrad().getType())))
+    return failure();
+  // C3
+  if (failed(
+          checkType(*this, "q_grad", getQ().getType(), getQGrad().getType())) ||
+      failed(
+          checkType(*this, "k_grad", getK().getType(), getKGrad().getType())) ||
+      failed(
+          checkType(*this, "v_grad", getV().getType(), getVGrad().getType())))
+    return failure();
+  if (!getBiasGrad()) return success();
+  if (!getBias())
+    return emitOpError() << "expected three results, as there is no bias, "
+                            "found four";
+  return checkType(*this, "bias_grad", getBias().getType(),
+                   getBiasGrad().getType());
 }
 
 LogicalResult CrossEntropyOp::verify() {

@@ -1,5 +1,5 @@
-// Convolution as a oneDNN primitive. Activations stay as the program laid them
-// out; weights take any layout.
+// Convolution and its gradients as oneDNN primitives. Activations stay as the
+// program laid them out; weights take any layout.
 #include "runtime/cpu/conv.h"
 
 #include <utility>
@@ -49,55 +49,120 @@ device::ConvDesc Simplified(device::ConvDesc desc) {
   return desc;
 }
 
+// A convolution's tensors and window as oneDNN wants them said.
+struct Described {
+  dnnl_memory_desc_t input, weight, bias, out;  // as they lie in memory
+  dnnl_memory_desc_t any_weight;                // as oneDNN likes it best
+  // oneDNN counts the holes between the kernel's elements.
+  std::vector<int64_t> holes;
+};
+
+absl::StatusOr<Described> Describe(const device::ConvDesc& desc) {
+  Described described;
+  PARTITA_ASSIGN_OR_RETURN(
+      described.input,
+      ActivationDesc(desc.dtype, desc.input_shape, desc.channels_last));
+  PARTITA_ASSIGN_OR_RETURN(
+      described.out,
+      ActivationDesc(desc.dtype, desc.out_shape, desc.channels_last));
+  PARTITA_ASSIGN_OR_RETURN(described.weight,
+                           MakeMemoryDesc(desc.dtype, WeightDims(desc)));
+  PARTITA_ASSIGN_OR_RETURN(described.any_weight,
+                           MakeAnyMemoryDesc(desc.dtype, WeightDims(desc)));
+  PARTITA_ASSIGN_OR_RETURN(described.bias,
+                           MakeMemoryDesc(desc.dtype, {desc.weight_shape[0]}));
+  described.holes = desc.dilations;
+  for (int64_t& hole : described.holes) --hole;
+  return described;
+}
+
+absl::StatusOr<DnnlPrimitiveDesc> MakeForward(DnnlContext& context,
+                                              const device::ConvDesc& desc,
+                                              const Described& described,
+                                              dnnl_prop_kind_t kind) {
+  PARTITA_ASSIGN_OR_RETURN(
+      const DnnlAttr attr,
+      MakeAttr(desc.activation, desc.has_residual ? &described.out : nullptr));
+  dnnl_convolution_desc_t convolution;
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(
+      dnnl_dilated_convolution_forward_desc_init(
+          &convolution, kind, dnnl_convolution_auto, &described.input,
+          &described.any_weight, desc.has_bias ? &described.bias : nullptr,
+          &described.out, desc.strides.data(), described.holes.data(),
+          desc.low.data(), desc.high.data()),
+      "convolution"));
+  return MakePrimitiveDesc(&convolution, attr.get(), context.engine.get());
+}
+
+absl::StatusOr<DnnlPrimitiveDesc> MakeBackward(DnnlContext& context,
+                                               const device::ConvDesc& desc,
+                                               const Described& described) {
+  PARTITA_ASSIGN_OR_RETURN(
+      const DnnlPrimitiveDesc forward,
+      MakeForward(context, desc, described, dnnl_forward_training));
+  PARTITA_ASSIGN_OR_RETURN(const DnnlAttr attr,
+                           MakeAttr(device::Activation::kNone, nullptr));
+  dnnl_convolution_desc_t convolution;
+  const dnnl_status_t status =
+      desc.direction == device::ConvDirection::kInputGrad
+          ? dnnl_dilated_convolution_backward_data_desc_init(
+                &convolution, dnnl_convolution_auto, &described.input,
+                &described.any_weight, &described.out, desc.strides.data(),
+                described.holes.data(), desc.low.data(), desc.high.data())
+          : dnnl_dilated_convolution_backward_weights_desc_init(
+                &convolution, dnnl_convolution_auto, &described.input,
+                &described.any_weight, nullptr, &described.out,
+                desc.strides.data(), described.holes.data(), desc.low.data(),
+                desc.high.data());
+  PARTITA_RETURN_IF_ERROR(DnnlStatus(status, "convolution's gradient"));
+  return MakePrimitiveDesc(&convolution, attr.get(), context.engine.get(),
+                           forward.get());
+}
+
+std::vector<DnnlOperand> OperandsOf(const device::ConvDesc& desc,
+                                    const Described& described,
+                                    const Constant& weight) {
+  switch (desc.direction) {
+    case device::ConvDirection::kInputGrad:
+      return {{DNNL_ARG_DIFF_DST, 0, described.out, {}},
+              {DNNL_ARG_WEIGHTS, 1, described.weight, weight},
+              {DNNL_ARG_DIFF_SRC, 2, described.input, {}, /*output=*/true}};
+    case device::ConvDirection::kWeightGrad:
+      return {
+          {DNNL_ARG_SRC, 0, described.input, {}},
+          {DNNL_ARG_DIFF_DST, 1, described.out, {}},
+          {DNNL_ARG_DIFF_WEIGHTS, 2, described.weight, {}, /*output=*/true}};
+    case device::ConvDirection::kForward:
+      break;
+  }
+  std::vector<DnnlOperand> operands = {
+      {DNNL_ARG_SRC, 0, described.input, {}},
+      {DNNL_ARG_WEIGHTS, 1, described.weight, weight}};
+  int index = 2;
+  if (desc.has_bias)
+    operands.push_back({DNNL_ARG_BIAS, index++, described.bias, {}});
+  if (desc.has_residual)
+    operands.push_back(
+        {ResidualArgument(desc.activation), index++, described.out, {}});
+  operands.push_back({DNNL_ARG_DST, index, described.out, {}, /*output=*/true});
+  return operands;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeConv(
     DnnlContext& context, const device::ConvDesc& original,
     const Constant& weight) {
   const device::ConvDesc desc = Simplified(original);
-  PARTITA_ASSIGN_OR_RETURN(
-      const dnnl_memory_desc_t input_desc,
-      ActivationDesc(desc.dtype, desc.input_shape, desc.channels_last));
-  PARTITA_ASSIGN_OR_RETURN(
-      const dnnl_memory_desc_t out_desc,
-      ActivationDesc(desc.dtype, desc.out_shape, desc.channels_last));
-  PARTITA_ASSIGN_OR_RETURN(const dnnl_memory_desc_t weight_desc,
-                           MakeMemoryDesc(desc.dtype, WeightDims(desc)));
-  PARTITA_ASSIGN_OR_RETURN(const dnnl_memory_desc_t any_weight,
-                           MakeAnyMemoryDesc(desc.dtype, WeightDims(desc)));
-  PARTITA_ASSIGN_OR_RETURN(const dnnl_memory_desc_t bias_desc,
-                           MakeMemoryDesc(desc.dtype, {desc.weight_shape[0]}));
-  PARTITA_ASSIGN_OR_RETURN(
-      const DnnlAttr attr,
-      MakeAttr(desc.activation, desc.has_residual ? &out_desc : nullptr));
-  // oneDNN counts the holes between the kernel's elements.
-  std::vector<int64_t> holes = desc.dilations;
-  for (int64_t& hole : holes) --hole;
-  dnnl_convolution_desc_t convolution;
-  PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      dnnl_dilated_convolution_forward_desc_init(
-          &convolution, dnnl_forward_inference, dnnl_convolution_auto,
-          &input_desc, &any_weight, desc.has_bias ? &bias_desc : nullptr,
-          &out_desc, desc.strides.data(), holes.data(), desc.low.data(),
-          desc.high.data()),
-      "convolution"));
+  PARTITA_ASSIGN_OR_RETURN(const Described described, Describe(desc));
   PARTITA_ASSIGN_OR_RETURN(
       DnnlPrimitiveDesc primitive,
-      MakePrimitiveDesc(&convolution, attr.get(), context.engine.get()));
-
-  std::vector<DnnlOperand> operands = {
-      {DNNL_ARG_SRC, 0, input_desc, {}},
-      {DNNL_ARG_WEIGHTS, 1, weight_desc, weight}};
-  int index = 2;
-  if (desc.has_bias)
-    operands.push_back({DNNL_ARG_BIAS, index++, bias_desc, {}});
-  if (desc.has_residual)
-    operands.push_back(
-        {ResidualArgument(desc.activation), index++, out_desc, {}});
-  operands.push_back({DNNL_ARG_DST, index, out_desc, {}, /*output=*/true});
-  PARTITA_ASSIGN_OR_RETURN(
-      std::unique_ptr<DnnlOp> op,
-      DnnlOp::Create(context, std::move(primitive), operands));
+      desc.direction == device::ConvDirection::kForward
+          ? MakeForward(context, desc, described, dnnl_forward_inference)
+          : MakeBackward(context, desc, described));
+  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<DnnlOp> op,
+                           DnnlOp::Create(context, std::move(primitive),
+                                          OperandsOf(desc, described, weight)));
   return std::unique_ptr<CpuOp>(std::move(op));
 }
 

@@ -1,4 +1,4 @@
-// Convolutions through oneDNN.
+// Convolutions and their gradients through oneDNN.
 #ifndef PARTITA_RUNTIME_CPU_CONV_H_
 #define PARTITA_RUNTIME_CPU_CONV_H_
 
@@ -11,7 +11,7 @@
 namespace partita::cpu {
 
 // Unimplemented if oneDNN cannot compute with this element type on this
-// machine. `weight` may be packed if constant.
+// machine. `weight` may be packed if constant; a weight's gradient has none.
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeConv(DnnlContext& context,
                                                 const device::ConvDesc& desc,
                                                 const Constant& weight);

@@ -137,11 +137,17 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeConvertedGemm(
 absl::StatusOr<std::unique_ptr<CpuOp>> MakeConvertedConv(
     DnnlContext& context, const device::ConvDesc& desc,
     const void* constant_weight) {
-  std::vector<Layout> layouts = {DenseLayout(desc.input_shape),
-                                 DenseLayout(desc.weight_shape)};
+  const Layout input = DenseLayout(desc.input_shape),
+               weights = DenseLayout(desc.weight_shape),
+               out = DenseLayout(desc.out_shape);
+  std::vector<Layout> layouts = {input, weights};
   if (desc.has_bias) layouts.push_back(DenseLayout({desc.weight_shape[0]}));
-  if (desc.has_residual) layouts.push_back(DenseLayout(desc.out_shape));
-  layouts.push_back(DenseLayout(desc.out_shape));
+  if (desc.has_residual) layouts.push_back(out);
+  layouts.push_back(out);
+  if (desc.direction == device::ConvDirection::kInputGrad)
+    layouts = {out, weights, input};
+  if (desc.direction == device::ConvDirection::kWeightGrad)
+    layouts = {input, out, weights};
   device::ConvDesc wide = desc;
   wide.dtype = base::DType::kF32;
   std::vector<float> storage;

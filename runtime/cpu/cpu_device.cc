@@ -193,10 +193,13 @@ class CpuDevice : public device::Device {
       const std::vector<const void*>& constants) override {
     const int threads = ThreadsFor(CostOf(desc));
     SetOpenMpThreads(threads);
+    const void* const weight =
+        desc.direction == device::ConvDirection::kWeightGrad ? nullptr
+                                                             : constants[1];
     absl::StatusOr<std::unique_ptr<CpuOp>> op =
-        MakeConv(*context_, desc, {constants[1], constants[1]});
+        MakeConv(*context_, desc, {weight, weight});
     if (absl::IsUnimplemented(op.status()) && desc.dtype != base::DType::kF32)
-      op = MakeConvertedConv(*context_, desc, constants[1]);
+      op = MakeConvertedConv(*context_, desc, weight);
     return Finish(std::move(op), threads);
   }
 

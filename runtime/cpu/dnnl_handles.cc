@@ -139,10 +139,10 @@ absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
 
 absl::StatusOr<DnnlPrimitiveDesc> MakePrimitiveDesc(
     const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
-    dnnl_engine_t engine) {
+    dnnl_engine_t engine, const_dnnl_primitive_desc_t forward) {
   dnnl_primitive_desc_t handle = nullptr;
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
-      dnnl_primitive_desc_create(&handle, desc, attr, engine, nullptr),
+      dnnl_primitive_desc_create(&handle, desc, attr, engine, forward),
       "primitive descriptor"));
   return DnnlPrimitiveDesc(handle);
 }

@@ -61,9 +61,10 @@ absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
 // Index of the residual's argument among the post-operations.
 int ResidualArgument(device::Activation activation);
 
+// `forward` is what a backward operation belongs to.
 absl::StatusOr<DnnlPrimitiveDesc> MakePrimitiveDesc(
     const_dnnl_op_desc_t desc, const_dnnl_primitive_attr_t attr,
-    dnnl_engine_t engine);
+    dnnl_engine_t engine, const_dnnl_primitive_desc_t forward = nullptr);
 absl::StatusOr<DnnlPrimitive> MakePrimitive(const_dnnl_primitive_desc_t desc);
 
 }  // namespace partita::cpu

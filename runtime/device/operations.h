@@ -35,8 +35,13 @@ struct GemmDesc {
   Activation activation = Activation::kNone;
 };
 
+enum class ConvDirection : int8_t { kForward = 0, kInputGrad, kWeightGrad };
+
 // As nn.conv. Operands: input, weight [O, C / groups, kernel...], bias if
-// has_bias, residual if has_residual, out.
+// has_bias, residual if has_residual, out. Of the gradients, which have neither
+// bias nor residual nor activation: out's gradient, weight, input's gradient;
+// or input, out's gradient, weight's gradient. Shapes are always those of the
+// convolution.
 struct ConvDesc {
   base::DType dtype = base::DType::kF32;
   std::vector<int64_t> input_shape, weight_shape, out_shape;  // as stored
@@ -47,6 +52,7 @@ struct ConvDesc {
   bool has_bias = false;
   bool has_residual = false;
   Activation activation = Activation::kNone;
+  ConvDirection direction = ConvDirection::kForward;
 };
 
 inline int OperandCount(bool has_bias, bool has_residual) {

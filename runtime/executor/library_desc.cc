@@ -17,9 +17,26 @@ static_assert(static_cast<int>(program::Activation::sigmoid) ==
                   static_cast<int>(program::Activation::MAX) ==
                       static_cast<int>(device::Activation::kSigmoid),
               "program.fbs and device/operations.h must agree");
+static_assert(static_cast<int>(program::ConvDirection::weight_grad) ==
+                      static_cast<int>(device::ConvDirection::kWeightGrad) &&
+                  static_cast<int>(program::ConvDirection::MAX) ==
+                      static_cast<int>(device::ConvDirection::kWeightGrad),
+              "program.fbs and device/operations.h must agree");
 
 std::array<int64_t, 3> ToArray(const flatbuffers::Vector<int64_t>* values) {
   return {values->Get(0), values->Get(1), values->Get(2)};
+}
+
+const char* DirectionName(device::ConvDirection direction) {
+  switch (direction) {
+    case device::ConvDirection::kForward:
+      return "conv ";
+    case device::ConvDirection::kInputGrad:
+      return "conv input grad ";
+    case device::ConvDirection::kWeightGrad:
+      return "conv weight grad ";
+  }
+  return "conv ";
 }
 
 std::string Suffix(bool has_bias, bool has_residual,
@@ -67,6 +84,7 @@ device::ConvDesc ToDesc(const program::Conv& conv) {
   desc.has_bias = conv.has_bias();
   desc.has_residual = conv.has_residual();
   desc.activation = static_cast<device::Activation>(conv.activation());
+  desc.direction = static_cast<device::ConvDirection>(conv.direction());
   return desc;
 }
 
@@ -98,14 +116,14 @@ StepLabel LabelOf(const device::GemmDesc& desc) {
 
 StepLabel LabelOf(const device::ConvDesc& desc) {
   StepLabel label;
-  label.name =
-      absl::StrCat("conv ", absl::StrJoin(desc.input_shape, "x"),
-                   desc.channels_last ? " nhwc" : " nchw", " * ",
-                   absl::StrJoin(desc.weight_shape, "x"), " / ",
-                   absl::StrJoin(desc.strides, "x"),
-                   desc.groups > 1 ? absl::StrCat(" groups ", desc.groups) : "",
-                   " ", base::NameOf(desc.dtype),
-                   Suffix(desc.has_bias, desc.has_residual, desc.activation));
+  label.name = absl::StrCat(
+      DirectionName(desc.direction), absl::StrJoin(desc.input_shape, "x"),
+      desc.channels_last ? " nhwc" : " nchw", " * ",
+      absl::StrJoin(desc.weight_shape, "x"), " / ",
+      absl::StrJoin(desc.strides, "x"),
+      desc.groups > 1 ? absl::StrCat(" groups ", desc.groups) : "", " ",
+      base::NameOf(desc.dtype),
+      Suffix(desc.has_bias, desc.has_residual, desc.activation));
   label.flops = 2;
   for (const int64_t size : desc.out_shape)
     label.flops *= static_cast<double>(size);

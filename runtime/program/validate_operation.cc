@@ -248,6 +248,23 @@ absl::Status ValidateConv(const Conv& conv, const Instruction& instruction) {
   PARTITA_ASSIGN_OR_RETURN(const int64_t out,
                            BytesOfShape("conv out", conv.dtype(), shapes.out));
   PARTITA_RETURN_IF_ERROR(CheckWindow(conv, shapes));
+  const bool is_plain = !conv.has_bias() && !conv.has_residual() &&
+                        conv.activation() == Activation::none;
+  switch (conv.direction()) {
+    case ConvDirection::forward:
+      break;
+    case ConvDirection::input_grad:
+      if (is_plain)
+        return ValidateOperands("conv", instruction, {out, weight, input});
+      return Bad("conv: a gradient with bias, residual or activation");
+    case ConvDirection::weight_grad:
+      if (is_plain)
+        return ValidateOperands("conv", instruction, {input, out, weight});
+      return Bad("conv: a gradient with bias, residual or activation");
+    default:
+      return Bad(absl::StrCat("conv: unknown direction ",
+                              static_cast<int>(conv.direction())));
+  }
   std::vector<int64_t> bytes = {input, weight};
   if (conv.has_bias())
     bytes.push_back(shapes.weight[0] * base::SizeOf(ToBase(conv.dtype())));

@@ -248,6 +248,15 @@ TEST(ValidateTest, Conv) {  // V7
           ": expected one stride, dilation and padding per spatial dimension");
   EXPECT_EQ(After([](ProgramT& p) { TheConv(p).weight_shape = {4, 4}; }),
             where + ": input, weight and out must have the same rank, 3 to 5");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheConv(p).direction = static_cast<ConvDirection>(7);
+            }),
+            where + ": unknown direction 7");
+  EXPECT_EQ(After([](ProgramT& p) {
+              TheConv(p).direction = ConvDirection::input_grad;
+              TheConv(p).has_bias = true;
+            }),
+            where + ": a gradient with bias, residual or activation");
   EXPECT_EQ(After([](ProgramT& p) { TheConv(p).has_bias = true; }),
             where +
                 ": expected 4 operands, 1 of them written, found 3, 1 of them "

@@ -12,6 +12,7 @@ namespace {
 
 using device::Activation;
 using device::ConvDesc;
+using device::ConvDirection;
 
 int64_t Product(const std::vector<int64_t>& shape) {
   int64_t product = 1;
@@ -55,8 +56,23 @@ ConvDesc Finished(ConvDesc desc, bool channels_last) {
 
 class DeviceConvTest : public DeviceTest {
  protected:
-  // In both layouts, with the weight as a constant and without.
+  // The convolution and its gradients.
   void Check(const ConvDesc& desc, double tolerance = 2e-5) {
+    CheckDirection(desc, tolerance);
+    ConvDesc gradient = desc;
+    gradient.has_bias = gradient.has_residual = false;
+    gradient.activation = Activation::kNone;
+    for (const ConvDirection direction :
+         {ConvDirection::kInputGrad, ConvDirection::kWeightGrad}) {
+      SCOPED_TRACE(::testing::Message()
+                   << "direction " << static_cast<int>(direction));
+      gradient.direction = direction;
+      CheckDirection(gradient, tolerance);
+    }
+  }
+
+  // In both layouts, with the weight as a constant and without.
+  void CheckDirection(const ConvDesc& desc, double tolerance) {
     for (const bool channels_last : {false, true}) {
       for (const bool constant : {false, true}) {
         SCOPED_TRACE(::testing::Message()
@@ -79,24 +95,27 @@ class DeviceConvTest : public DeviceTest {
   }
 
   void CheckOnce(const ConvDesc& desc, bool constant, double tolerance) {
-    const std::vector<float> input =
-        Rounded(desc, Product(desc.input_shape), 1);
-    const std::vector<float> weight =
-        Rounded(desc, Product(desc.weight_shape), 2);
+    std::vector<std::vector<int64_t>> shapes = {
+        desc.input_shape, desc.weight_shape, desc.out_shape};
+    if (desc.direction == ConvDirection::kInputGrad)
+      shapes = {desc.out_shape, desc.weight_shape, desc.input_shape};
+    if (desc.direction == ConvDirection::kWeightGrad)
+      shapes = {desc.input_shape, desc.out_shape, desc.weight_shape};
+    const std::vector<float> first = Rounded(desc, Product(shapes[0]), 1);
+    const std::vector<float> second = Rounded(desc, Product(shapes[1]), 2);
     const std::vector<float> bias = desc.has_bias
                                         ? Rounded(desc, desc.weight_shape[0], 3)
                                         : std::vector<float>();
     const std::vector<float> residual =
         desc.has_residual ? Rounded(desc, Product(desc.out_shape), 4)
                           : std::vector<float>();
-    std::vector<float> expected(static_cast<size_t>(Product(desc.out_shape)),
-                                0);
+    std::vector<float> expected(static_cast<size_t>(Product(shapes[2])), 0);
     const device::Allocation out = Put(desc, expected);
-    ReferenceConv(desc, input, weight, bias, residual, expected);
+    ReferenceConv(desc, first, second, bias, residual, expected);
 
     std::vector<device::Allocation> memory;
-    memory.push_back(Put(desc, input));
-    memory.push_back(Put(desc, weight));
+    memory.push_back(Put(desc, first));
+    memory.push_back(Put(desc, second));
     if (desc.has_bias) memory.push_back(Put(desc, bias));
     if (desc.has_residual) memory.push_back(Put(desc, residual));
     std::vector<void*> buffers;
@@ -203,7 +222,7 @@ TEST_P(DeviceConvTest, BiasActivationResidual) {
         desc.activation = activation;
         desc.has_bias = bias;
         desc.has_residual = residual;
-        Check(desc);
+        CheckDirection(desc, 2e-5);
       }
     }
   }

@@ -83,16 +83,17 @@ class ConvView {
                                 desc_.weight_shape.end());
   }
 
-  double Sum(int64_t n, int64_t o, const std::vector<int64_t>& at,
-             const std::vector<float>& input,
-             const std::vector<float>& weight) const {
+  // Calls `visit` with the places in input and weight of the factors of each
+  // product that out's element (n, o, at) sums.
+  template <typename Visit>
+  void ForEachProduct(int64_t n, int64_t o, const std::vector<int64_t>& at,
+                      Visit visit) const {
     const std::vector<int64_t> kernel = KernelSizes();
     const int64_t channels = desc_.weight_shape[1];
     const int64_t first_channel =
         o / (desc_.weight_shape[0] / desc_.groups) * channels;
     int64_t kernel_size = 1;
     for (const int64_t size : kernel) kernel_size *= size;
-    double sum = 0;
     for (int64_t c = 0; c < channels; ++c) {
       std::vector<int64_t> k(spatial_, 0);
       int64_t flat = 0;
@@ -103,13 +104,11 @@ class ConvView {
                     k[i] * desc_.dilations[i];
         const int64_t index =
             Index(desc_.input_shape, n, first_channel + c, from);
-        const float w = weight[static_cast<size_t>(
-            (o * channels + c) * kernel_size + flat++)];
+        const int64_t weight = (o * channels + c) * kernel_size + flat++;
         if (index >= 0)
-          sum += static_cast<double>(input[static_cast<size_t>(index)]) * w;
+          visit(static_cast<size_t>(index), static_cast<size_t>(weight));
       } while (Next(k, kernel));
     }
-    return sum;
   }
 
  private:
@@ -208,27 +207,41 @@ void ReferenceGemm(const device::GemmDesc& desc, const std::vector<float>& lhs,
 }
 
 void ReferenceConv(const device::ConvDesc& desc,
-                   const std::vector<float>& input,
-                   const std::vector<float>& weight,
+                   const std::vector<float>& first,
+                   const std::vector<float>& second,
                    const std::vector<float>& bias,
                    const std::vector<float>& residual,
                    std::vector<float>& out) {
   const ConvView view(desc);
   const std::vector<int64_t> sizes = view.SpatialSizes(desc.out_shape);
+  std::vector<double> sums(out.size(), 0);
   for (int64_t n = 0; n < desc.out_shape[0]; ++n) {
     for (int64_t o = 0; o < desc.weight_shape[0]; ++o) {
       std::vector<int64_t> at(sizes.size(), 0);
       do {
-        const double sum = view.Sum(n, o, at, input, weight) +
-                           (bias.empty() ? 0 : bias[static_cast<size_t>(o)]);
         const size_t index =
             static_cast<size_t>(view.Index(desc.out_shape, n, o, at));
-        out[index] =
-            static_cast<float>(Activate(desc.activation, sum) +
-                               (residual.empty() ? 0 : residual[index]));
+        view.ForEachProduct(n, o, at, [&](size_t in, size_t weight) {
+          switch (desc.direction) {
+            case device::ConvDirection::kForward:
+              sums[index] += static_cast<double>(first[in]) * second[weight];
+              break;
+            case device::ConvDirection::kInputGrad:
+              sums[in] += static_cast<double>(first[index]) * second[weight];
+              break;
+            case device::ConvDirection::kWeightGrad:
+              sums[weight] += static_cast<double>(first[in]) * second[index];
+              break;
+          }
+        });
+        if (desc.direction != device::ConvDirection::kForward) continue;
+        if (!bias.empty()) sums[index] += bias[static_cast<size_t>(o)];
+        sums[index] = Activate(desc.activation, sums[index]) +
+                      (residual.empty() ? 0 : residual[index]);
       } while (ConvView::Next(at, sizes));
     }
   }
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(sums[i]);
 }
 
 void ExpectNear(const std::vector<float>& expected,

@@ -54,8 +54,8 @@ void ReferenceGemm(const device::GemmDesc& desc, const std::vector<float>& lhs,
                    const std::vector<float>& bias,
                    const std::vector<float>& residual, std::vector<float>& out);
 void ReferenceConv(const device::ConvDesc& desc,
-                   const std::vector<float>& input,
-                   const std::vector<float>& weight,
+                   const std::vector<float>& first,
+                   const std::vector<float>& second,
                    const std::vector<float>& bias,
                    const std::vector<float>& residual, std::vector<float>& out);
 

@@ -18,6 +18,18 @@ func.func @chain(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %v: tensor<4x
 
 // -----
 
+// So do a convolution's gradients.
+// CHECK-LABEL: @gradients
+// CHECK: nn.conv_input_grad {{.*}} channels_last : tensor<1x6x6x4xf32>, tensor<4x3x3x3xf32> -> tensor<1x8x8x3xf32>
+// CHECK: nn.conv_weight_grad {{.*}} channels_last : tensor<1x8x8x3xf32>, tensor<1x6x6x4xf32> -> tensor<4x3x3x3xf32>
+func.func @gradients(%x: tensor<1x3x8x8xf32>, %w: tensor<4x3x3x3xf32>, %g: tensor<1x4x6x6xf32>) -> (tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>) {
+  %0 = nn.conv_input_grad %g, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x4x6x6xf32>, tensor<4x3x3x3xf32> -> tensor<1x3x8x8xf32>
+  %1 = nn.conv_weight_grad %x, %g strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x3x8x8xf32>, tensor<1x4x6x6xf32> -> tensor<4x3x3x3xf32>
+  return %0, %1 : tensor<1x3x8x8xf32>, tensor<4x3x3x3xf32>
+}
+
+// -----
+
 // A bias along the channel stays a vector, now along the last dimension.
 // CHECK-LABEL: @bias
 // CHECK: nn.broadcast %{{.*}} dims = [3] : tensor<4xf32> -> tensor<1x8x8x4xf32>

@@ -67,3 +67,14 @@ func.func @conv(%x: tensor<1x8x8x3xf32>, %w: tensor<4x3x1x1xf32>, %b: tensor<4xf
   %2 = arith.addf %0, %1 : tensor<1x8x8x4xf32>
   return %2 : tensor<1x8x8x4xf32>
 }
+
+// -----
+
+// CHECK-LABEL: @gradients
+// CHECK: exec.conv %arg2, %arg1 {{.*}} channels_last direction = input_grad : (tensor<1x6x6x4xf32>, tensor<4x3x3x3xf32>) -> tensor<1x8x8x3xf32>
+// CHECK: exec.conv %arg0, %arg2 {{.*}} channels_last direction = weight_grad : (tensor<1x8x8x3xf32>, tensor<1x6x6x4xf32>) -> tensor<4x3x3x3xf32>
+func.func @gradients(%x: tensor<1x8x8x3xf32>, %w: tensor<4x3x3x3xf32>, %g: tensor<1x6x6x4xf32>) -> (tensor<1x8x8x3xf32>, tensor<4x3x3x3xf32>) {
+  %0 = nn.conv_input_grad %g, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : tensor<1x6x6x4xf32>, tensor<4x3x3x3xf32> -> tensor<1x8x8x3xf32>
+  %1 = nn.conv_weight_grad %x, %g strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : tensor<1x8x8x3xf32>, tensor<1x6x6x4xf32> -> tensor<4x3x3x3xf32>
+  return %0, %1 : tensor<1x8x8x3xf32>, tensor<4x3x3x3xf32>
+}

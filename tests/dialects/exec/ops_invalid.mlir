@@ -32,6 +32,14 @@ func.func @conv_c1(%x: tensor<1x2x8xf32>, %w: tensor<4x2x3xf32>) -> tensor<1x4x6
 
 // -----
 
+func.func @conv_c3(%x: tensor<1x4x6xf32>, %w: tensor<4x2x3xf32>, %b: tensor<4xf32>) {
+  // expected-error@+1 {{expected a gradient without bias, residual and activation}}
+  %0 = exec.conv %x, %w bias(%b : tensor<4xf32>) strides = [1] dilations = [1] low = [0] high = [0] groups = 1 direction = input_grad : (tensor<1x4x6xf32>, tensor<4x2x3xf32>) -> tensor<1x2x8xf32>
+  return
+}
+
+// -----
+
 func.func @view_c1(%x: tensor<2x3xf32>) -> tensor<5xf32> {
   // expected-error@+1 {{expected the same number and type of elements on both sides}}
   %0 = exec.view %x : tensor<2x3xf32> -> tensor<5xf32>

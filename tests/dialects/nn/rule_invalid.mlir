@@ -41,7 +41,7 @@ func.func @decompose(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @halo(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{'math.exp' op 'nn.rule': expected nn.conv or nn.reduce_window for the factor i, which is 'halo'}}
+  // expected-error@+1 {{'math.exp' op 'nn.rule': expected nn.conv, nn.reduce_window or a gradient of theirs for the factor i, which is 'halo'}}
   %y = math.exp %x {nn.rule = #nn.rule<([i]) -> ([i]) {i=4} halo={i}>} : tensor<4xf32>
   return %y : tensor<4xf32>
 }

@@ -1,0 +1,245 @@
+// Decomposition of the gradient of windowed reductions. Rows of the result's
+// gradient are spread out by the stride; a sum is then a windowed sum of these,
+// and for an extreme each place of the window gives one shifted copy.
+#include <limits>
+
+#include "dialects/nn/dialect.h"
+#include "dialects/nn/math_builder.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace partita::nn {
+namespace {
+
+using mlir::ArrayRef;
+using mlir::FailureOr;
+using mlir::RankedTensorType;
+using mlir::SmallVector;
+using mlir::Value;
+namespace arith = mlir::arith;
+
+using Results = FailureOr<SmallVector<Value>>;
+using Sizes = SmallVector<int64_t>;
+
+class WindowGrad {
+ public:
+  WindowGrad(mlir::OpBuilder& builder, ReduceWindowGradOp op)
+      : builder_(builder),
+        b_(builder, op.getLoc()),
+        op_(op),
+        shape_(op.getType().getShape()),
+        rank_(op.getType().getRank()) {}
+
+  Value sum();
+  Value extreme();
+
+ private:
+  Value scalar(mlir::Type element, double value);
+  // Moves x along each dimension by `offsets` into a tensor of `shape`; what it
+  // leaves free is `filler`.
+  Value place(Value x, ArrayRef<int64_t> offsets, ArrayRef<int64_t> shape,
+              Value filler);
+  // Row i becomes row i * stride of a dimension of size * stride, among
+  // fillers.
+  Value spreadOut(Value x, Value filler);
+  // The elements at place `at` of every window, and which of them are no
+  // padding (null: all).
+  Value elementsAt(Value input, ArrayRef<int64_t> at);
+  Value insideAt(ArrayRef<int64_t> at);
+  // The first place in row-major order of the extreme of each window, as i32;
+  // -1 where there is padding only.
+  Value extremePlaces(Value input);
+  std::vector<Sizes> places();
+
+  mlir::OpBuilder& builder_;
+  MathBuilder b_;
+  ReduceWindowGradOp op_;
+  ArrayRef<int64_t> shape_;
+  int64_t rank_;
+};
+
+Value WindowGrad::scalar(mlir::Type element, double value) {
+  const RankedTensorType type = RankedTensorType::get({}, element);
+  if (element.isInteger())
+    return b_.constantInt(type, static_cast<int64_t>(value));
+  return b_.constant(type, value);
+}
+
+Value WindowGrad::place(Value x, ArrayRef<int64_t> offsets,
+                        ArrayRef<int64_t> shape, Value filler) {
+  const ArrayRef<int64_t> from = b_.typeOf(x).getShape();
+  Sizes starts, strides(rank_, 1), kept, low, high;
+  for (int64_t dim = 0; dim < rank_; ++dim) {
+    const int64_t first = std::clamp<int64_t>(-offsets[dim], 0, from[dim]);
+    const int64_t last =
+        std::clamp<int64_t>(shape[dim] - offsets[dim], first, from[dim]);
+    starts.push_back(first);
+    kept.push_back(last - first);
+    low.push_back(
+        std::clamp<int64_t>(first + offsets[dim], 0, shape[dim] - kept[dim]));
+    high.push_back(shape[dim] - kept[dim] - low[dim]);
+  }
+  const RankedTensorType type = b_.typeOf(x).clone(kept);
+  if (type != x.getType())
+    x = SliceOp::create(builder_, op_.getLoc(), type, x, starts, strides);
+  if (type.getShape() == shape) return x;
+  return PadOp::create(builder_, op_.getLoc(), b_.typeOf(x).clone(shape), x,
+                       filler, low, high);
+}
+
+Value WindowGrad::spreadOut(Value x, Value filler) {
+  Sizes split, padded, spread, none;
+  Sizes high;
+  for (int64_t dim = 0; dim < rank_; ++dim) {
+    const int64_t size = b_.typeOf(x).getDimSize(dim),
+                  stride = op_.getStrides()[dim];
+    split.push_back(size);
+    padded.push_back(size);
+    high.push_back(0);
+    spread.push_back(size * stride);
+    if (stride == 1) continue;
+    split.push_back(1);
+    padded.push_back(stride);
+    high.push_back(stride - 1);
+  }
+  if (split.size() == static_cast<size_t>(rank_)) return x;
+  none.assign(split.size(), 0);
+  x = b_.reshape(x, split);
+  x = PadOp::create(builder_, op_.getLoc(), b_.typeOf(x).clone(padded), x,
+                    filler, none, high);
+  return b_.reshape(x, spread);
+}
+
+Value WindowGrad::sum() {
+  const Value grad = b_.widen(op_.getResultGrad());
+  const mlir::Type element = b_.typeOf(grad).getElementType();
+  const Value zero = scalar(element, 0);
+  // Row i of the input lies under the windows that begin at rows from
+  // i + low - reach to i + low of the padded input.
+  Sizes offsets, shape, ones(rank_, 1), none(rank_, 0);
+  for (int64_t dim = 0; dim < rank_; ++dim) {
+    const int64_t reach = op_.getDilations()[dim] * (op_.getWindow()[dim] - 1);
+    offsets.push_back(reach - op_.getLow()[dim]);
+    shape.push_back(shape_[dim] + reach);
+  }
+  const Value moved = place(spreadOut(grad, zero), offsets, shape, zero);
+  return ReduceWindowOp::create(
+      builder_, op_.getLoc(), op_.getType().clone(element), ReduceKind::sum,
+      moved, op_.getWindow(), ones, op_.getDilations(), none, none);
+}
+
+std::vector<Sizes> WindowGrad::places() {
+  int64_t count = 1;
+  for (int64_t size : op_.getWindow()) count *= size;
+  std::vector<Sizes> all;
+  for (int64_t i = 0; i < count; ++i)
+    all.push_back(indexAt(op_.getWindow(), i));
+  return all;
+}
+
+Value WindowGrad::elementsAt(Value input, ArrayRef<int64_t> at) {
+  const bool is_max = op_.getKind() == ReduceKind::max;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Value filler =
+      scalar(b_.typeOf(input).getElementType(), is_max ? -infinity : infinity);
+  const ArrayRef<int64_t> out = op_.getResultGrad().getType().getShape();
+  Sizes offsets, starts(rank_, 0), reached;
+  for (int64_t dim = 0; dim < rank_; ++dim) {
+    offsets.push_back(op_.getLow()[dim] - at[dim] * op_.getDilations()[dim]);
+    reached.push_back(
+        out[dim] == 0 ? 0 : (out[dim] - 1) * op_.getStrides()[dim] + 1);
+  }
+  const Value moved = place(input, offsets, reached, filler);
+  if (reached == Sizes(out)) return moved;
+  return SliceOp::create(builder_, op_.getLoc(), b_.typeOf(moved).clone(out),
+                         moved, starts, op_.getStrides());
+}
+
+Value WindowGrad::insideAt(ArrayRef<int64_t> at) {
+  RankedTensorType type = op_.getResultGrad().getType();
+  type = type.clone(b_.i1());
+  Value inside;
+  for (int64_t dim = 0; dim < rank_; ++dim) {
+    const int64_t first = at[dim] * op_.getDilations()[dim] - op_.getLow()[dim];
+    const int64_t last =
+        first + (type.getDimSize(dim) - 1) * op_.getStrides()[dim];
+    if (first >= 0 && last < shape_[dim]) continue;
+    const RankedTensorType row =
+        RankedTensorType::get({type.getDimSize(dim)}, b_.i64());
+    const Value position = b_.addInt(
+        b_.multiplyInt(b_.iota(row, 0), op_.getStrides()[dim]), first);
+    // One unsigned comparison is two signed ones.
+    const Value here =
+        b_.broadcast(b_.compare(arith::CmpIPredicate::ult, position,
+                                b_.constantInt(row, shape_[dim])),
+                     type, dim);
+    inside =
+        inside
+            ? Value(arith::AndIOp::create(builder_, op_.getLoc(), inside, here))
+            : here;
+  }
+  return inside;
+}
+
+Value WindowGrad::extremePlaces(Value input) {
+  using Predicate = arith::CmpFPredicate;
+  const bool is_max = op_.getKind() == ReduceKind::max;
+  RankedTensorType type = op_.getResultGrad().getType();
+  type = type.clone(builder_.getI32Type());
+  Value extreme, found = b_.constantInt(type, -1);
+  for (const auto& [number, at] : llvm::enumerate(places())) {
+    const Value element = elementsAt(input, at), inside = insideAt(at);
+    const Value here = b_.constantInt(type, static_cast<int64_t>(number));
+    if (!extreme) {
+      extreme = element;
+      found = inside ? b_.select(inside, here, found) : here;
+      continue;
+    }
+    // Unordered: a NaN takes the place of a number. Padding never does, but
+    // gives its place to the first element.
+    Value better =
+        b_.compare(is_max ? Predicate::UGT : Predicate::ULT, element, extreme);
+    const auto both = [&](Value x, Value y) {
+      return arith::AndIOp::create(builder_, op_.getLoc(), x, y);
+    };
+    better = both(better, b_.compare(Predicate::ORD, extreme, extreme));
+    Value first =
+        b_.compare(arith::CmpIPredicate::slt, found, b_.constantInt(type, 0));
+    if (inside) first = both(first, inside);
+    better = arith::OrIOp::create(builder_, op_.getLoc(), better, first);
+    extreme = b_.select(better, element, extreme);
+    found = b_.select(better, here, found);
+  }
+  return found;
+}
+
+Value WindowGrad::extreme() {
+  const Value grad = b_.widen(op_.getResultGrad());
+  const Value zero = scalar(b_.typeOf(grad).getElementType(), 0);
+  const Value found = extremePlaces(b_.widen(op_.getInput()));
+  Value total;
+  for (const auto& [number, at] : llvm::enumerate(places())) {
+    const Value is_here = b_.compare(
+        arith::CmpIPredicate::eq, found,
+        b_.constantInt(b_.typeOf(found), static_cast<int64_t>(number)));
+    const Value part =
+        b_.select(is_here, grad, b_.constant(b_.typeOf(grad), 0));
+    Sizes offsets;
+    for (int64_t dim = 0; dim < rank_; ++dim)
+      offsets.push_back(at[dim] * op_.getDilations()[dim] - op_.getLow()[dim]);
+    const Value moved = place(spreadOut(part, zero), offsets, shape_, zero);
+    total = total ? b_.add(total, moved) : moved;
+  }
+  return total;
+}
+
+}  // namespace
+
+Results ReduceWindowGradOp::decompose(mlir::OpBuilder& builder) {
+  WindowGrad grad(builder, *this);
+  const Value result =
+      getKind() == ReduceKind::sum ? grad.sum() : grad.extreme();
+  return SmallVector<Value>{
+      MathBuilder(builder, getLoc()).narrow(result, getType())};
+}
+
+}  // namespace partita::nn

@@ -1,0 +1,160 @@
+// Reference implementations of attention and its gradient, row by row: in
+// double from end to end, rounded to the element type once.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "dialects/nn/dialect.h"
+
+namespace partita::nn {
+namespace {
+
+using mlir::ArrayRef;
+using mlir::FailureOr;
+using mlir::SmallVector;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Query `query` of head `head`: element i of it in q, or in the result.
+double elementOf(const Tensor& tensor, const SmallVector<int64_t>& row,
+                 int64_t i) {
+  return tensor.getFloat(tensor.position({row[0], row[1], row[2], i}));
+}
+
+// One query [batch, head, query] and the keys that it sees.
+struct Row {
+  // Of each key. `slopes` are the derivatives of the capped scores.
+  std::vector<double> weights, slopes;
+
+  template <typename Op>
+  Row(Op op, const Tensor& q, const Tensor& k, const Tensor* bias,
+      const SmallVector<int64_t>& row);
+};
+
+// The place in a bias of one score.
+int64_t biasPosition(const Tensor& bias, const SmallVector<int64_t>& row,
+                     int64_t key) {
+  SmallVector<int64_t> at = {row[0], row[1], row[2], key};
+  for (int dim = 0; dim < 4; ++dim)
+    at[dim] = bias.shape()[dim] == 1 ? 0 : at[dim];
+  return bias.position(at);
+}
+
+template <typename Op>
+Row::Row(Op op, const Tensor& q, const Tensor& k, const Tensor* bias,
+         const SmallVector<int64_t>& row) {
+  const int64_t heads_per_group = q.shape()[1] / k.shape()[1];
+  const double scale = op.getScale().convertToDouble(),
+               softcap = op.getSoftcap().convertToDouble();
+  const std::optional<int64_t> causal_offset = op.getCausalOffset();
+  for (int64_t key = 0; key < k.shape()[2]; ++key) {
+    double score = 0;
+    for (int64_t i = 0; i < q.shape()[3]; ++i)
+      score += elementOf(q, row, i) *
+               elementOf(k, {row[0], row[1] / heads_per_group, key}, i);
+    score *= scale;
+    const double tanh = softcap > 0 ? std::tanh(score / softcap) : 0;
+    if (softcap > 0) score = softcap * tanh;
+    if (bias) score += bias->getFloat(biasPosition(*bias, row, key));
+    if (causal_offset && key > row[2] + *causal_offset) score = -kInfinity;
+    weights.push_back(score);
+    slopes.push_back(1 - tanh * tanh);
+  }
+  const double highest =
+      weights.empty() ? -kInfinity
+                      : *std::max_element(weights.begin(), weights.end());
+  double sum = 0;
+  for (double& weight : weights) {
+    // A query that sees no key gives zeros.
+    weight = highest == -kInfinity ? 0 : std::exp(weight - highest);
+    sum += weight;
+  }
+  for (double& weight : weights) weight = sum == 0 ? 0 : weight / sum;
+}
+
+// Calls `visit` with each [batch, head, query].
+template <typename Visit>
+void forEachRow(const Tensor& q, Visit visit) {
+  int64_t rows = 1;
+  for (int64_t size : q.shape().drop_back()) rows *= size;
+  for (int64_t row = 0; row < rows; ++row)
+    visit(indexAt(q.shape().drop_back(), row));
+}
+
+Tensor rounded(const std::vector<double>& values, mlir::Type type) {
+  Tensor tensor(mlir::cast<mlir::RankedTensorType>(type));
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.setFloat(i, values[i]);
+  return tensor;
+}
+
+// Adds what one row gives to the gradients of q, k, v and, if there is a bias,
+// of the bias, all row-major.
+void addRowGradients(AttentionGradOp op, ArrayRef<Tensor> operands,
+                     const SmallVector<int64_t>& row,
+                     std::vector<std::vector<double>>& grads) {
+  const Tensor &q = operands[0], &k = operands[1], &v = operands[2],
+               &result = operands[3], &result_grad = operands[4];
+  const Tensor* bias = op.getBias() ? &operands[5] : nullptr;
+  const double scale = op.getScale().convertToDouble();
+  const int64_t group = row[1] / (q.shape()[1] / k.shape()[1]);
+  const Row softmax(op, q, k, bias, row);
+  double mean = 0;
+  for (int64_t i = 0; i < v.shape()[3]; ++i)
+    mean += elementOf(result, row, i) * elementOf(result_grad, row, i);
+  for (int64_t key = 0; key < k.shape()[2]; ++key) {
+    const SmallVector<int64_t> key_row = {row[0], group, key};
+    double weight_grad = 0;
+    for (int64_t i = 0; i < v.shape()[3]; ++i) {
+      weight_grad += elementOf(result_grad, row, i) * elementOf(v, key_row, i);
+      grads[2][v.position({row[0], group, key, i})] +=
+          softmax.weights[key] * elementOf(result_grad, row, i);
+    }
+    const double biased = softmax.weights[key] * (weight_grad - mean),
+                 score = biased * softmax.slopes[key] * scale;
+    if (bias) grads[3][biasPosition(*bias, row, key)] += biased;
+    for (int64_t i = 0; i < q.shape()[3]; ++i) {
+      grads[0][q.position({row[0], row[1], row[2], i})] +=
+          score * elementOf(k, key_row, i);
+      grads[1][k.position({row[0], group, key, i})] +=
+          score * elementOf(q, row, i);
+    }
+  }
+}
+
+}  // namespace
+
+FailureOr<SmallVector<Tensor>> AttentionOp::evaluate(
+    ArrayRef<Tensor> operands) {
+  const Tensor &q = operands[0], &k = operands[1], &v = operands[2];
+  const Tensor* bias = getBias() ? &operands[3] : nullptr;
+  const int64_t heads_per_group = q.shape()[1] / k.shape()[1];
+  std::vector<double> sums(getType().getNumElements());
+  forEachRow(q, [&](const SmallVector<int64_t>& row) {
+    const Row softmax(*this, q, k, bias, row);
+    for (int64_t key = 0; key < v.shape()[2]; ++key) {
+      for (int64_t i = 0; i < v.shape()[3]; ++i)
+        sums[((row[0] * q.shape()[1] + row[1]) * q.shape()[2] + row[2]) *
+                 v.shape()[3] +
+             i] += softmax.weights[key] *
+                   elementOf(v, {row[0], row[1] / heads_per_group, key}, i);
+    }
+  });
+  return SmallVector<Tensor>{rounded(sums, getType())};
+}
+
+FailureOr<SmallVector<Tensor>> AttentionGradOp::evaluate(
+    ArrayRef<Tensor> operands) {
+  std::vector<std::vector<double>> grads;
+  for (int operand : {0, 1, 2}) grads.emplace_back(operands[operand].size());
+  if (getBias()) grads.emplace_back(operands[5].size());
+  forEachRow(operands[0], [&](const SmallVector<int64_t>& row) {
+    addRowGradients(*this, operands, row, grads);
+  });
+  SmallVector<Tensor> results;
+  for (mlir::Value result : (*this)->getResults())
+    results.push_back(rounded(grads[results.size()], result.getType()));
+  return results;
+}
+
+}  // namespace partita::nn
