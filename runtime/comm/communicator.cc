@@ -67,8 +67,8 @@ absl::Status Communicator::Agree(const absl::Status& status, int patience) {
     lowest = i;
     ++failures;
   }
+  agreed_ = failures > 0;
   if (failures == 0) return absl::OkStatus();
-  agreed_ = true;
   const char* entry = &all[static_cast<size_t>(lowest) * kStatusBytes];
   const std::string text = entry + 1;
   return absl::Status(

@@ -79,7 +79,7 @@ class Communicator {
   // that does not, with its name unless all fail. Ranks wait `patience` times
   // longer than usual: they may come from work of very different length.
   absl::Status Agree(const absl::Status& status, int patience = 10);
-  // Whether Agree returned an error, so that all ranks know it.
+  // Whether the last Agree returned an error, so that all ranks know it.
   bool agreed() const { return agreed_; }
 
  private:

@@ -208,6 +208,19 @@ TEST(LocalTest, AgreementTellsTheLowestFailure) {
     EXPECT_TRUE(status.ok());
 }
 
+TEST(LocalTest, WhatIsAgreedIsThatOfTheLastTime) {
+  for (const absl::Status& status :
+       OnRanks(2, milliseconds(5000), [](Communicator& c) {
+         EXPECT_FALSE(c.agreed());
+         EXPECT_FALSE(c.Agree(absl::NotFoundError("file")).ok());
+         EXPECT_TRUE(c.agreed());
+         const absl::Status second = c.Agree(absl::OkStatus());
+         EXPECT_FALSE(c.agreed());
+         return second;
+       }))
+    EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST(LocalTest, AGroupMustHoldItsMember) {
   const auto communicators = MakeLocalCommunicators(2);
   EXPECT_FALSE(communicators[0]->Prepare(Sum({1}, "x"), {1}).ok());
