@@ -309,6 +309,12 @@ absl::Status Executor::Run(const std::vector<ConstTensor>& inputs,
   return device_.Synchronize(*stream_);
 }
 
+double Executor::FlopsPerRun() const {
+  double flops = 0;
+  for (const StepLabel& label : main_->Labels()) flops += label.flops;
+  return flops;
+}
+
 MemoryUse Executor::Memory() const {
   const device::MemoryReport report = device_.Memory();
   MemoryUse use;

@@ -66,6 +66,8 @@ class Executor {
   const program::Artifact& artifact() const { return *artifact_; }
   const program::MeshPlace& place() const { return place_; }
   int64_t step_count() const { return main_->step_count(); }
+  // Of the matrix products and convolutions of this rank.
+  double FlopsPerRun() const;
 
   // One step: tensors in the order of inputs() and outputs(), whose types and
   // shapes must match. Returns when the outputs are there. Allocates nothing,

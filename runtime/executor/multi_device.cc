@@ -106,6 +106,13 @@ absl::Status MultiDeviceRunner::WriteParameter(const std::string& name,
       });
 }
 
+double MultiDeviceRunner::FlopsPerRun() const {
+  double flops = 0;
+  for (const Rank& rank : ranks_->list)
+    flops += rank.executor->executor().FlopsPerRun();
+  return flops;
+}
+
 MemoryUse MultiDeviceRunner::Memory() const {
   MemoryUse most;
   for (const Rank& rank : ranks_->list) {

@@ -45,6 +45,8 @@ class MultiDeviceRunner {
   const std::vector<TensorSpec>& inputs() const { return inputs_; }
   const std::vector<TensorSpec>& outputs() const { return outputs_; }
   int64_t step_count() const { return step_count_; }
+  // Of the matrix products and convolutions of all devices.
+  double FlopsPerRun() const;
 
   // One step on all devices, from whole inputs to whole outputs. If a rank
   // fails or stalls, an error that names it, within the patience; after a stall

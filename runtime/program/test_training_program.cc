@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/random_fill.h"
 #include "runtime/program/test_program.h"
 
 namespace partita::program {
@@ -157,6 +158,14 @@ TrainingProgram::TrainingProgram(int64_t batch, int64_t data_axis,
   program.main = 0;
   program.main_globals = {0, 1, 2};
   program.main_updates = {0, 1};
+}
+
+std::vector<float> TrainingProgram::Start() {
+  std::vector<float> w(static_cast<size_t>(kWidth * kOut));
+  // Cannot fail: the distribution is known.
+  (void)base::FillElements({"uniform", 1.0, 1}, base::DType::kF32, 0,
+                           kWidth * kOut, w.data());
+  return w;
 }
 
 float TrainingStep(const std::vector<float>& x, const std::vector<float>& t,

@@ -23,6 +23,8 @@ struct TrainingProgram {
   DataSection data;
 
   TrainingProgram(int64_t batch, int64_t data_axis, int64_t tensor_axis);
+  // w as the seed makes it.
+  static std::vector<float> Start();
   // Element i of f.
   static float Frozen(int64_t i) { return static_cast<float>(i % 4) * 0.25f; }
   ArtifactParts Parts() const { return {SerializeProgram(program), "", data}; }

@@ -1,26 +1,23 @@
 // Loads a model, runs it, and reports.
 #include "runtime/tools/run_command.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/npy.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/comm/launch.h"
-#include "runtime/comm/mpi_world.h"
 #include "runtime/executor/executor.h"
 #include "runtime/tools/host_tensor.h"
 #include "runtime/tools/run_options.h"
 #include "runtime/tools/run_report.h"
+#include "runtime/tools/run_session.h"
 #include "runtime/tools/session.h"
+#include "runtime/tools/train_command.h"
 
 namespace partita::tools {
 namespace {
@@ -30,12 +27,6 @@ using Clock = std::chrono::steady_clock;
 double MillisecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin)
       .count();
-}
-
-int64_t PeakProcessBytes() {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * int64_t{1024}
-                                             : 0;
 }
 
 absl::StatusOr<std::vector<HostTensor>> MakeOutputs(
@@ -99,13 +90,6 @@ absl::Status RunModel(Session& session, const RunOptions& options,
   return session.Complete(output_views, times_ms);
 }
 
-absl::Status Flush(std::ostream& out) {
-  return out.flush().good()
-             ? absl::OkStatus()
-             : absl::UnavailableError(
-                   "cannot write the results to standard output");
-}
-
 absl::Status Report(Session& session, const RunOptions& options,
                     const std::vector<HostTensor>& outputs, RunReport& report,
                     std::ostream& out) {
@@ -145,84 +129,31 @@ absl::Status RunSession(Session& session, const RunOptions& options,
   return session.Agree(Report(session, options, *outputs, report, out));
 }
 
-absl::Status Run(const RunOptions& options, std::ostream& out) {
-  const Clock::time_point begin = Clock::now();
-  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           OpenSession(options));
-  return RunSession(*session, options, begin, out);
-}
-
-int CodeOf(const absl::Status& status) {
-  if (status.ok()) return 0;
-  return absl::IsInternal(status) ? 70 : 1;
-}
-
-// This process as one rank. An error that all know is told once and ends all
-// in order; another ends them at once.
-int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
-                 std::ostream& out, std::ostream& error) {
-  const Clock::time_point begin = Clock::now();
-  const auto world = comm::MpiWorld::Start(launch);
-  if (!world.ok()) {
-    if (launch.rank == 0)
-      error << "partita-run: " << world.status().message() << std::endl;
-    return 1;
-  }
-  const std::unique_ptr<comm::Communicator> communicator =
-      (*world)->MakeCommunicator(CommOptionsOf(options));
-  absl::Status status;
-  {
-    const auto session = OpenProcessSession(options, launch, *communicator);
-    status = session.ok() ? RunSession(**session, options, begin, out)
-                          : session.status();
-  }
-  const bool known = communicator->agreed();
-  if (!status.ok() && (!known || communicator->rank() == 0)) {
-    error << "partita-run: "
-          << (known ? "" : communicator->Describe(communicator->rank()) + ": ")
-          << status.message() << std::endl;
-  }
-  if (!status.ok() && !known) (*world)->Abort(CodeOf(status));
-  const absl::Status finished = (*world)->Finish();
-  return CodeOf(status.ok() ? finished : status);
-}
-
-// One process of mpirun or srun; a model for one device runs as ever.
-absl::Status CheckAlone(const RunOptions& options, const comm::Launch& launch) {
-  if (options.devices > 0) return absl::OkStatus();
-  PARTITA_ASSIGN_OR_RETURN(const program::Artifact artifact,
-                           program::Artifact::Open(options.model));
-  return CheckProcesses(artifact, options, launch);
-}
-
 }  // namespace
 
 int RunCommand(const std::vector<std::string>& arguments, std::ostream& out,
                std::ostream& error) {
+  if (!arguments.empty() && arguments[0] == "train")
+    return TrainCommand({arguments.begin() + 1, arguments.end()}, out, error);
   const absl::StatusOr<RunOptions> options = ParseRunOptions(arguments);
-  const std::optional<comm::Launch> launch = comm::DetectLaunch();
-  // One voice where many processes read the same command line.
-  const bool speaks = !launch || launch->rank == 0;
   if (!options.ok()) {
-    if (speaks) {
+    if (Speaks()) {
       error << "partita-run: " << options.status().message()
             << "\nTry partita-run --help.\n";
     }
     return 2;
   }
-  absl::Status status;
   if (options->help) {
-    if (speaks) out << RunHelp();
-  } else if (launch && launch->size > 1) {
-    return RunAsProcess(*options, *launch, out, error);
-  } else {
-    if (launch) status = CheckAlone(*options, *launch);
-    if (status.ok()) status = Run(*options, out);
+    if (Speaks()) out << RunHelp();
+    return CodeOf(Flush(out));
   }
-  if (status.ok()) status = Flush(out);
-  if (status.ok()) return 0;
-  error << "partita-run: " << status.message() << "\n";
-  return CodeOf(status);
+  const Clock::time_point begin = Clock::now();
+  return RunInSession(
+      *options,
+      [&](Session& session) {
+        return RunSession(session, *options, begin, out);
+      },
+      error);
 }
 
 }  // namespace partita::tools

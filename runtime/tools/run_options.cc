@@ -1,8 +1,6 @@
-// Parsing of the command line: a table of flags.
+// The flags of partita-run.
 #include "runtime/tools/run_options.h"
 
-#include <functional>
-#include <limits>
 #include <map>
 
 #include "absl/strings/numbers.h"
@@ -14,41 +12,6 @@ namespace {
 
 absl::Status Wrong(const std::string& message) {
   return absl::InvalidArgumentError(message);
-}
-
-// A flag with a value.
-using Setter = std::function<absl::Status(const std::string&)>;
-
-Setter SetString(std::string& target) {
-  return [&target](const std::string& value) {
-    target = value;
-    return value.empty() ? Wrong("expected a value, found nothing")
-                         : absl::OkStatus();
-  };
-}
-
-template <typename Target>
-Setter SetCount(Target& target, int minimum) {
-  return [&target, minimum](const std::string& value) {
-    int number;
-    if (!absl::SimpleAtoi(value, &number) || number < minimum) {
-      return Wrong(absl::StrCat("expected a whole number of at least ", minimum,
-                                ", found '", value, "'"));
-    }
-    target = number;
-    return absl::OkStatus();
-  };
-}
-
-absl::Status SetInput(const std::string& value, RunOptions& options) {
-  const size_t equals = value.find('=');
-  if (equals == std::string::npos || equals == 0 ||
-      equals + 1 == value.size()) {
-    return Wrong(absl::StrCat("expected NAME=FILE.npy, found '", value, "'"));
-  }
-  options.inputs.emplace_back(value.substr(0, equals),
-                              value.substr(equals + 1));
-  return absl::OkStatus();
 }
 
 absl::Status SetSeed(const std::string& value, RunOptions& options) {
@@ -66,72 +29,56 @@ absl::Status SetDevice(const std::string& value, RunOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status SetTimeout(const std::string& value, RunOptions& options) {
-  double seconds;
-  if (!absl::SimpleAtod(value, &seconds) || !(seconds >= 0.001) ||
-      seconds > 1e6) {
-    return Wrong(absl::StrCat("expected seconds, 0.001 to 1000000, found '",
-                              value, "'"));
-  }
-  options.timeout = seconds;
-  return absl::OkStatus();
-}
-
-std::map<std::string, Setter> ValueFlags(RunOptions& options) {
-  return {
-      {"--input",
-       [&](const std::string& value) { return SetInput(value, options); }},
-      {"--inputs", SetString(options.inputs_file)},
-      {"--output-dir", SetString(options.output_dir)},
-      {"--random-inputs",
-       [&](const std::string& value) { return SetSeed(value, options); }},
-      {"--threads", SetCount(options.threads, 1)},
-      {"--devices", SetCount(options.devices, 1)},
-      {"--timeout",
-       [&](const std::string& value) { return SetTimeout(value, options); }},
-      {"--warmup", SetCount(options.warmup, 0)},
-      {"--repeat", SetCount(options.repeat, 1)},
-      {"--weights-dir", SetString(options.weights_dir)},
-      {"--device",
-       [&](const std::string& value) { return SetDevice(value, options); }}};
+std::map<std::string, FlagSetter> ValueFlags(RunOptions& options) {
+  return {{"--input", SetInput(options)},
+          {"--inputs", SetString(options.inputs_file)},
+          {"--output-dir", SetString(options.output_dir)},
+          {"--random-inputs",
+           [&](const std::string& value) { return SetSeed(value, options); }},
+          {"--threads", SetCount(options.threads, 1)},
+          {"--devices", SetCount(options.devices, 1)},
+          {"--timeout", SetTimeout(options)},
+          {"--warmup", SetCount(options.warmup, 0)},
+          {"--repeat", SetCount(options.repeat, 1)},
+          {"--weights-dir", SetString(options.weights_dir)},
+          {"--device", [&](const std::string& value) {
+             return SetDevice(value, options);
+           }}};
 }
 
 }  // namespace
 
+FlagSetter SetInput(RunOptions& options) {
+  return [&options](const std::string& value) {
+    const size_t equals = value.find('=');
+    if (equals == std::string::npos || equals == 0 ||
+        equals + 1 == value.size()) {
+      return Wrong(absl::StrCat("expected NAME=FILE.npy, found '", value, "'"));
+    }
+    options.inputs.emplace_back(value.substr(0, equals),
+                                value.substr(equals + 1));
+    return absl::OkStatus();
+  };
+}
+
+FlagSetter SetTimeout(RunOptions& options) {
+  return [&options](const std::string& value) {
+    const absl::StatusOr<double> seconds =
+        ParseNumber(value, 0.001, 1e6, "seconds, 0.001 to 1000000");
+    if (seconds.ok()) options.timeout = *seconds;
+    return seconds.status();
+  };
+}
+
 absl::StatusOr<RunOptions> ParseRunOptions(
     const std::vector<std::string>& arguments) {
   RunOptions options;
-  const std::map<std::string, Setter> value_flags = ValueFlags(options);
-  const std::map<std::string, bool*> switches = {
-      {"--json", &options.json},
-      {"--profile", &options.profile},
-      {"--help", &options.help},
-      {"-h", &options.help}};
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument.empty() || argument[0] != '-') {
-      if (!options.model.empty())
-        return Wrong(absl::StrCat("expected one model, found '", options.model,
-                                  "' and '", argument, "'"));
-      options.model = argument;
-      continue;
-    }
-    const size_t equals = argument.find('=');
-    const std::string flag = argument.substr(0, equals);
-    if (const auto found = switches.find(argument); found != switches.end()) {
-      *found->second = true;
-      continue;
-    }
-    const auto found = value_flags.find(flag);
-    if (found == value_flags.end())
-      return Wrong(absl::StrCat("unknown option '", argument, "'"));
-    if (equals == std::string::npos && i + 1 == arguments.size())
-      return Wrong(absl::StrCat(flag, ": expected a value, found nothing"));
-    const absl::Status status = found->second(
-        equals == std::string::npos ? arguments[++i]
-                                    : argument.substr(equals + 1));
-    if (!status.ok()) return Wrong(absl::StrCat(flag, ": ", status.message()));
-  }
+  const Flags flags = {ValueFlags(options),
+                       {{"--json", &options.json},
+                        {"--profile", &options.profile},
+                        {"--help", &options.help},
+                        {"-h", &options.help}}};
+  PARTITA_RETURN_IF_ERROR(ParseFlags(arguments, flags, options.model));
   if (!options.help && options.model.empty())
     return Wrong("expected a model, found none");
   return options;
@@ -139,6 +86,7 @@ absl::StatusOr<RunOptions> ParseRunOptions(
 
 const char* RunHelp() {
   return R"(usage: partita-run MODEL.partita [options]
+       partita-run train MODEL.partita [options]   (see partita-run train --help)
 
 Runs a compiled model and prints its outputs, times and memory.
 

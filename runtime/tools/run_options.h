@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/tools/flags.h"
 
 namespace partita::tools {
 
@@ -35,6 +36,10 @@ struct RunOptions {
 // is wrong and what was expected.
 absl::StatusOr<RunOptions> ParseRunOptions(
     const std::vector<std::string>& arguments);
+
+// Setters of flags that commands share; the options must outlive them.
+FlagSetter SetInput(RunOptions& options);    // --input
+FlagSetter SetTimeout(RunOptions& options);  // --timeout
 
 // The text of --help.
 const char* RunHelp();

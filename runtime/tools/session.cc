@@ -2,6 +2,8 @@
 #include "runtime/tools/session.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -13,12 +15,14 @@
 #include "runtime/executor/multi_device.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/program/mesh.h"
+#include "runtime/program/types.h"
 
 namespace partita::tools {
 namespace {
 
 using executor::ConstTensor;
 using executor::MutableTensor;
+using executor::ParameterSpec;
 using executor::TensorSpec;
 
 // Threads of each of `shares` devices of this machine.
@@ -63,6 +67,23 @@ class SingleSession : public Session {
                    const std::vector<MutableTensor>& outputs) override {
     return executor_->Run(inputs, outputs);
   }
+  const program::Program& program() const override {
+    return executor_->artifact().program();
+  }
+  double FlopsPerRun() const override {
+    return executor_->FlopsPerRun() * devices();
+  }
+  const std::vector<ParameterSpec>& parameters() const override {
+    return executor_->parameters();
+  }
+  absl::Status ReadPart(const Part& part, void* memory) override {
+    return executor_->ReadParameter(part.spec.name,
+                                    {part.spec.dtype, part.spec.shape, memory});
+  }
+  absl::Status WriteParameter(const std::string& name,
+                              const ConstTensor& whole) override {
+    return executor_->WriteParameter(name, whole);
+  }
 
  private:
   std::unique_ptr<device::Device> device_;
@@ -88,6 +109,21 @@ class ThreadSession : public Session {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs) override {
     return runner_->Run(inputs, outputs);
+  }
+  const program::Program& program() const override {
+    return runner_->artifact().program();
+  }
+  double FlopsPerRun() const override { return runner_->FlopsPerRun(); }
+  const std::vector<ParameterSpec>& parameters() const override {
+    return runner_->parameters();
+  }
+  absl::Status ReadPart(const Part& part, void* memory) override {
+    return runner_->ReadParameter(part.spec.name,
+                                  {part.spec.dtype, part.spec.shape, memory});
+  }
+  absl::Status WriteParameter(const std::string& name,
+                              const ConstTensor& whole) override {
+    return runner_->WriteParameter(name, whole);
   }
 
  private:
@@ -132,6 +168,41 @@ class ProcessSession : public Session {
     return executor_->Run(inputs, outputs);
   }
 
+  const program::Program& program() const override {
+    return executor_->executor().artifact().program();
+  }
+  double FlopsPerRun() const override {
+    return executor_->executor().FlopsPerRun() * devices();
+  }
+  const std::vector<ParameterSpec>& parameters() const override {
+    return executor_->executor().parameters();
+  }
+  Part PartOf(const ParameterSpec& parameter) const override {
+    Part part;
+    part.spec = parameter.local;
+    const program::Parameter& description =
+        *program().parameters()->Get(static_cast<unsigned>(parameter.index));
+    if (!program::HoldsFirstCopy(description.shard(), program().mesh(), rank()))
+      return part;
+    executor::BlockMap(description.shard(), *description.type(),
+                       executor_->executor().place())
+        .ForEachRun([&](int64_t whole, int64_t local, int64_t count) {
+          part.runs.push_back({whole, local, count});
+        });
+    return part;
+  }
+  absl::Status ReadPart(const Part& part, void* memory) override {
+    return executor_->executor().ReadParameter(
+        part.spec.name, {part.spec.dtype, part.spec.shape, memory});
+  }
+  absl::Status WriteParameter(const std::string& name,
+                              const ConstTensor& whole) override {
+    return executor_->WriteParameter(name, whole);
+  }
+
+  int rank() const override { return communicator_.rank(); }
+  int processes() const override { return communicator_.size(); }
+  program::Rows InputRows() const override;
   bool IsMain() const override { return communicator_.rank() == 0; }
   absl::Status Align() override {
     return communicator_.Agree(absl::OkStatus(), 1);
@@ -142,18 +213,24 @@ class ProcessSession : public Session {
   absl::Status Complete(const std::vector<MutableTensor>& outputs,
                         std::vector<double>& times_ms) override {
     PARTITA_RETURN_IF_ERROR(executor_->Gather(communicator_, outputs));
-    comm::Operation slowest;
-    slowest.reduction = comm::Reduction::kMax;
-    slowest.dtype = base::DType::kF64;
-    slowest.input_shape =
-        slowest.output_shape = {static_cast<int64_t>(times_ms.size())};
-    slowest.name = "times";
-    std::vector<int> ranks(static_cast<size_t>(communicator_.size()));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    PARTITA_ASSIGN_OR_RETURN(
-        const std::unique_ptr<comm::Collective> collective,
-        communicator_.Prepare(std::move(slowest), std::move(ranks)));
-    return communicator_.Run(*collective, times_ms.data(), times_ms.data());
+    return Max(times_ms);
+  }
+  absl::Status Max(std::vector<double>& values) override {
+    std::unique_ptr<comm::Collective>& collective = max_[values.size()];
+    if (collective == nullptr) {
+      comm::Operation operation;
+      operation.reduction = comm::Reduction::kMax;
+      operation.dtype = base::DType::kF64;
+      operation.input_shape =
+          operation.output_shape = {static_cast<int64_t>(values.size())};
+      operation.name = "greatest values";
+      std::vector<int> ranks(static_cast<size_t>(communicator_.size()));
+      std::iota(ranks.begin(), ranks.end(), 0);
+      PARTITA_ASSIGN_OR_RETURN(
+          collective,
+          communicator_.Prepare(std::move(operation), std::move(ranks)));
+    }
+    return communicator_.Run(*collective, values.data(), values.data());
   }
 
  private:
@@ -162,9 +239,37 @@ class ProcessSession : public Session {
   const std::vector<TensorSpec> outputs_;
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<executor::RankExecutor> executor_;
+  std::map<size_t, std::unique_ptr<comm::Collective>> max_;  // by length
 };
 
+program::Rows ProcessSession::InputRows() const {
+  program::Rows rows = {std::numeric_limits<int64_t>::max(), 0};
+  int64_t size = -1;
+  for (int64_t i = 0; i < program::SizeOrZero(program().inputs()); ++i) {
+    const program::Port& port =
+        *program().inputs()->Get(static_cast<unsigned>(i));
+    const TensorSpec& spec = inputs_[static_cast<size_t>(i)];
+    if (port.role() != program::PortRole::data) continue;
+    if (spec.shape.empty() || (size >= 0 && spec.shape[0] != size))
+      return Session::InputRows();
+    size = spec.shape[0];
+    program::Rows own = {0, size};
+    if (port.shard() != nullptr)
+      own = program::OwnedRows(*port.shard(), 0, executor_->executor().place());
+    rows.begin = std::min(rows.begin, own.begin);
+    rows.end = std::max(rows.end, own.end);
+  }
+  return rows.begin < rows.end ? rows : Session::InputRows();
+}
+
 }  // namespace
+
+Session::Part Session::PartOf(const ParameterSpec& parameter) const {
+  const int64_t count = base::ElementCount(parameter.whole.shape).value_or(0);
+  return {{{0, 0, count}}, parameter.whole};
+}
+
+program::Rows Session::InputRows() const { return {0, 0}; }
 
 comm::CommOptions CommOptionsOf(const RunOptions& options) {
   comm::CommOptions comm = comm::OptionsFromEnvironment();

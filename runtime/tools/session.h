@@ -14,6 +14,7 @@
 #include "runtime/executor/executor.h"
 #include "runtime/executor/tensor.h"
 #include "runtime/program/artifact.h"
+#include "runtime/program/mesh.h"
 #include "runtime/tools/run_options.h"
 
 namespace partita::tools {
@@ -35,14 +36,46 @@ class Session {
       const std::vector<executor::ConstTensor>& inputs,
       const std::vector<executor::MutableTensor>& outputs) = 0;
 
+  virtual const program::Program& program() const = 0;
+  // Of the matrix products and convolutions of a run, on all devices.
+  virtual double FlopsPerRun() const = 0;
+
+  // Parameters, between runs.
+  virtual const std::vector<executor::ParameterSpec>& parameters() const = 0;
+  // What this process has of a parameter, of which it writes the runs into
+  // checkpoints; other processes have the others.
+  struct Part {
+    struct Run {
+      int64_t whole = 0;  // elements, in the whole tensor and in the part
+      int64_t part = 0;
+      int64_t count = 0;
+    };
+    std::vector<Run> runs;
+    executor::TensorSpec spec;
+  };
+  virtual Part PartOf(const executor::ParameterSpec& parameter) const;
+  virtual absl::Status ReadPart(const Part& part, void* memory) = 0;
+  // Of updated parameters, on all devices of this process.
+  virtual absl::Status WriteParameter(const std::string& name,
+                                      const executor::ConstTensor& whole) = 0;
+
   // What follows matters where other processes take part.
   // Whether this process has the outputs and reports; others pass outputs
   // without data.
   virtual bool IsMain() const { return true; }
+  virtual int rank() const { return 0; }
+  virtual int processes() const { return 1; }
+  // The rows of data inputs that this process reads; none at all, [0, 0), where
+  // that cannot be told, and all must be there.
+  virtual program::Rows InputRows() const;
   // All wait for each other.
   virtual absl::Status Align() { return absl::OkStatus(); }
   // An error of any process becomes everybody's.
   virtual absl::Status Agree(const absl::Status& status) { return status; }
+  // Each value becomes the greatest of all processes.
+  virtual absl::Status Max(std::vector<double>& values) {
+    return absl::OkStatus();
+  }
   // Brings outputs together, and makes times those of the slowest.
   virtual absl::Status Complete(
       const std::vector<executor::MutableTensor>& outputs,

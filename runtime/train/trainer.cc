@@ -24,17 +24,6 @@ bool IsNumber(const TensorSpec& spec) {
   return base::IsFloat(spec.dtype) && base::ElementCount(spec.shape) == 1;
 }
 
-// Rows and positions of a batch: tokens are integers [rows, length].
-void CountBatch(const std::vector<TensorSpec>& data, StepRecord& record) {
-  for (const TensorSpec& spec : data) {
-    if (spec.shape.empty()) continue;
-    if (record.examples == 0) record.examples = spec.shape[0];
-    if (record.tokens == 0 && spec.shape.size() == 2 && spec.shape[1] > 1 &&
-        !base::IsFloat(spec.dtype))
-      record.tokens = spec.shape[0] * spec.shape[1];
-  }
-}
-
 class Loop {
  public:
   Loop(Stepper& stepper, data::BatchSource& source,
@@ -59,7 +48,7 @@ class Loop {
     PARTITA_ASSIGN_OR_RETURN(loss_, FindLoss(stepper_.outputs()));
     const std::vector<TensorSpec> data = DataInputs(stepper_);
     PARTITA_ASSIGN_OR_RETURN(batch_, data::Batch::Allocate(data));
-    CountBatch(data, counts_);
+    counts_ = CountBatch(data);
     const bool main = stepper_.IsMain();
     PARTITA_ASSIGN_OR_RETURN(
         results_, data::Batch::Allocate(main ? stepper_.outputs()
@@ -231,6 +220,18 @@ std::vector<TensorSpec> DataInputs(const Stepper& stepper) {
     if (stepper.RoleOf(i) == PortRole::data)
       data.push_back(stepper.inputs()[i]);
   return data;
+}
+
+StepRecord CountBatch(const std::vector<TensorSpec>& data) {
+  StepRecord record;
+  for (const TensorSpec& spec : data) {
+    if (spec.shape.empty()) continue;
+    if (record.examples == 0) record.examples = spec.shape[0];
+    if (record.tokens == 0 && spec.shape.size() == 2 && spec.shape[1] > 1 &&
+        !base::IsFloat(spec.dtype))
+      record.tokens = spec.shape[0] * spec.shape[1];
+  }
+  return record;
 }
 
 absl::StatusOr<TrainResult> Train(Stepper& stepper, data::BatchSource& source,

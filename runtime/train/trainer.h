@@ -82,6 +82,10 @@ absl::StatusOr<size_t> FindLoss(const std::vector<base::TensorSpec>& outputs);
 // The inputs that are data, in order: what `source` must give.
 std::vector<base::TensorSpec> DataInputs(const Stepper& stepper);
 
+// A record with the numbers of examples, the rows of the first input, and of
+// tokens: the elements of the first one of integers [rows, length > 1].
+StepRecord CountBatch(const std::vector<base::TensorSpec>& data);
+
 // Runs steps last_step + 1 to steps. The source stands where they begin. A loss
 // that is not finite is an error that names the step; so is one of the program
 // or the data. An observer or a periodic checkpoint that fails is told, and the

@@ -1,0 +1,30 @@
+// Batches of which some tensors, or all, are the same in every step.
+#ifndef PARTITA_RUNTIME_TOOLS_FIXED_INPUTS_H_
+#define PARTITA_RUNTIME_TOOLS_FIXED_INPUTS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/tensor.h"
+#include "runtime/data/batch_source.h"
+
+namespace partita::tools {
+
+// `fixed` names inputs among `specs` and what they hold (see RunHelp). `rest`
+// makes the source of the others from their specs; not called if there are
+// none. InvalidArgument where a name is none of `specs`.
+using MakeSource =
+    std::function<absl::StatusOr<std::unique_ptr<data::BatchSource>>(
+        const std::vector<base::TensorSpec>& specs)>;
+absl::StatusOr<std::unique_ptr<data::BatchSource>> FixInputs(
+    const std::vector<base::TensorSpec>& specs,
+    const std::vector<std::pair<std::string, std::string>>& fixed,
+    const MakeSource& rest);
+
+}  // namespace partita::tools
+
+#endif  // PARTITA_RUNTIME_TOOLS_FIXED_INPUTS_H_

@@ -1,0 +1,59 @@
+// Command lines as tables of flags.
+#ifndef PARTITA_RUNTIME_TOOLS_FLAGS_H_
+#define PARTITA_RUNTIME_TOOLS_FLAGS_H_
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace partita::tools {
+
+// Takes a flag's value. InvalidArgument says what was expected and found.
+using FlagSetter = std::function<absl::Status(const std::string&)>;
+
+struct Flags {
+  std::map<std::string, FlagSetter> values;  // --name VALUE, --name=VALUE
+  std::map<std::string, bool*> switches;     // --name
+};
+
+// Everything that is no flag goes to `model`: once. InvalidArgument names the
+// argument that is wrong.
+absl::Status ParseFlags(const std::vector<std::string>& arguments,
+                        const Flags& flags, std::string& model);
+
+// Setters; the target must outlive them. Not empty:
+FlagSetter SetString(std::string& target);
+// A number from `low` to `high`, both allowed.
+absl::StatusOr<int64_t> ParseCount(const std::string& value, int64_t low,
+                                   int64_t high);
+absl::StatusOr<double> ParseNumber(const std::string& value, double low,
+                                   double high, const std::string& expected);
+
+// A whole number of at least `minimum` for an integer, or an optional one.
+template <typename Target>
+FlagSetter SetCount(Target& target, int64_t minimum) {
+  return [&target, minimum](const std::string& value) {
+    constexpr bool kWide = std::is_same_v<Target, int64_t>;
+    const auto number = ParseCount(value, minimum,
+                                   kWide ? std::numeric_limits<int64_t>::max()
+                                         : std::numeric_limits<int32_t>::max());
+    if (!number.ok()) return number.status();
+    if constexpr (kWide) {
+      target = *number;
+    } else {
+      target = static_cast<int>(*number);
+    }
+    return absl::OkStatus();
+  };
+}
+
+}  // namespace partita::tools
+
+#endif  // PARTITA_RUNTIME_TOOLS_FLAGS_H_

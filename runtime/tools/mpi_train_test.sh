@@ -1,0 +1,61 @@
+#!/bin/bash
+# partita-run train as processes of mpirun: the losses of threads, checkpoints under another plan, and an end in order.
+# mpi_train_test.sh ENVIRONMENT PARTITA_RUN WRITE_TRAINING_ARTIFACT
+set -u
+source "$1"
+run=$2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+"$3" "$dir/one.partita" 6 1 1 && "$3" "$dir/four.partita" 6 2 2 || exit 1
+
+fail() {
+  echo "FAILED: $1" >&2
+  [ -z "${2:-}" ] || cat "$2" >&2
+  exit 1
+}
+losses() { grep -o '"step":[0-9]*,"loss":[^,]*' "$1"; }
+
+common=(--input x=random:0:1 --input t=random:0:1 --lr 0.01 --quiet)
+"$run" train "$dir/four.partita" "${common[@]}" --steps 6 --log "$dir/threads.jsonl" --checkpoint-dir "$dir/threads" \
+  >"$dir/out" 2>&1 || fail "threads" "$dir/out"
+"${mpi[@]}" -np 4 "$run" train "$dir/four.partita" "${common[@]}" --steps 6 --log "$dir/processes.jsonl" \
+  --checkpoint-dir "$dir/processes" --json >"$dir/out" 2>&1 || fail "processes" "$dir/out"
+[ "$(grep -c '"losses"' "$dir/out")" = 1 ] || fail "one report" "$dir/out"
+[ "$(losses "$dir/processes.jsonl" | wc -l)" = 6 ] || fail "six steps" "$dir/processes.jsonl"
+[ "$(losses "$dir/threads.jsonl")" = "$(losses "$dir/processes.jsonl")" ] || fail "losses differ" "$dir/processes.jsonl"
+for file in model-00001-of-00001 optimizer-00001-of-00001; do
+  cmp "$dir/threads/step-00000006/$file.safetensors" "$dir/processes/step-00000006/$file.safetensors" \
+    || fail "checkpoints differ"
+done
+
+# One device goes on where four processes stopped, and the other way round.
+"$run" train "$dir/one.partita" "${common[@]}" --steps 8 --log "$dir/processes.jsonl" --checkpoint-dir "$dir/processes" \
+  --resume >"$dir/out" 2>&1 || fail "one device goes on" "$dir/out"
+"${mpi[@]}" -np 4 "$run" train "$dir/four.partita" "${common[@]}" --steps 10 --log "$dir/processes.jsonl" \
+  --checkpoint-dir "$dir/processes" --resume >"$dir/out" 2>&1 || fail "four processes go on" "$dir/out"
+grep -q "going on from $dir/processes/step-00000008" "$dir/out" || fail "where it goes on" "$dir/out"
+[ "$(losses "$dir/processes.jsonl" | wc -l)" = 10 ] || fail "ten steps" "$dir/processes.jsonl"
+
+"${mpi[@]}" -np 4 "$run" train "$dir/four.partita" "${common[@]}" --steps 10 --checkpoint-dir "$dir/threads" \
+  >"$dir/out" 2>&1 && fail "another run's checkpoints were accepted"
+[ "$(grep -c 'partita-run:' "$dir/out")" = 1 ] || fail "the message about them comes once" "$dir/out"
+
+# mpirun passes SIGUSR1 on.
+"${mpi[@]}" -np 4 "$run" train "$dir/four.partita" "${common[@]}" --steps 1000000000 --log "$dir/stop.jsonl" \
+  --checkpoint-dir "$dir/stop" >"$dir/out" 2>&1 &
+mpirun_id=$!
+for tries in $(seq 200); do
+  [ -s "$dir/stop.jsonl" ] && break
+  sleep 0.1
+done
+kill -USR1 "$mpirun_id"
+for tries in $(seq 200); do
+  kill -0 "$mpirun_id" 2>/dev/null || break
+  sleep 0.1
+done
+kill -0 "$mpirun_id" 2>/dev/null && { kill "$mpirun_id"; fail "still running 20 s after SIGUSR1" "$dir/out"; }
+wait "$mpirun_id" || fail "an error after SIGUSR1" "$dir/out"
+last=$(wc -l <"$dir/stop.jsonl")
+grep -q "ended   after step $last of 1000000000 by SIGUSR1; saved in" "$dir/out" || fail "the end by a signal" "$dir/out"
+[ -e "$dir/stop/step-$(printf %08d "$last")/state.json" ] || fail "no checkpoint of step $last" "$dir/out"
+echo "all as expected"

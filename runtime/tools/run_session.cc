@@ -1,0 +1,97 @@
+// Who reports an error, and how processes end.
+#include "runtime/tools/run_session.h"
+
+#include <sys/resource.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/comm/launch.h"
+#include "runtime/comm/mpi_world.h"
+
+namespace partita::tools {
+namespace {
+
+// This process as one rank. An error that all know is told once and ends all
+// in order; another ends them at once.
+int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
+                 const SessionWork& work, std::ostream& error) {
+  const auto world = comm::MpiWorld::Start(launch);
+  if (!world.ok()) {
+    if (launch.rank == 0)
+      error << "partita-run: " << world.status().message() << std::endl;
+    return 1;
+  }
+  const std::unique_ptr<comm::Communicator> communicator =
+      (*world)->MakeCommunicator(CommOptionsOf(options));
+  absl::Status status;
+  {
+    const auto session = OpenProcessSession(options, launch, *communicator);
+    status = session.ok() ? work(**session) : session.status();
+  }
+  const bool known = communicator->agreed();
+  if (!status.ok() && (!known || communicator->rank() == 0)) {
+    error << "partita-run: "
+          << (known ? "" : communicator->Describe(communicator->rank()) + ": ")
+          << status.message() << std::endl;
+  }
+  if (!status.ok() && !known) (*world)->Abort(CodeOf(status));
+  const absl::Status finished = (*world)->Finish();
+  return CodeOf(status.ok() ? finished : status);
+}
+
+// One process of mpirun or srun; a model for one device runs as ever.
+absl::Status CheckAlone(const RunOptions& options, const comm::Launch& launch) {
+  if (options.devices > 0) return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(const program::Artifact artifact,
+                           program::Artifact::Open(options.model));
+  return CheckProcesses(artifact, options, launch);
+}
+
+absl::Status RunHere(const RunOptions& options, const SessionWork& work) {
+  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                           OpenSession(options));
+  return work(*session);
+}
+
+}  // namespace
+
+int CodeOf(const absl::Status& status) {
+  if (status.ok()) return 0;
+  return absl::IsInternal(status) ? 70 : 1;
+}
+
+int64_t PeakProcessBytes() {
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * int64_t{1024}
+                                             : 0;
+}
+
+absl::Status Flush(std::ostream& out) {
+  return out.flush().good()
+             ? absl::OkStatus()
+             : absl::UnavailableError(
+                   "cannot write the results to standard output");
+}
+
+bool Speaks() {
+  const std::optional<comm::Launch> launch = comm::DetectLaunch();
+  return !launch || launch->rank == 0;
+}
+
+int RunInSession(const RunOptions& options, const SessionWork& work,
+                 std::ostream& error) {
+  const std::optional<comm::Launch> launch = comm::DetectLaunch();
+  if (launch && launch->size > 1)
+    return RunAsProcess(options, *launch, work, error);
+  absl::Status status;
+  if (launch) status = CheckAlone(options, *launch);
+  if (status.ok()) status = RunHere(options, work);
+  if (!status.ok()) error << "partita-run: " << status.message() << std::endl;
+  return CodeOf(status);
+}
+
+}  // namespace partita::tools

@@ -1,0 +1,39 @@
+// Work on a loaded model, in this process or as one of many.
+#ifndef PARTITA_RUNTIME_TOOLS_RUN_SESSION_H_
+#define PARTITA_RUNTIME_TOOLS_RUN_SESSION_H_
+
+#include <cstdint>
+#include <functional>
+#include <ostream>
+
+#include "absl/status/status.h"
+#include "runtime/tools/run_options.h"
+#include "runtime/tools/session.h"
+
+namespace partita::tools {
+
+using SessionWork = std::function<absl::Status(Session&)>;
+
+// Opens a session where this process stands (alone, or under mpirun or srun),
+// does the work and returns the exit code. An error is told on `error`, once if
+// all processes know it.
+int RunInSession(const RunOptions& options, const SessionWork& work,
+                 std::ostream& error);
+
+// Whether this process is the one that speaks where many read the same command
+// line.
+bool Speaks();
+
+// 0, 1 for a user's error, 70 for ours.
+int CodeOf(const absl::Status& status);
+
+// The most memory that this process had at once: its resident set, mapped files
+// included; 0 if that is not known.
+int64_t PeakProcessBytes();
+
+// Unavailable if what was written did not arrive.
+absl::Status Flush(std::ostream& out);
+
+}  // namespace partita::tools
+
+#endif  // PARTITA_RUNTIME_TOOLS_RUN_SESSION_H_

@@ -1,0 +1,230 @@
+// Between a session's parameters and the tensors of a checkpoint.
+#include "runtime/tools/train_checkpoints.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "runtime/base/quantity.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/folder.h"
+#include "runtime/program/types.h"
+
+namespace partita::tools {
+namespace {
+
+using executor::ParameterSpec;
+using program::ParameterKind;
+
+// Constants are the compiler's, not the model's.
+bool IsSaved(const ParameterSpec& parameter) {
+  return parameter.kind != ParameterKind::constant;
+}
+
+checkpoint::Entry EntryOf(Session& session, const ParameterSpec& parameter) {
+  const Session::Part part = session.PartOf(parameter);
+  checkpoint::Entry entry;
+  entry.spec = parameter.whole;
+  entry.group = parameter.kind == ParameterKind::state
+                    ? checkpoint::Group::kOptimizer
+                    : checkpoint::Group::kModel;
+  for (const Session::Part::Run& run : part.runs)
+    entry.runs.push_back({run.whole, run.part, run.count});
+  entry.block_bytes = part.spec.bytes;
+  entry.read = [&session, part](char* block) {
+    return session.ReadPart(part, block);
+  };
+  return entry;
+}
+
+// What Hugging Face's loader wants beside the weights, from beside those that
+// the model was compiled with.
+std::vector<std::string> Companions(Session& session,
+                                    const TrainOptions& options) {
+  namespace fs = std::filesystem;
+  const auto* parameters = session.program().parameters();
+  for (int64_t i = 0; i < program::SizeOrZero(parameters); ++i) {
+    const program::FileSource* source =
+        parameters->Get(static_cast<unsigned>(i))->source_as_FileSource();
+    if (source == nullptr) continue;
+    const fs::path base = options.run.weights_dir.empty()
+                              ? fs::path(options.run.model).parent_path()
+                              : fs::path(options.run.weights_dir);
+    const fs::path folder = (base / source->path()->str()).parent_path();
+    std::vector<std::string> found;
+    for (const char* name :
+         {"config.json", "generation_config.json", "tokenizer.json",
+          "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
+          "vocab.txt", "merges.txt", "preprocessor_config.json"}) {
+      std::error_code error;
+      if (fs::is_regular_file(folder / name, error))
+        found.push_back((folder / name).string());
+    }
+    return found;
+  }
+  return {};
+}
+
+// The main process looks for the newest and reads it through; the others open
+// the same. None where there is none.
+absl::StatusOr<std::optional<checkpoint::Checkpoint>> OpenSame(
+    Session& session, const std::string& folder, const Say& say) {
+  std::optional<checkpoint::Checkpoint> saved;
+  absl::Status status;
+  if (session.IsMain()) {
+    std::vector<std::string> skipped;
+    auto latest = checkpoint::OpenLatest(folder, checkpoint::Verify::kChecksums,
+                                         &skipped);
+    for (const std::string& line : skipped) say(line);
+    if (latest.ok()) {
+      saved = *std::move(latest);
+    } else if (!absl::IsNotFound(latest.status())) {
+      status = latest.status();
+    }
+  }
+  PARTITA_RETURN_IF_ERROR(session.Agree(status));
+  std::vector<double> step = {saved ? static_cast<double>(saved->state().step)
+                                    : -1};
+  PARTITA_RETURN_IF_ERROR(session.Max(step));
+  if (!session.IsMain() && step[0] >= 0) {
+    auto same = checkpoint::Checkpoint::Open(
+        checkpoint::StepPath(folder, static_cast<int64_t>(step[0])),
+        checkpoint::Verify::kSizes);
+    if (same.ok()) saved = *std::move(same);
+    status = same.status();
+  }
+  PARTITA_RETURN_IF_ERROR(session.Agree(status));
+  return saved;
+}
+
+absl::Status CheckSame(const checkpoint::Checkpoint& saved, Session& session,
+                       const TrainOptions& options) {
+  std::vector<base::TensorSpec> wanted;
+  for (const ParameterSpec& parameter : session.parameters())
+    if (IsSaved(parameter)) wanted.push_back(parameter.whole);
+  PARTITA_RETURN_IF_ERROR(saved.Match(wanted));
+  if (saved.state().seed == static_cast<uint64_t>(options.seed))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(saved.path(), ": expected --seed ", saved.state().seed,
+                   ", with which the run began, found --seed ", options.seed));
+}
+
+absl::Status Restore(const checkpoint::Checkpoint& saved, Session& session) {
+  for (const ParameterSpec& parameter : session.parameters()) {
+    if (!parameter.updated || !IsSaved(parameter)) continue;
+    PARTITA_ASSIGN_OR_RETURN(const base::ConstTensor tensor,
+                             saved.Find(parameter.whole.name));
+    PARTITA_RETURN_IF_ERROR(
+        session.WriteParameter(parameter.whole.name, tensor));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Resumed> Resume(Session& session, const TrainOptions& options,
+                               const Say& say) {
+  PARTITA_ASSIGN_OR_RETURN(const std::optional<checkpoint::Checkpoint> saved,
+                           OpenSame(session, options.checkpoint_dir, say));
+  if (!saved) {
+    if (session.IsMain())
+      say(absl::StrCat(options.checkpoint_dir,
+                       ": no checkpoint yet; beginning at step 1"));
+    return Resumed();
+  }
+  PARTITA_RETURN_IF_ERROR(session.Agree(CheckSame(*saved, session, options)));
+  PARTITA_RETURN_IF_ERROR(session.Agree(Restore(*saved, session)));
+  if (session.IsMain()) say(absl::StrCat("going on from ", saved->path()));
+  return Resumed{saved->state().step, saved->state().data};
+}
+
+absl::StatusOr<std::unique_ptr<TrainCheckpoints>> TrainCheckpoints::Open(
+    Session& session, const TrainOptions& options, int64_t start_step,
+    const Say& say) {
+  std::unique_ptr<TrainCheckpoints> checkpoints(
+      new TrainCheckpoints(session, options, say));
+  // The same on all processes, and another for every run.
+  std::vector<double> run = {0, 0};
+  if (session.IsMain()) {
+    run = {static_cast<double>(
+               std::chrono::duration_cast<std::chrono::milliseconds>(
+                   std::chrono::system_clock::now().time_since_epoch())
+                   .count()),
+           static_cast<double>(getpid())};
+  }
+  PARTITA_RETURN_IF_ERROR(session.Max(run));
+  checkpoint::WriterOptions writer;
+  writer.folder = options.checkpoint_dir;
+  writer.keep = options.keep;
+  writer.start_step = start_step;
+  writer.companions = Companions(session, options);
+  writer.rank = session.rank();
+  writer.ranks = session.processes();
+  writer.run = absl::StrCat(static_cast<int64_t>(run[0]), "-",
+                            static_cast<int64_t>(run[1]));
+  auto opened = checkpoint::Writer::Open(std::move(writer));
+  PARTITA_RETURN_IF_ERROR(session.Agree(opened.status()));
+  checkpoints->writer_ = *std::move(opened);
+  return checkpoints;
+}
+
+absl::Status TrainCheckpoints::Save(int64_t step,
+                                    const std::string& data_state) {
+  checkpoint::State state;
+  state.step = step;
+  state.seed = static_cast<uint64_t>(options_.seed);
+  state.data = data_state;
+  std::vector<checkpoint::Entry> entries;
+  for (const ParameterSpec& parameter : session_.parameters())
+    if (IsSaved(parameter)) entries.push_back(EntryOf(session_, parameter));
+  const absl::Status saved = writer_->Save(state, entries);
+  Collect(/*finished=*/false);
+  return session_.Agree(saved);
+}
+
+absl::Status TrainCheckpoints::OnStep(const train::StepRecord& record) {
+  Collect(/*finished=*/false);
+  return absl::OkStatus();
+}
+
+absl::Status TrainCheckpoints::Finish() {
+  writer_->Finish();
+  Collect(/*finished=*/true);
+  return session_.Agree(last_);
+}
+
+// After a step that failed, one may be under way.
+TrainCheckpoints::~TrainCheckpoints() {
+  if (writer_ == nullptr) return;
+  writer_->Finish();
+  Collect(/*finished=*/false);
+}
+
+void TrainCheckpoints::Collect(bool finished) {
+  for (const checkpoint::SaveResult& result : writer_->TakeResults()) {
+    last_ = result.status.ok()
+                ? absl::OkStatus()
+                : absl::Status(result.status.code(),
+                               absl::StrCat("checkpoint of step ", result.step,
+                                            ": ", result.status.message(),
+                                            "; those before are intact"));
+    if (!session_.IsMain()) continue;
+    if (!last_.ok() && !finished) {
+      say_(absl::StrCat(last_.message(), ", training goes on"));
+    } else if (last_.ok() && !options_.quiet) {
+      say_(absl::StrFormat("saved %s: %s in %.1f s", result.path,
+                           base::FormatBytes(result.bytes), result.seconds));
+    }
+  }
+}
+
+}  // namespace partita::tools

@@ -1,0 +1,63 @@
+// Checkpoints of a session.
+#ifndef PARTITA_RUNTIME_TOOLS_TRAIN_CHECKPOINTS_H_
+#define PARTITA_RUNTIME_TOOLS_TRAIN_CHECKPOINTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/checkpoint/writer.h"
+#include "runtime/tools/session.h"
+#include "runtime/tools/train_options.h"
+#include "runtime/train/trainer.h"
+
+namespace partita::tools {
+
+using Say = std::function<void(const std::string&)>;
+
+// Where an earlier session of the run stopped.
+struct Resumed {
+  int64_t step = 0;  // 0: there is no checkpoint
+  std::string data;  // BatchSource::State
+};
+
+// Puts the newest whole checkpoint in the folder into the session: parameters
+// and states that steps update. Tells what is skipped. InvalidArgument where it
+// is of another model or seed.
+absl::StatusOr<Resumed> Resume(Session& session, const TrainOptions& options,
+                               const Say& say);
+
+// Parameters and buffers of the model, and the optimizer's states. What became
+// of a checkpoint in the background is told when the next step is done; that
+// the last one failed is Finish's error.
+class TrainCheckpoints : public train::Checkpoints, public train::Observer {
+ public:
+  // `start_step` is that of Resume. All of it outlives the result.
+  static absl::StatusOr<std::unique_ptr<TrainCheckpoints>> Open(
+      Session& session, const TrainOptions& options, int64_t start_step,
+      const Say& say);
+  ~TrainCheckpoints() override;
+
+  absl::Status OnStep(const train::StepRecord& record) override;
+  absl::Status Save(int64_t step, const std::string& data_state) override;
+  absl::Status Finish() override;
+
+ private:
+  TrainCheckpoints(Session& session, const TrainOptions& options, Say say)
+      : session_(session), options_(options), say_(std::move(say)) {}
+  // What has ended since the last call.
+  void Collect(bool finished);
+
+  Session& session_;
+  const TrainOptions& options_;
+  const Say say_;
+  std::unique_ptr<checkpoint::Writer> writer_;
+  absl::Status last_;  // of the newest checkpoint that has ended
+};
+
+}  // namespace partita::tools
+
+#endif  // PARTITA_RUNTIME_TOOLS_TRAIN_CHECKPOINTS_H_

@@ -1,0 +1,245 @@
+// Puts a session, a source of data, logs and checkpoints together.
+#include "runtime/tools/train_command.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/data/prefetch.h"
+#include "runtime/tools/fixed_inputs.h"
+#include "runtime/tools/host_tensor.h"
+#include "runtime/tools/run_session.h"
+#include "runtime/tools/session.h"
+#include "runtime/tools/train_checkpoints.h"
+#include "runtime/tools/train_options.h"
+#include "runtime/tools/train_report.h"
+#include "runtime/train/event_file.h"
+#include "runtime/train/log.h"
+#include "runtime/train/progress.h"
+#include "runtime/train/stop_signal.h"
+#include "runtime/train/trainer.h"
+
+namespace partita::tools {
+namespace {
+
+using data::BatchSource;
+
+class SessionStepper : public train::Stepper {
+ public:
+  explicit SessionStepper(Session& session) : session_(session) {}
+
+  const std::vector<base::TensorSpec>& inputs() const override {
+    return session_.inputs();
+  }
+  const std::vector<base::TensorSpec>& outputs() const override {
+    return session_.outputs();
+  }
+  program::PortRole RoleOf(size_t input) const override {
+    return session_.program()
+        .inputs()
+        ->Get(static_cast<unsigned>(input))
+        ->role();
+  }
+  absl::Status Run(const std::vector<base::ConstTensor>& inputs,
+                   const std::vector<base::MutableTensor>& outputs) override {
+    return session_.Run(inputs, outputs);
+  }
+  bool IsMain() const override { return session_.IsMain(); }
+  absl::Status Agree(const absl::Status& status) override {
+    return session_.Agree(status);
+  }
+  absl::Status Max(std::vector<double>& values) override {
+    return session_.Max(values);
+  }
+
+ private:
+  Session& session_;
+};
+
+// Reads ahead where there is something to read.
+absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
+    Session& session, const TrainOptions& options,
+    const std::vector<base::TensorSpec>& specs) {
+  data::SourceOptions source = options.source;
+  const program::Rows rows = session.InputRows();
+  if (rows.end > 0) source.rows = {rows.begin, rows.end - rows.begin};
+  PARTITA_ASSIGN_OR_RETURN(
+      std::unique_ptr<BatchSource> batches,
+      FixInputs(specs, options.run.inputs,
+                [&](const std::vector<base::TensorSpec>& rest)
+                    -> absl::StatusOr<std::unique_ptr<BatchSource>> {
+                  if (options.data.empty())
+                    return MakeInputs(rest, InputSources()).status();
+                  return data::OpenSource(options.data, rest, source);
+                }));
+  if (options.data.empty()) return batches;
+  return data::Prefetch(std::move(batches), 2);
+}
+
+absl::Status CheckTrains(Session& session) {
+  for (const executor::ParameterSpec& parameter : session.parameters())
+    if (parameter.updated) return train::FindLoss(session.outputs()).status();
+  return absl::FailedPreconditionError(
+      "expected a training step, found a program that updates no parameter; "
+      "compile the model with --train");
+}
+
+// One run, from a loaded session to its report.
+class TrainingRun {
+ public:
+  TrainingRun(Session& session, const TrainOptions& options,
+              const train::StopSignal& signal, std::ostream& out,
+              std::ostream& error)
+      : session_(session),
+        options_(options),
+        signal_(signal),
+        out_(out),
+        error_(error),
+        stepper_(session) {}
+
+  absl::Status Run() {
+    PARTITA_RETURN_IF_ERROR(session_.Agree(CheckTrains(session_)));
+    absl::StatusOr<std::unique_ptr<BatchSource>> source =
+        MakeBatches(session_, options_, train::DataInputs(stepper_));
+    PARTITA_RETURN_IF_ERROR(session_.Agree(source.status()));
+    MakeProgress();
+    PARTITA_RETURN_IF_ERROR(OpenCheckpoints(**source));
+    if (session_.IsMain()) {
+      PARTITA_RETURN_IF_ERROR(session_.Agree(OpenLogs()));
+    } else {
+      PARTITA_RETURN_IF_ERROR(session_.Agree(absl::OkStatus()));
+    }
+    trainer_.steps = options_.schedule.steps;
+    trainer_.schedule = options_.schedule;
+    trainer_.seed = options_.seed;
+    trainer_.checkpoint_every = options_.checkpoint_every;
+    trainer_.stop = [this] { return signal_.Caught(); };
+    trainer_.say = [this](const std::string& text) { Tell(text); };
+    absl::StatusOr<train::TrainResult> result =
+        train::Train(stepper_, **source, trainer_);
+    progress_.reset();
+    PARTITA_RETURN_IF_ERROR(result.status());
+    return session_.Agree(Report(*std::move(result)));
+  }
+
+ private:
+  void MakeProgress() {
+    if (!session_.IsMain() || options_.quiet) return;
+    train::ProgressOptions progress;
+    progress.steps = options_.schedule.steps;
+    progress.terminal = &error_ == &std::cerr && isatty(STDERR_FILENO) != 0;
+    progress.flops_per_step = session_.FlopsPerRun();
+    progress.peak_flops = options_.peak_flops * session_.devices();
+    progress_ = std::make_unique<train::Progress>(error_, progress);
+    trainer_.observers.push_back(progress_.get());
+  }
+
+  // What people must know comes even where they want no progress.
+  void Tell(const std::string& text) {
+    if (progress_ != nullptr) {
+      progress_->Say(text);
+    } else if (session_.IsMain()) {
+      error_ << text << std::endl;
+    }
+  }
+
+  absl::Status OpenCheckpoints(BatchSource& source) {
+    if (options_.checkpoint_dir.empty()) return absl::OkStatus();
+    const Say say = [this](const std::string& text) { Tell(text); };
+    if (options_.resume) {
+      PARTITA_ASSIGN_OR_RETURN(const Resumed resumed,
+                               Resume(session_, options_, say));
+      trainer_.last_step = resumed.step;
+      if (resumed.step > 0)
+        PARTITA_RETURN_IF_ERROR(session_.Agree(source.Restore(resumed.data)));
+    }
+    PARTITA_ASSIGN_OR_RETURN(
+        checkpoints_,
+        TrainCheckpoints::Open(session_, options_, trainer_.last_step, say));
+    trainer_.checkpoints = checkpoints_.get();
+    trainer_.observers.push_back(checkpoints_.get());
+    return absl::OkStatus();
+  }
+
+  absl::Status OpenLogs() {
+    if (!options_.log.empty()) {
+      PARTITA_ASSIGN_OR_RETURN(
+          log_, train::JsonLog::Open(options_.log, trainer_.last_step));
+      trainer_.observers.push_back(log_.get());
+    }
+    if (!options_.events.empty()) {
+      PARTITA_ASSIGN_OR_RETURN(
+          events_,
+          train::EventFile::Create(options_.events, trainer_.last_step));
+      trainer_.observers.push_back(events_.get());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Report(train::TrainResult result) {
+    if (!session_.IsMain()) return absl::OkStatus();
+    TrainReport report;
+    report.model = options_.run.model;
+    report.devices = session_.devices();
+    report.first_step = trainer_.last_step + 1;
+    report.steps = trainer_.steps;
+    report.result = std::move(result);
+    report.signal = signal_.Name();
+    const train::StepRecord counts =
+        train::CountBatch(train::DataInputs(stepper_));
+    report.examples = counts.examples;
+    report.tokens = counts.tokens;
+    report.flops_per_step = session_.FlopsPerRun();
+    report.checkpoint_dir = options_.checkpoint_dir;
+    report.memory = session_.Memory();
+    report.peak_process_bytes = PeakProcessBytes();
+    out_ << (options_.run.json ? ToJson(report) : ToTables(report));
+    return Flush(out_);
+  }
+
+  Session& session_;
+  const TrainOptions& options_;
+  const train::StopSignal& signal_;
+  std::ostream& out_;
+  std::ostream& error_;
+  SessionStepper stepper_;
+  train::TrainerOptions trainer_;
+  std::unique_ptr<train::Progress> progress_;
+  std::unique_ptr<train::JsonLog> log_;
+  std::unique_ptr<train::EventFile> events_;
+  std::unique_ptr<TrainCheckpoints> checkpoints_;
+};
+
+}  // namespace
+
+int TrainCommand(const std::vector<std::string>& arguments, std::ostream& out,
+                 std::ostream& error) {
+  const absl::StatusOr<TrainOptions> options = ParseTrainOptions(arguments);
+  if (!options.ok()) {
+    if (Speaks()) {
+      error << "partita-run train: " << options.status().message()
+            << "\nTry partita-run train --help.\n";
+    }
+    return 2;
+  }
+  if (options->run.help) {
+    if (Speaks()) out << TrainHelp();
+    return CodeOf(Flush(out));
+  }
+  // A file that may not grow is an error of its writer, not the end of the run.
+  std::signal(SIGXFSZ, SIG_IGN);
+  const train::StopSignal signal;
+  return RunInSession(
+      options->run,
+      [&](Session& session) {
+        return TrainingRun(session, *options, signal, out, error).Run();
+      },
+      error);
+}
+
+}  // namespace partita::tools

@@ -1,0 +1,42 @@
+// The command line of partita-run train.
+#ifndef PARTITA_RUNTIME_TOOLS_TRAIN_OPTIONS_H_
+#define PARTITA_RUNTIME_TOOLS_TRAIN_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/data/open_source.h"
+#include "runtime/tools/run_options.h"
+#include "runtime/train/schedule.h"
+
+namespace partita::tools {
+
+struct TrainOptions {
+  RunOptions run;    // model, inputs, devices, threads, help, json ...
+  std::string data;  // as data::OpenSource has it; empty: inputs alone
+  data::SourceOptions source;
+  int64_t seed = 0;  // of the order of the data and of the program
+  train::Schedule schedule;
+  std::string log;
+  std::string events;
+  bool quiet = false;
+  double peak_flops = 0;  // per second and device; 0: not known
+  std::string checkpoint_dir;
+  int64_t checkpoint_every = 0;  // 0: only at the end
+  int keep = 3;
+  bool resume = false;
+};
+
+// `arguments` without the program's name and "train". InvalidArgument says
+// which argument is wrong and what was expected.
+absl::StatusOr<TrainOptions> ParseTrainOptions(
+    const std::vector<std::string>& arguments);
+
+// The text of --help.
+std::string TrainHelp();
+
+}  // namespace partita::tools
+
+#endif  // PARTITA_RUNTIME_TOOLS_TRAIN_OPTIONS_H_

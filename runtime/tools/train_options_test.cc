@@ -1,0 +1,184 @@
+// Every flag, and what is wrong with a command line.
+#include "runtime/tools/train_options.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace partita::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(TrainOptionsTest, Defaults) {
+  const TrainOptions options =
+      ParseTrainOptions({"m.partita", "--data", "a.bin", "--steps=5"}).value();
+  EXPECT_EQ(options.run.model, "m.partita");
+  EXPECT_EQ(options.data, "a.bin");
+  EXPECT_EQ(options.schedule.steps, 5);
+  EXPECT_EQ(options.schedule.rate, 1e-3);
+  EXPECT_EQ(options.schedule.kind, train::Schedule::Kind::kConstant);
+  EXPECT_EQ(options.keep, 3);
+  EXPECT_EQ(options.checkpoint_every, 0);
+  EXPECT_TRUE(options.source.order.shuffle);
+  EXPECT_EQ(options.source.order.epochs, 0);
+  EXPECT_EQ(options.source.to, 1);
+  EXPECT_FALSE(options.resume || options.quiet || options.run.json);
+}
+
+TEST(TrainOptionsTest, EveryFlag) {
+  const TrainOptions options = ParseTrainOptions({"--data",
+                                                  "x.txt",
+                                                  "m.partita",
+                                                  "--input",
+                                                  "mask=ones",
+                                                  "--data-range",
+                                                  "0.1:0.9",
+                                                  "--vocabulary",
+                                                  "256",
+                                                  "--pixel-mean=0.5",
+                                                  "--pixel-deviation",
+                                                  "0.25",
+                                                  "--epochs",
+                                                  "2",
+                                                  "--seed=7",
+                                                  "--steps",
+                                                  "5000000000",
+                                                  "--lr",
+                                                  "3e-4",
+                                                  "--schedule",
+                                                  "cosine",
+                                                  "--warmup",
+                                                  "100",
+                                                  "--min-lr",
+                                                  "0.1",
+                                                  "--log",
+                                                  "run.jsonl",
+                                                  "--events=ev",
+                                                  "--peak-flops",
+                                                  "1e12",
+                                                  "--checkpoint-dir",
+                                                  "ckpt",
+                                                  "--checkpoint-every",
+                                                  "50",
+                                                  "--keep",
+                                                  "2",
+                                                  "--threads",
+                                                  "3",
+                                                  "--devices",
+                                                  "4",
+                                                  "--timeout",
+                                                  "2",
+                                                  "--weights-dir",
+                                                  "w",
+                                                  "--no-shuffle",
+                                                  "--resume",
+                                                  "--quiet",
+                                                  "--json"})
+                                   .value();
+  EXPECT_EQ(options.run.inputs[0].second, "ones");
+  EXPECT_EQ(options.source.from, 0.1);
+  EXPECT_EQ(options.source.to, 0.9);
+  EXPECT_EQ(options.source.vocabulary, 256);
+  EXPECT_EQ(options.source.mean, 0.5);
+  EXPECT_EQ(options.source.deviation, 0.25);
+  EXPECT_EQ(options.source.order.epochs, 2);
+  EXPECT_EQ(options.source.order.seed, 7u);
+  EXPECT_FALSE(options.source.order.shuffle);
+  EXPECT_EQ(options.seed, 7);
+  EXPECT_EQ(options.schedule.steps, 5000000000);
+  EXPECT_EQ(options.schedule.rate, 3e-4);
+  EXPECT_EQ(options.schedule.kind, train::Schedule::Kind::kCosine);
+  EXPECT_EQ(options.schedule.warmup, 100);
+  EXPECT_EQ(options.schedule.minimum, 0.1);
+  EXPECT_EQ(options.log, "run.jsonl");
+  EXPECT_EQ(options.events, "ev");
+  EXPECT_EQ(options.peak_flops, 1e12);
+  EXPECT_EQ(options.checkpoint_dir, "ckpt");
+  EXPECT_EQ(options.checkpoint_every, 50);
+  EXPECT_EQ(options.keep, 2);
+  EXPECT_EQ(options.run.threads, 3);
+  EXPECT_EQ(options.run.devices, 4);
+  EXPECT_EQ(options.run.timeout, 2);
+  EXPECT_EQ(options.run.weights_dir, "w");
+  EXPECT_TRUE(options.resume && options.quiet && options.run.json);
+}
+
+std::string Error(std::vector<std::string> more,
+                  const std::vector<std::string>& start = {
+                      "m", "--data", "d.bin", "--steps", "5"}) {
+  more.insert(more.begin(), start.begin(), start.end());
+  return std::string(ParseTrainOptions(more).status().message());
+}
+
+TEST(TrainOptionsTest, Refusals) {
+  EXPECT_EQ(Error({}, {"--steps", "1", "--data", "d"}),
+            "expected a model, found none");
+  EXPECT_EQ(Error({}, {"m", "--data", "d"}),
+            "expected --steps N, how many steps the run has");
+  EXPECT_EQ(Error({}, {"m", "--steps", "1"}),
+            "expected --data, or --input for each input of the model, found "
+            "neither");
+  EXPECT_EQ(Error({"--steps", "0"}),
+            "--steps: expected a whole number of at least 1, found '0'");
+  EXPECT_EQ(Error({"--lr", "0"}),
+            "--lr: expected a positive number, found '0'");
+  EXPECT_EQ(Error({"--lr", "nan"}),
+            "--lr: expected a positive number, found 'nan'");
+  EXPECT_EQ(Error({"--min-lr", "2"}),
+            "--min-lr: expected a share of --lr from 0 to 1, found '2'");
+  EXPECT_EQ(Error({"--schedule", "sine"}),
+            "--schedule: expected constant, linear, cosine or inverse_sqrt, "
+            "found 'sine'");
+  EXPECT_EQ(Error({"--warmup", "6"}),
+            "--warmup: expected at most as many steps of warm-up as there are "
+            "(5), found 6");
+  EXPECT_EQ(Error({"--resume"}),
+            "--resume: expected --checkpoint-dir DIR as well");
+  EXPECT_EQ(Error({"--checkpoint-every", "5"}),
+            "--checkpoint-every: expected --checkpoint-dir DIR as well");
+  EXPECT_THAT(Error({"--data-range", "0.9:0.1"}),
+              HasSubstr("--data-range: expected two shares from 0 to 1, the "
+                        "smaller first, as 0:0.9, found '0.1'"));
+  EXPECT_THAT(Error({"--data-range", "half"}), HasSubstr("found 'half'"));
+  EXPECT_EQ(Error({"--repeat", "3"}), "unknown option '--repeat'");
+  EXPECT_EQ(Error({"--keep"}), "--keep: expected a value, found nothing");
+}
+
+TEST(TrainOptionsTest, Help) {
+  EXPECT_TRUE(ParseTrainOptions({"--help"}).value().run.help);
+  const std::string help = TrainHelp();
+  for (const char* flag : {"--data ",
+                           "--input",
+                           "--data-range",
+                           "--vocabulary",
+                           "--pixel-mean",
+                           "--pixel-deviation",
+                           "--epochs",
+                           "--no-shuffle",
+                           "--seed",
+                           "--steps",
+                           "--lr",
+                           "--schedule",
+                           "--warmup",
+                           "--min-lr",
+                           "--log",
+                           "--events",
+                           "--peak-flops",
+                           "--quiet",
+                           "--json",
+                           "--checkpoint-dir",
+                           "--checkpoint-every",
+                           "--keep",
+                           "--resume",
+                           "--threads",
+                           "--devices",
+                           "--timeout",
+                           "--weights-dir"})
+    EXPECT_THAT(help, HasSubstr(flag));
+}
+
+}  // namespace
+}  // namespace partita::tools

@@ -1,0 +1,36 @@
+// What a training run prints when it ends.
+#ifndef PARTITA_RUNTIME_TOOLS_TRAIN_REPORT_H_
+#define PARTITA_RUNTIME_TOOLS_TRAIN_REPORT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/executor/executor.h"
+#include "runtime/train/trainer.h"
+
+namespace partita::tools {
+
+struct TrainReport {
+  std::string model;
+  int devices = 1;
+  int64_t first_step = 1;  // of this session
+  int64_t steps = 1;       // that the run has
+  train::TrainResult result;
+  std::string signal;                // that ended it; empty: none
+  int64_t examples = 0, tokens = 0;  // of a batch; 0: not known, not text
+  double flops_per_step = 0;
+  std::string checkpoint_dir;
+  executor::MemoryUse memory;
+  int64_t peak_process_bytes = 0;
+};
+
+// A table of losses with 6 significant digits: all of a short run, else the
+// first, the last, and some between at equal distances; speed and memory.
+std::string ToTables(const TrainReport& report);
+
+// One object with all losses.
+std::string ToJson(const TrainReport& report);
+
+}  // namespace partita::tools
+
+#endif  // PARTITA_RUNTIME_TOOLS_TRAIN_REPORT_H_
