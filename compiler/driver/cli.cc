@@ -278,13 +278,15 @@ int inspect(ModelArguments& arguments, const std::vector<std::string>& names,
 
 // Becomes partita-run, which lies beside this program (installed) or in
 // runtime/tools (built).
-int run(const std::vector<std::string>& arguments) {
+int run(const std::vector<std::string>& arguments,
+        const char* command = nullptr) {
   std::error_code error;
   fs::path self = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const fs::path& candidate :
        {self / "partita-run", self / "../../runtime/tools/partita-run"}) {
     if (!fs::exists(candidate, error)) continue;
     std::vector<char*> argv = {const_cast<char*>("partita-run")};
+    if (command != nullptr) argv.push_back(const_cast<char*>(command));
     for (const std::string& argument : arguments)
       argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
@@ -407,7 +409,13 @@ int runCommand(int argc, char** argv) {
   CLI::App* run_command =
       app.add_subcommand("run", "Run an artifact (see partita-run --help)")
           ->prefix_command();
-  run_command->set_help_flag();
+  CLI::App* train_command =
+      app.add_subcommand("train",
+                         "Train a model compiled with --train (see partita-run "
+                         "train --help)")
+          ->prefix_command();
+  for (CLI::App* command : {run_command, train_command})
+    command->set_help_flag();
   for (CLI::App* command : {import_command, compile_command, inspect_command,
                             explain_command, verify_command})
     command->add_flag("--json", json,
@@ -429,6 +437,7 @@ int runCommand(int argc, char** argv) {
     return judge(verify_model, verify_plan, json, verifyPlan,
                  printVerification);
   if (*inspect_command) return inspect(inspect_model, inspect_names, json);
+  if (*train_command) return run(train_command->remaining(), "train");
   return run(run_command->remaining());
 }
 

@@ -224,6 +224,12 @@ class RefusalsTest(unittest.TestCase):
         output = self.compile_gpt2()
         self.refuse(1, ["input_ids", "i64[1,4]"], PARTITA_RUN, output)
 
+    def test_training_what_is_not_compiled_for_it(self):
+        output = self.compile_gpt2()
+        self.refuse(1, ["updates no parameter; compile the model with --train"],
+                    PARTITA, "train", output, "--input", "input_ids=zeros", "--steps", "1")
+        self.refuse(2, ["partita-run train: expected --steps"], PARTITA, "train", output, "--input", "input_ids=zeros")
+
     def test_wrong_shape_and_dtype(self):
         output = self.compile_gpt2()
         header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 5), }"
