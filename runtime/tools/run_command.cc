@@ -145,7 +145,7 @@ int RunCommand(const std::vector<std::string>& arguments, std::ostream& out,
   }
   if (options->help) {
     if (Speaks()) out << RunHelp();
-    return CodeOf(Flush(out));
+    return Tell(Flush(out), error);
   }
   const Clock::time_point begin = Clock::now();
   return RunInSession(

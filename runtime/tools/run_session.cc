@@ -15,6 +15,11 @@
 namespace partita::tools {
 namespace {
 
+int CodeOf(const absl::Status& status) {
+  if (status.ok()) return 0;
+  return absl::IsInternal(status) ? 70 : 1;
+}
+
 // This process as one rank. An error that all know is told once and ends all
 // in order; another ends them at once.
 int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
@@ -59,11 +64,6 @@ absl::Status RunHere(const RunOptions& options, const SessionWork& work) {
 
 }  // namespace
 
-int CodeOf(const absl::Status& status) {
-  if (status.ok()) return 0;
-  return absl::IsInternal(status) ? 70 : 1;
-}
-
 int64_t PeakProcessBytes() {
   struct rusage usage;
   return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * int64_t{1024}
@@ -75,6 +75,11 @@ absl::Status Flush(std::ostream& out) {
              ? absl::OkStatus()
              : absl::UnavailableError(
                    "cannot write the results to standard output");
+}
+
+int Tell(const absl::Status& status, std::ostream& error) {
+  if (!status.ok()) error << "partita-run: " << status.message() << std::endl;
+  return CodeOf(status);
 }
 
 bool Speaks() {
@@ -90,8 +95,7 @@ int RunInSession(const RunOptions& options, const SessionWork& work,
   absl::Status status;
   if (launch) status = CheckAlone(options, *launch);
   if (status.ok()) status = RunHere(options, work);
-  if (!status.ok()) error << "partita-run: " << status.message() << std::endl;
-  return CodeOf(status);
+  return Tell(status, error);
 }
 
 }  // namespace partita::tools

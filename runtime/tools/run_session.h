@@ -24,8 +24,8 @@ int RunInSession(const RunOptions& options, const SessionWork& work,
 // line.
 bool Speaks();
 
-// 0, 1 for a user's error, 70 for ours.
-int CodeOf(const absl::Status& status);
+// Tells an error. Returns the exit code: 0, 1 for a user's error, 70 for ours.
+int Tell(const absl::Status& status, std::ostream& error);
 
 // The most memory that this process had at once: its resident set, mapped files
 // included; 0 if that is not known.

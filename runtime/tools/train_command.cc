@@ -229,7 +229,7 @@ int TrainCommand(const std::vector<std::string>& arguments, std::ostream& out,
   }
   if (options->run.help) {
     if (Speaks()) out << TrainHelp();
-    return CodeOf(Flush(out));
+    return Tell(Flush(out), error);
   }
   // A file that may not grow is an error of its writer, not the end of the run.
   std::signal(SIGXFSZ, SIG_IGN);

@@ -124,7 +124,7 @@ class RefusalsTest(unittest.TestCase):
     def test_standard_output_full(self):
         output = self.compile_gpt2()
         for arguments in ((PARTITA, "inspect", output), (PARTITA, "--help"), (PARTITA_RUN, "--help"),
-                          (PARTITA_RUN, output, "--input", "input_ids=zeros")):
+                          (PARTITA_RUN, "train", "--help"), (PARTITA_RUN, output, "--input", "input_ids=zeros")):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 result = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
             self.assertEqual(result.returncode, 1, result.stderr)
