@@ -28,6 +28,21 @@ for file in model-00001-of-00001 optimizer-00001-of-00001; do
     || fail "checkpoints differ"
 done
 
+# Each process reads the rows of files that its device needs.
+bytes() { # FILE ROWS COLUMNS
+  printf "\\x00\\x00\\x08\\x02\\x00\\x00\\x00\\x$(printf %02x "$2")\\x00\\x00\\x00\\x$(printf %02x "$3")" >"$1"
+  seq 100 400 | tr -d '\n' | head -c $(($2 * $3)) >>"$1"
+}
+bytes "$dir/x.idx" 23 6 && bytes "$dir/t.idx" 23 7 || fail "files"
+files=(--data "x=$dir/x.idx,t=$dir/t.idx" --steps 8 --lr 0.01 --quiet)
+"$run" train "$dir/four.partita" "${files[@]}" --log "$dir/rows-threads.jsonl" >"$dir/out" 2>&1 \
+  || fail "files, threads" "$dir/out"
+"${mpi[@]}" -np 4 "$run" train "$dir/four.partita" "${files[@]}" --log "$dir/rows-processes.jsonl" \
+  >"$dir/out" 2>&1 || fail "files, processes" "$dir/out"
+[ "$(losses "$dir/rows-processes.jsonl" | sort -u | wc -l)" = 8 ] || fail "eight steps" "$dir/rows-processes.jsonl"
+[ "$(losses "$dir/rows-threads.jsonl")" = "$(losses "$dir/rows-processes.jsonl")" ] \
+  || fail "losses of files differ" "$dir/rows-processes.jsonl"
+
 # One device goes on where four processes stopped, and the other way round.
 "$run" train "$dir/one.partita" "${common[@]}" --steps 8 --log "$dir/processes.jsonl" --checkpoint-dir "$dir/processes" \
   --resume >"$dir/out" 2>&1 || fail "one device goes on" "$dir/out"
