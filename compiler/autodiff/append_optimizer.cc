@@ -1,6 +1,5 @@
 // Gradients become new parameters; see passes.td. The update of a parameter is
 // a function, one for all parameters of a type.
-#include <map>
 
 #include "compiler/autodiff/glob_list.h"
 #include "compiler/autodiff/optimizer.h"
@@ -105,12 +104,29 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
                           terminator->getOperand(i),
                           main.getArgAttrDict(found->second)});
       if (keep_gradients) {
-        ++i;
+        showAsInModel(main, i++, trained_.back());
       } else {
         (void)main.eraseResult(i);
         terminator->eraseOperand(i);
       }
     }
+  }
+
+  // Who asks for a gradient knows the parameter as the model has it.
+  static void showAsInModel(FuncOp main, unsigned result,
+                            const Trained& trained) {
+    auto viewed = llvm::dyn_cast_if_present<mlir::TypeAttr>(
+        trained.attributes.get(nn::kViewOfAttr));
+    if (!viewed) return;
+    mlir::Operation* terminator = main.front().getTerminator();
+    mlir::OpBuilder builder(terminator);
+    Value shown = nn::ReshapeOp::create(builder, trained.gradient.getLoc(),
+                                        viewed.getValue(), trained.gradient);
+    terminator->setOperand(result, shown);
+    SmallVector<mlir::Type> results(main.getResultTypes());
+    results[result] = shown.getType();
+    main.setType(mlir::FunctionType::get(main.getContext(),
+                                         main.getArgumentTypes(), results));
   }
 
   void addScalarInputs(FuncOp main) {
@@ -223,16 +239,15 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       addResult(main, value, nn::kUpdatesAttr, name, main.getNumResults());
   }
 
+  // One for each parameter: dimensions of parameters of one shape are not one.
+  // Those that are still equal when the program is divided become one then.
   FuncOp functionOf(const Optimizer& own, llvm::ArrayRef<Value> operands,
                     size_t states) {
     mlir::Type type = operands[0].getType();
-    FuncOp& function =
-        functions_[{type.getAsOpaquePointer(), own.weight_decay != 0}];
-    if (function) return function;
     const mlir::Location loc = operands[0].getLoc();
     SmallVector<mlir::Type> inputs;
     for (Value operand : operands) inputs.push_back(operand.getType());
-    function = FuncOp::create(
+    FuncOp function = FuncOp::create(
         loc, optimizer + "_update",
         mlir::FunctionType::get(&getContext(), inputs,
                                 SmallVector<mlir::Type>(1 + states, type)));
@@ -259,7 +274,6 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   StepScalars scalars_;
   Value step_;
   SmallVector<Trained> trained_;
-  std::map<std::pair<const void*, bool>, FuncOp> functions_;
 };
 
 }  // namespace

@@ -34,6 +34,8 @@ struct Op {
   // Rounds within one priority: lower first. Elementwise and data movement are
   // 0 (they carry every factor), all else 1.
   int round = 1;
+  // From what a function returns to what one of its callers has of it.
+  bool is_tie = false;
   std::string name;  // for explanations
   // Priorities of entries that do not act here, being scoped to other parts of
   // the model: their axes do not travel through it, and it does not compute

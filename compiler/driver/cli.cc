@@ -171,6 +171,11 @@ void add(PlanArguments& arguments, CLI::App* command) {
                       "What its axes divide, first priority first, as in "
                       "\"B=data;M=tensor,N=tensor,V=tensor;L=tensor\"; "
                       "in some layers only, as in \"H=tensor@stages.0.*\"");
+  command
+      ->add_option("--zero", arguments.zero,
+                   "When training, divide over the axes of B too: 1 or 2 the "
+                   "optimizer's states, 3 the parameters as well (ZeRO)")
+      ->check(CLI::Range(0, 3));
   command->add_option("--name", arguments.names,
                       "A dimension's name where it was found wrong, as in "
                       "\"h.*.mlp.up.weight:1=M\"");

@@ -84,14 +84,19 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
                       pm.addPass(mlir::createCanonicalizerPass());
                       pm.addPass(mlir::createCSEPass());
                     }});
-  // Gradients of what is there then need no exposing of their own.
-  if (train)
-    for (Phase& phase : trainModel(*train)) phases.push_back(std::move(phase));
   phases.push_back({"name", [plan](mlir::OpPassManager& pm) {
                       sharding::NameDimensionsPassOptions options;
                       options.names = namesOption(plan);
                       pm.addPass(sharding::createNameDimensionsPass(options));
                     }});
+  // Gradients of what is exposed need no exposing of their own. Names are found
+  // in the model alone, and spread to what its gradients add.
+  if (train) {
+    for (Phase& phase : trainModel(*train)) phases.push_back(std::move(phase));
+    phases.push_back({"spread-names", [](mlir::OpPassManager& pm) {
+                        pm.addPass(sharding::createNameDimensionsPass());
+                      }});
+  }
   // From here to partitioning only passes that keep names and shardings.
   phases.push_back({"shard", [plan](mlir::OpPassManager& pm) {
                       pm.addPass(sharding::createApplyPlanPass(plan));

@@ -5,6 +5,7 @@
 #include "compiler/memory/passes.h"
 #include "compiler/simplify/passes.h"
 #include "compiler/simplify/pipeline.h"
+#include "mlir/Dialect/Func/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
 
 namespace partita::driver {
@@ -16,6 +17,13 @@ std::vector<Phase> lowerToExec(bool training) {
       {"collectives",
        [](mlir::OpPassManager& pm) {
          pm.addPass(kernels::createLowerCollectivesPass());
+       }},
+      // Functions that had to be apart while dimensions were named and divided
+      // (each parameter's update, layers that an entry of the plan acted on)
+      // and are equal now.
+      {"merge-functions",
+       [](mlir::OpPassManager& pm) {
+         pm.addPass(mlir::func::createDuplicateFunctionEliminationPass());
        }},
       // Before layouts and library calls, which then find operands as they are
       // at each run.

@@ -12,6 +12,7 @@ absl::StatusOr<plan::Plan> Assemble(const PlanArguments& arguments,
   if (!mesh.ok()) return mesh.status();
   plan.mesh = *std::move(mesh);
   plan.names = names;
+  plan.zero = arguments.zero;
   if (!arguments.shard.empty()) {
     absl::StatusOr<std::vector<plan::Entry>> entries =
         plan::ParseShardOption(arguments.shard, plan.mesh, names);
@@ -31,16 +32,20 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
       return absl::InvalidArgumentError(
           "--shard: expected --mesh beside it, which says what devices there "
           "are, as in --mesh data=2,tensor=2");
+    if (zero > 0)
+      return absl::InvalidArgumentError(
+          "--zero: expected --mesh and --shard beside it, which divide B, as "
+          "in --mesh data=2 --shard B=data");
     if (devices > 1)
       return absl::InvalidArgumentError(
           "--devices: expected a plan that says how to use them: --plan FILE, "
           "or --mesh and --shard");
     return std::optional<plan::Plan>();
   }
-  if (!plan_path.empty() && (!mesh.empty() || !shard.empty()))
+  if (!plan_path.empty() && (!mesh.empty() || !shard.empty() || zero > 0))
     return absl::InvalidArgumentError(
-        "expected either --plan or --mesh and --shard, found both; put the "
-        "mesh and the entries into " +
+        "expected either --plan or --mesh, --shard and --zero, found both; put "
+        "them into " +
         plan_path);
   std::vector<plan::Name> parsed_names;
   for (const std::string& text : names) {

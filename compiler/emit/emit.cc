@@ -145,6 +145,12 @@ class ModuleEmitter {
       if (mlir::failed(shard) || mlir::failed(source)) return failure();
       parameter->shard = std::move(*shard);
       parameter->source = *source;
+      if (auto viewed =
+              function.getArgAttrOfType<mlir::TypeAttr>(i, nn::kViewOfAttr))
+        parameter->model_shape =
+            llvm::cast<mlir::RankedTensorType>(viewed.getValue())
+                .getShape()
+                .vec();
       program_.parameters.push_back(std::move(parameter));
     }
     return success();

@@ -4,6 +4,7 @@
 #include "compiler/partition/local_form.cc.inc"
 #include "compiler/partition/local_forms.h"
 #include "compiler/sharding/convert.h"
+#include "compiler/sharding/dims.h"
 #include "compiler/sharding/problem.h"
 #include "dialects/nn/math_builder.h"
 
@@ -117,7 +118,8 @@ mlir::Operation* cloneLocally(const LocalForm& form, mlir::ValueRange operands,
                              {});
   for (mlir::NamedAttribute attr : form.op->getAttrs()) {
     llvm::StringRef name = attr.getName().getValue();
-    if (name.starts_with("dist.") || name == "nn.dims" || name == "nn.rule")
+    if (name.starts_with("dist.") || name == sharding::kDimsAttr ||
+        name == "nn.rule")
       continue;
     state.addAttribute(attr.getName(), attr.getValue());
   }

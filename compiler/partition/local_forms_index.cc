@@ -121,58 +121,97 @@ struct GatherForm
   }
 };
 
-// With queries divided, causality speaks of global positions: as a bias.
+// With queries divided, causality speaks of global positions: as a bias, added
+// to the one at `bias` if there is one.
+Value causalBias(const LocalForm& form, int64_t offset, Value bias) {
+  nn::MathBuilder math(form.builder, form.loc());
+  const core::DimSharding& queries = form.sharding.operands[0].dims[2];
+  RankedTensorType q = form.operandType(0), k = form.operandType(1);
+  auto pairs = RankedTensorType::get({q.getDimSize(2), k.getDimSize(2)},
+                                     form.builder.getI64Type());
+  Value first =
+      form.firstRow(form.globalShape(form.op->getOperand(0))[2], queries);
+  Value limit = math.addInt(
+      math.addInt(math.iota(pairs, 0), spread(form, first, pairs)), offset);
+  Value seen = math.compare(CmpIPredicate::sle, math.iota(pairs, 1), limit);
+  auto scores = pairs.clone(q.getElementType());
+  Value hidden = mlir::arith::ConstantOp::create(
+      form.builder, form.loc(),
+      mlir::DenseElementsAttr::get(
+          scores, neutralOf(core::Reduction::kMax, q.getElementType())));
+  Value none = math.constant(scores, 0);
+  Value mask = math.reshape(math.select(seen, none, hidden),
+                            {1, 1, scores.getDimSize(0), scores.getDimSize(1)});
+  if (!bias) return mask;
+  // Both broadcast to what they share.
+  auto type = llvm::cast<RankedTensorType>(bias.getType());
+  auto full =
+      RankedTensorType::get({type.getDimSize(0), type.getDimSize(1),
+                             scores.getDimSize(0), scores.getDimSize(1)},
+                            q.getElementType());
+  return math.add(math.broadcast(bias, full, {0, 1, 2, 3}),
+                  math.broadcast(mask, full, {0, 1, 2, 3}));
+}
+
+// Attention and its gradient; the bias is the operand behind `kBias` others.
+template <typename Op, size_t kBias>
 struct AttentionForm
-    : LocalFormOpInterface::ExternalModel<AttentionForm, nn::AttentionOp> {
+    : LocalFormOpInterface::ExternalModel<AttentionForm<Op, kBias>, Op> {
   FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
                                            const LocalForm& form) const {
-    auto attention = llvm::cast<nn::AttentionOp>(op);
-    const core::DimSharding& queries = form.sharding.operands[0].dims[2];
+    auto attention = llvm::cast<Op>(op);
     SmallVector<Value> operands = form.operands;
-    mlir::Operation* local;
-    if (attention.getCausalOffset() && !queries.axes.empty()) {
-      addCausalBias(form, attention, queries, operands);
-      local = cloneLocally(form, operands, form.resultType(0));
-      local->removeAttr(attention.getCausalOffsetAttrName());
-    } else {
-      local = cloneLocally(form, operands, form.resultType(0));
+    if (op->getNumResults() > 1) clean(form, operands);
+    SmallVector<mlir::Type> results;
+    for (size_t i = 0; i < op->getNumResults(); ++i)
+      results.push_back(form.resultType(i));
+    if (!attention.getCausalOffset() ||
+        form.sharding.operands[0].dims[2].axes.empty())
+      return SmallVector<Value>(
+          cloneLocally(form, operands, results)->getResults());
+    operands.resize(kBias + 1);
+    operands[kBias] =
+        causalBias(form, *attention.getCausalOffset(), operands[kBias]);
+    // The gradient of a bias is as large as the bias.
+    RankedTensorType wanted;
+    if (results.size() > kGradients) {
+      wanted = llvm::cast<RankedTensorType>(results[kGradients]);
+      results[kGradients] = operands[kBias].getType();
     }
-    return SmallVector<Value>(local->getResults());
+    mlir::Operation* local = cloneLocally(form, operands, results);
+    local->removeAttr(attention.getCausalOffsetAttrName());
+    SmallVector<Value> made(local->getResults());
+    if (wanted) made[kGradients] = summedTo(form, made[kGradients], wanted);
+    return made;
   }
 
-  static void addCausalBias(const LocalForm& form, nn::AttentionOp attention,
-                            const core::DimSharding& queries,
-                            SmallVector<Value>& operands) {
-    nn::MathBuilder math(form.builder, form.loc());
-    RankedTensorType q = form.operandType(0), k = form.operandType(1);
-    auto pairs = RankedTensorType::get({q.getDimSize(2), k.getDimSize(2)},
-                                       form.builder.getI64Type());
-    Value first = form.firstRow(form.globalShape(attention.getQ())[2], queries);
-    Value limit = math.addInt(
-        math.addInt(math.iota(pairs, 0), spread(form, first, pairs)),
-        *attention.getCausalOffset());
-    Value seen = math.compare(CmpIPredicate::sle, math.iota(pairs, 1), limit);
-    auto scores = pairs.clone(q.getElementType());
-    Value hidden = mlir::arith::ConstantOp::create(
-        form.builder, form.loc(),
-        mlir::DenseElementsAttr::get(
-            scores, neutralOf(core::Reduction::kMax, q.getElementType())));
-    Value none = math.constant(scores, 0);
-    Value mask =
-        math.reshape(math.select(seen, none, hidden),
-                     {1, 1, scores.getDimSize(0), scores.getDimSize(1)});
-    if (operands.size() == 3) {
-      operands.push_back(mask);
-      return;
+ private:
+  static constexpr size_t kGradients = 3;  // of q, k and v
+
+  // Gradients of keys sum over queries, that of a bias over all that it does
+  // not have: nothing may come from rows beyond the end.
+  static void clean(const LocalForm& form, SmallVector<Value>& operands) {
+    for (auto [i, operand] : llvm::enumerate(operands)) {
+      const auto shape = form.globalShape(form.op->getOperand(i));
+      const mlir::TypedAttr zero = neutralOf(
+          core::Reduction::kSum,
+          llvm::cast<RankedTensorType>(operand.getType()).getElementType());
+      for (auto [dim, rows] : llvm::enumerate(form.sharding.operands[i].dims))
+        if (!rows.axes.empty())
+          operand = form.cleanRows(operand, dim, shape[dim], rows, zero);
     }
-    // Beside a bias: both broadcast to what they share.
-    auto bias = llvm::cast<RankedTensorType>(operands[3].getType());
-    auto full =
-        RankedTensorType::get({bias.getDimSize(0), bias.getDimSize(1),
-                               scores.getDimSize(0), scores.getDimSize(1)},
-                              q.getElementType());
-    operands[3] = math.add(math.broadcast(operands[3], full, {0, 1, 2, 3}),
-                           math.broadcast(mask, full, {0, 1, 2, 3}));
+  }
+
+  static Value summedTo(const LocalForm& form, Value value,
+                        RankedTensorType wanted) {
+    nn::MathBuilder math(form.builder, form.loc());
+    SmallVector<int64_t> dims;
+    auto type = llvm::cast<RankedTensorType>(value.getType());
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      if (type.getDimSize(i) != wanted.getDimSize(i)) dims.push_back(i);
+    if (dims.empty()) return value;
+    return math.reshape(math.reduce(nn::ReduceKind::sum, value, dims),
+                        wanted.getShape());
   }
 };
 
@@ -181,7 +220,9 @@ struct AttentionForm
 void registerIndexForms(mlir::MLIRContext* context) {
   nn::IotaOp::attachInterface<IotaForm>(*context);
   nn::GatherOp::attachInterface<GatherForm>(*context);
-  nn::AttentionOp::attachInterface<AttentionForm>(*context);
+  nn::AttentionOp::attachInterface<AttentionForm<nn::AttentionOp, 3>>(*context);
+  nn::AttentionGradOp::attachInterface<AttentionForm<nn::AttentionGradOp, 5>>(
+      *context);
 }
 
 }  // namespace partita::partition

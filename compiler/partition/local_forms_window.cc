@@ -1,4 +1,4 @@
-// Local forms of sliding windows: convolution and reduce_window. A device
+// Local forms of sliding windows and their gradients. A device
 // fetches the rows that its result rows read, as intervals of global rows, so
 // that stride, dilation, padding, uneven blocks and halos wider than a shard
 // are one case.
@@ -14,40 +14,144 @@ using mlir::FailureOr;
 using mlir::RankedTensorType;
 using mlir::Value;
 
+// Along one dimension. Positions are the input's, rows the result's; row o
+// reads the positions o * stride - low + k * dilation, k < size.
 struct Window {
   int64_t size, stride, dilation, low;
+
+  int64_t reach() const { return (size - 1) * dilation; }
 };
 
-// The rows of dimension `dim` of operand 0 that the device's rows of the result
-// read; `padding` fills what lies outside. Afterwards the window needs no
-// padding.
-Value fetchRows(const LocalForm& form, Value input, int64_t dim,
-                const Window& window, double padding) {
-  const core::DimSharding& rows = form.sharding.operands[0].dims[dim];
-  const core::DimSharding& made = form.sharding.results[0].dims[dim];
-  const int64_t size = form.globalShape(form.op->getOperand(0))[dim];
-  const int64_t block = core::BlockOf(size, rows);
-  const int64_t made_size = form.globalShape(form.op->getResult(0))[dim];
-  const int64_t made_block = core::BlockOf(made_size, made);
-  const int64_t step = made_block * window.stride;
-  const int64_t needed = (made_block - 1) * window.stride +
-                         (window.size - 1) * window.dilation + 1;
-  // Rows beyond the end are no padding: where the last result rows read there,
-  // padding must be fetched.
-  const bool reads_beyond = (made_size - 1) * window.stride +
-                                (window.size - 1) * window.dilation + 1 -
-                                window.low >
-                            size;
-  if (window.low == 0 && step == block && needed <= block && !reads_beyond)
-    return input;
+// Rows [r * step + first, ... + count) for the device of index r along `rows`,
+// which divide dimension `dim` of `size` rows; `fill` where there are none.
+Value exchangeRows(const LocalForm& form, Value input, int64_t dim,
+                   const core::DimSharding& rows, int64_t size, int64_t step,
+                   int64_t first, int64_t count, double fill) {
   auto type = llvm::cast<RankedTensorType>(input.getType());
   SmallVector<int64_t> shape(type.getShape());
-  shape[dim] = needed;
+  shape[dim] = count;
   return dist::ExchangeOp::create(
       form.builder, form.loc(), type.clone(shape), input,
       sharding::axesAttr(form.builder.getContext(), rows.axes, form.mesh), dim,
-      size, step, -window.low, llvm::APFloat(padding),
+      size, step, first, llvm::APFloat(fill),
       form.why("rows beside the shard"));
+}
+
+// The positions of dimension `dim` of operand 0 that the device's rows read, of
+// `made_size` divided as `made`; `padding` fills what lies outside. Afterwards
+// the window needs no padding.
+Value fetchRows(const LocalForm& form, Value input, int64_t dim,
+                const Window& window, const core::DimSharding& made,
+                int64_t made_size, double padding) {
+  const core::DimSharding& rows = form.sharding.operands[0].dims[dim];
+  const int64_t size = form.globalShape(form.op->getOperand(0))[dim];
+  const int64_t block = core::BlockOf(size, rows);
+  const int64_t made_block = core::BlockOf(made_size, made);
+  const int64_t step = made_block * window.stride;
+  const int64_t needed = (made_block - 1) * window.stride + window.reach() + 1;
+  // Rows beyond the end are no padding: where the last result rows read there,
+  // padding must be fetched.
+  const bool reads_beyond =
+      (made_size - 1) * window.stride + window.reach() + 1 - window.low > size;
+  if (window.low == 0 && step == block && needed <= block && !reads_beyond)
+    return input;
+  return exchangeRows(form, input, dim, rows, size, step, -window.low, needed,
+                      padding);
+}
+
+// The way back: what a device needs for the gradients of a block of positions.
+// Blocks are whole multiples of the stride, so that all devices' windows lie
+// alike; where the input's are not, they are cut anew afterwards.
+class WayBack {
+ public:
+  // `dim` of result 0 has the positions, of operand 0 the rows.
+  WayBack(const LocalForm& form, int64_t dim, const Window& window)
+      : form_(form),
+        dim_(dim),
+        window_(window),
+        size_(form.globalShape(form.op->getResult(0))[dim]),
+        block_(core::BlockOf(size_, axes())),
+        aligned_(llvm::alignTo(block_, window.stride)) {
+    const int64_t lowest = window.low - window.reach();
+    first_ = -llvm::divideFloorSigned(-lowest, window.stride);
+    // A window that begins behind the block's first position has no padding.
+    if (low() < 0) --first_;
+    count_ = llvm::divideFloorSigned(aligned_ - 1 + window.low, window.stride) -
+             first_ + 1;
+  }
+
+  // Padding of the window over a block of `aligned` positions.
+  int64_t low() const { return window_.low - first_ * window_.stride; }
+  int64_t high() const {
+    return std::max<int64_t>(0, read() - low() - aligned_);
+  }
+  int64_t aligned() const { return aligned_; }
+  // The positions that the fetched rows read, and all of the block.
+  int64_t positions() const { return std::max(read(), low() + aligned_); }
+
+  // Rows beyond the end must give nothing.
+  Value fetchRows(Value gradient) const {
+    const core::DimSharding& rows = form_.sharding.operands[0].dims[dim_];
+    const int64_t size = form_.globalShape(form_.op->getOperand(0))[dim_];
+    const int64_t step = aligned_ / window_.stride;
+    if (first_ != 0 || step != count_ || step != core::BlockOf(size, rows))
+      return exchangeRows(form_, gradient, dim_, rows, size, step, first_,
+                          count_, 0);
+    auto type = llvm::cast<RankedTensorType>(gradient.getType());
+    return form_.cleanRows(
+        gradient, dim_, size, rows,
+        neutralOf(core::Reduction::kSum, type.getElementType()));
+  }
+  Value fetchPositions(Value input, double padding) const {
+    return exchangeRows(form_, input, dim_, axes(), size_, aligned_, -low(),
+                        positions(), padding);
+  }
+  // Of `aligned` positions those of the device's block.
+  Value cut(Value gradient) const {
+    if (aligned_ == block_) return gradient;
+    return exchangeRows(form_, gradient, dim_, axes(), size_, block_, 0, block_,
+                        0);
+  }
+
+ private:
+  int64_t read() const {
+    return (count_ - 1) * window_.stride + window_.reach() + 1;
+  }
+  const core::DimSharding& axes() const {
+    return form_.sharding.results[0].dims[dim_];
+  }
+
+  const LocalForm& form_;
+  int64_t dim_;
+  Window window_;
+  int64_t size_, block_, aligned_, first_, count_;
+};
+
+RankedTensorType withSize(RankedTensorType type, int64_t dim, int64_t size) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = size;
+  return type.clone(shape);
+}
+
+// Whole groups stay together.
+template <typename Op>
+void setLocalGroups(Op local, Value with_channels, int64_t channels_per_group) {
+  auto type = llvm::cast<RankedTensorType>(with_channels.getType());
+  if (local.getGroups() > 1)
+    local.setGroups(
+        type.getDimSize(local.getChannelsLast() ? type.getRank() - 1 : 1) /
+        channels_per_group);
+}
+
+template <typename Op>
+int64_t spatialDim(Op conv, size_t i) {
+  return static_cast<int64_t>(i) + (conv.getChannelsLast() ? 1 : 2);
+}
+
+template <typename Op>
+Window windowOf(Op conv, llvm::ArrayRef<int64_t> weight, size_t i) {
+  return {weight[i + 2], conv.getStrides()[i], conv.getDilations()[i],
+          conv.getLow()[i]};
 }
 
 struct ConvForm : LocalFormOpInterface::ExternalModel<ConvForm, nn::ConvOp> {
@@ -55,29 +159,95 @@ struct ConvForm : LocalFormOpInterface::ExternalModel<ConvForm, nn::ConvOp> {
                                            const LocalForm& form) const {
     auto conv = llvm::cast<nn::ConvOp>(op);
     Value input = form.cleanOperand(0), weight = form.cleanOperand(1);
+    const auto weight_shape = form.globalShape(conv.getWeight());
     SmallVector<int64_t> low(conv.getLow()), high(conv.getHigh());
     for (size_t i = 0; i < low.size(); ++i) {
-      const int64_t dim = conv.getChannelsLast() ? i + 1 : i + 2;
+      const int64_t dim = spatialDim(conv, i);
       if (form.sharding.operands[0].dims[dim].axes.empty()) continue;
-      input = fetchRows(form, input, dim,
-                        {form.globalShape(conv.getWeight())[i + 2],
-                         conv.getStrides()[i], conv.getDilations()[i], low[i]},
-                        0);
+      input = fetchRows(form, input, dim, windowOf(conv, weight_shape, i),
+                        form.sharding.results[0].dims[dim],
+                        form.globalShape(conv.getResult())[dim], 0);
       low[i] = high[i] = 0;
     }
     auto local = llvm::cast<nn::ConvOp>(
         cloneLocally(form, {input, weight}, form.resultType(0)));
     local.setLow(low);
     local.setHigh(high);
-    const int64_t channels =
-        llvm::cast<RankedTensorType>(input.getType())
-            .getDimSize(conv.getChannelsLast() ? low.size() + 1 : 1);
-    // Whole groups stay together; each has C / groups input channels.
-    if (conv.getGroups() > 1)
-      local.setGroups(channels / form.globalShape(conv.getWeight())[1]);
+    setLocalGroups(local, input, weight_shape[1]);
     return SmallVector<Value>{local.getResult()};
   }
 };
+
+struct ConvInputGradForm
+    : LocalFormOpInterface::ExternalModel<ConvInputGradForm,
+                                          nn::ConvInputGradOp> {
+  FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
+                                           const LocalForm& form) const {
+    auto grad = llvm::cast<nn::ConvInputGradOp>(op);
+    Value rows = form.cleanOperand(0), weight = form.cleanOperand(1);
+    const auto weight_shape = form.globalShape(grad.getWeight());
+    SmallVector<int64_t> low(grad.getLow()), high(grad.getHigh());
+    RankedTensorType type = form.resultType(0);
+    SmallVector<WayBack> ways;
+    for (size_t i = 0; i < low.size(); ++i) {
+      const int64_t dim = spatialDim(grad, i);
+      if (form.sharding.results[0].dims[dim].axes.empty()) continue;
+      const WayBack& way =
+          ways.emplace_back(form, dim, windowOf(grad, weight_shape, i));
+      rows = way.fetchRows(rows);
+      low[i] = way.low();
+      high[i] = way.high();
+      type = withSize(type, dim, way.aligned());
+    }
+    auto local = llvm::cast<nn::ConvInputGradOp>(
+        cloneLocally(form, {rows, weight}, type));
+    local.setLow(low);
+    local.setHigh(high);
+    Value result = local.getResult();
+    setLocalGroups(local, result, weight_shape[1]);
+    for (const WayBack& way : ways) result = way.cut(result);
+    return SmallVector<Value>{result};
+  }
+};
+
+struct ConvWeightGradForm
+    : LocalFormOpInterface::ExternalModel<ConvWeightGradForm,
+                                          nn::ConvWeightGradOp> {
+  FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
+                                           const LocalForm& form) const {
+    auto grad = llvm::cast<nn::ConvWeightGradOp>(op);
+    Value input = form.cleanOperand(0), rows = form.cleanOperand(1);
+    const auto weight_shape = form.globalShape(grad.getResult());
+    SmallVector<int64_t> low(grad.getLow()), high(grad.getHigh());
+    for (size_t i = 0; i < low.size(); ++i) {
+      const int64_t dim = spatialDim(grad, i);
+      if (form.sharding.operands[0].dims[dim].axes.empty()) continue;
+      input = fetchRows(form, input, dim, windowOf(grad, weight_shape, i),
+                        form.sharding.operands[1].dims[dim],
+                        form.globalShape(grad.getResultGrad())[dim], 0);
+      low[i] = high[i] = 0;
+    }
+    auto local = llvm::cast<nn::ConvWeightGradOp>(
+        cloneLocally(form, {input, rows}, form.resultType(0)));
+    local.setLow(low);
+    local.setHigh(high);
+    setLocalGroups(local, input, weight_shape[1]);
+    return SmallVector<Value>{local.getResult()};
+  }
+};
+
+double paddingOf(nn::ReduceKind kind) {
+  switch (kind) {
+    case nn::ReduceKind::sum:
+      return 0;
+    case nn::ReduceKind::prod:
+      return 1;
+    case nn::ReduceKind::max:
+      return -std::numeric_limits<double>::infinity();
+    case nn::ReduceKind::min:
+      return std::numeric_limits<double>::infinity();
+  }
+}
 
 struct ReduceWindowForm
     : LocalFormOpInterface::ExternalModel<ReduceWindowForm,
@@ -92,7 +262,9 @@ struct ReduceWindowForm
       input = fetchRows(form, input, dim,
                         {reduce.getWindow()[dim], reduce.getStrides()[dim],
                          reduce.getDilations()[dim], low[dim]},
-                        padding(reduce.getKind()));
+                        form.sharding.results[0].dims[dim],
+                        form.globalShape(reduce.getResult())[dim],
+                        paddingOf(reduce.getKind()));
       low[dim] = high[dim] = 0;
     }
     auto local = llvm::cast<nn::ReduceWindowOp>(
@@ -101,18 +273,50 @@ struct ReduceWindowForm
     local.setHigh(high);
     return SmallVector<Value>{local.getResult()};
   }
+};
 
-  static double padding(nn::ReduceKind kind) {
-    switch (kind) {
-      case nn::ReduceKind::sum:
-        return 0;
-      case nn::ReduceKind::prod:
-        return 1;
-      case nn::ReduceKind::max:
-        return -std::numeric_limits<double>::infinity();
-      case nn::ReduceKind::min:
-        return std::numeric_limits<double>::infinity();
+// The windows of the fetched rows need all the positions that they read: which
+// one was the largest is decided there.
+struct ReduceWindowGradForm
+    : LocalFormOpInterface::ExternalModel<ReduceWindowGradForm,
+                                          nn::ReduceWindowGradOp> {
+  FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
+                                           const LocalForm& form) const {
+    auto grad = llvm::cast<nn::ReduceWindowGradOp>(op);
+    Value rows = form.cleanOperand(0);
+    Value input = grad.getInput() ? form.operands[1] : Value();
+    SmallVector<int64_t> low(grad.getLow()), high(grad.getHigh());
+    RankedTensorType type = form.resultType(0), kept = type;
+    SmallVector<int64_t> begin(type.getRank(), 0);
+    SmallVector<WayBack> ways;
+    for (size_t i = 0; i < low.size(); ++i) {
+      if (form.sharding.results[0].dims[i].axes.empty() ||
+          form.sharding.operands[0].dims[i].axes.empty())
+        continue;
+      const WayBack& way =
+          ways.emplace_back(form, i,
+                            Window{grad.getWindow()[i], grad.getStrides()[i],
+                                   grad.getDilations()[i], low[i]});
+      rows = way.fetchRows(rows);
+      if (input) input = way.fetchPositions(input, paddingOf(grad.getKind()));
+      kept = withSize(kept, i, way.aligned());
+      type = withSize(type, i, way.positions());
+      begin[i] = way.low();
+      low[i] = high[i] = 0;
     }
+    SmallVector<Value> operands = {rows};
+    if (input) operands.push_back(input);
+    auto local =
+        llvm::cast<nn::ReduceWindowGradOp>(cloneLocally(form, operands, type));
+    local.setLow(low);
+    local.setHigh(high);
+    Value result = local.getResult();
+    if (type != kept)
+      result =
+          nn::SliceOp::create(form.builder, form.loc(), kept, result, begin,
+                              SmallVector<int64_t>(kept.getRank(), 1));
+    for (const WayBack& way : ways) result = way.cut(result);
+    return SmallVector<Value>{result};
   }
 };
 
@@ -120,7 +324,10 @@ struct ReduceWindowForm
 
 void registerWindowForms(mlir::MLIRContext* context) {
   nn::ConvOp::attachInterface<ConvForm>(*context);
+  nn::ConvInputGradOp::attachInterface<ConvInputGradForm>(*context);
+  nn::ConvWeightGradOp::attachInterface<ConvWeightGradForm>(*context);
   nn::ReduceWindowOp::attachInterface<ReduceWindowForm>(*context);
+  nn::ReduceWindowGradOp::attachInterface<ReduceWindowGradForm>(*context);
 }
 
 }  // namespace partita::partition

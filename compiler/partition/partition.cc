@@ -8,8 +8,10 @@
 #include "compiler/partition/passes.h"
 #include "compiler/partition/reshard_builder.h"
 #include "compiler/sharding/convert.h"
+#include "compiler/sharding/dims.h"
 #include "compiler/sharding/problem.h"
 #include "dialects/dist/dialect.h"
+#include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::partition {
@@ -92,12 +94,14 @@ class Partitioner {
     auto end = llvm::cast<ReturnOp>(old->getTerminator());
     SmallVector<Value> returned;
     for (auto [i, value] : llvm::enumerate(end.getOperands())) {
-      returned.push_back(locals_.lookup(value));
+      const core::Sharding& wanted = returnedAs(function, i, value);
+      returned.push_back(resharded(value, wanted, builder, end.getLoc(),
+                                   "it takes the place of the old value"));
       results.push_back(returned.back().getType());
       if (!function.isPrivate()) {
         function.setResultAttr(
             i, dist::kShardingAttr,
-            sharding::toAttr(module_.getContext(), shardingOf(value), mesh()));
+            sharding::toAttr(module_.getContext(), wanted, mesh()));
         function.setResultAttr(i, dist::kGlobalTypeAttr,
                                mlir::TypeAttr::get(value.getType()));
       }
@@ -108,10 +112,24 @@ class Partitioner {
     return success();
   }
 
+  // New values of parameters lie as the old ones.
+  const core::Sharding& returnedAs(FuncOp function, unsigned i, Value value) {
+    auto updated =
+        function.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr);
+    if (updated)
+      for (mlir::BlockArgument argument :
+           bodies_.lookup(function)->getArguments())
+        if (function.getArgAttr(argument.getArgNumber(), nn::kNameAttr) ==
+            updated)
+          return shardingOf(argument);
+    return shardingOf(value);
+  }
+
   // Callers of private functions know; the runtime must be told.
   void describe(FuncOp function, unsigned i, Value argument) {
     if (function.isPrivate()) {
       function.removeArgAttr(i, dist::kShardingAttr);
+      function.removeArgAttr(i, sharding::kDimsAttr);
       return;
     }
     function.setArgAttr(

@@ -277,9 +277,6 @@ Status CheckSupported(const Plan& plan) {
             Where(plan, division.where) +
             ": shard 'D': dividing the sequence of layers into pipeline stages "
             "is not supported yet; give its axes to another dimension");
-  if (plan.zero > 0)
-    return refuse("zero", "dividing optimizer state, gradients or parameters",
-                  "set it to 0");
   if (plan.gather.has_value())
     return refuse("gather", "gathering parameters at their use", leave_out);
   if (plan.microbatches > 1)

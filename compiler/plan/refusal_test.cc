@@ -281,9 +281,6 @@ TEST(CheckSupported, RefusesEachFieldOfLaterByName) {
             "p.yaml:2:18: shard 'D': dividing the sequence of layers into "
             "pipeline stages is not supported yet; give its axes to another "
             "dimension");
-  EXPECT_EQ(refusal("zero: 2"),
-            "p.yaml:2:7: zero: dividing optimizer state, gradients or "
-            "parameters is not supported yet; set it to 0");
   EXPECT_EQ(refusal("gather: {prefetch: 1}"),
             "p.yaml:2:9: gather: gathering parameters at their use is not "
             "supported yet; leave the field out");

@@ -1,9 +1,11 @@
 // Entries of the plan as rounds of propagation.
 #include "compiler/sharding/apply_plan.h"
 
+#include "compiler/core/delay_reductions.h"
 #include "compiler/sharding/annotations.h"
 #include "compiler/sharding/convert.h"
 #include "compiler/sharding/dims.h"
+#include "compiler/sharding/divide_states.h"
 #include "compiler/sharding/passes.h"
 #include "compiler/sharding/problem.h"
 #include "compiler/sharding/scopes.h"
@@ -50,8 +52,16 @@ class Application {
         divide(division, priority, !entry.at.empty());
       core::Propagate(problem_.graph, priority, shardings_);
     }
+    const int last = kFirstEntry + static_cast<int>(plan_.shard.size());
+    if (plan_.zero > 0) {
+      if (mlir::failed(
+              divideStates(module_, plan_, problem_, last, shardings_)))
+        return failure();
+      core::Propagate(problem_.graph, last, shardings_);
+    }
     FailureOr<int> decomposed = decompose();
     if (mlir::failed(decomposed) || *decomposed > 0) return decomposed;
+    core::DelayReductions(problem_.graph, shardings_);
     setMesh(module_, plan_.mesh);
     writeShardings(problem_, shardings_);
     writeBarred(problem_);

@@ -5,6 +5,7 @@
 #include "compiler/sharding/dim_classes.h"
 #include "compiler/sharding/dims.h"
 #include "compiler/sharding/find_names.h"
+#include "compiler/sharding/given_names.h"
 #include "compiler/sharding/labels.h"
 #include "compiler/sharding/name_corrections.h"
 #include "compiler/sharding/naming_report.h"
@@ -88,7 +89,8 @@ mlir::FailureOr<NamingReport> nameDimensions(mlir::ModuleOp module,
   Names names;
   if (failed(correctNames(module, classes, corrections, names)))
     return mlir::failure();
-  findNames(module, classes, names);
+  if (!readGivenNames(module, classes, names))
+    findNames(module, classes, names);
   const Labels labels(classes, names);
   setAttributes(module, labels);
   return reportNames(module, classes, names, labels);

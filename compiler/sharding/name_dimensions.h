@@ -29,8 +29,10 @@ struct NamingReport {
 };
 
 // Sets nn.dims everywhere. `corrections` is "glob:dim=NAME;..." over the names
-// of parameters and outranks what the structure says. Fails with a diagnostic
-// where one does not fit the model.
+// of parameters and outranks all else. Where the module has names already, as a
+// model that was named and then differentiated, those hold and spread to what
+// has none; else the structure says them. Fails with a diagnostic where a
+// correction does not fit the model.
 mlir::FailureOr<NamingReport> nameDimensions(mlir::ModuleOp module,
                                              const std::string& corrections);
 

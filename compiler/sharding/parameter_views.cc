@@ -5,6 +5,7 @@
 
 #include "compiler/core/projection.h"
 #include "compiler/sharding/dim_groups.h"
+#include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -131,7 +132,7 @@ std::string viewOverride(const core::Mesh& mesh, mlir::BlockArgument argument,
       mlir::cast<mlir::func::FuncOp>(argument.getOwner()->getParentOp());
   const auto type = mlir::cast<mlir::RankedTensorType>(argument.getType());
   const auto attr = function.getArgAttrOfType<mlir::TypeAttr>(
-      argument.getArgNumber(), kViewOfAttr);
+      argument.getArgNumber(), nn::kViewOfAttr);
   const auto original =
       attr ? mlir::cast<mlir::RankedTensorType>(attr.getValue()) : type;
   const auto rank = static_cast<int64_t>(sharding.dims.size());

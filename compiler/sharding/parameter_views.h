@@ -11,10 +11,6 @@
 
 namespace partita::sharding {
 
-// On an argument of @main: the type that it has in the model's file, of which
-// its own is another shape. The data is the same bytes in the same order.
-inline constexpr char kViewOfAttr[] = "nn.view_of";
-
 // The sharding of a tensor of shape `from` as that of shape `to`, which has the
 // same elements in the same order. Empty where it is in `viewed`; else what
 // cannot be said of `to`.

@@ -70,6 +70,7 @@ class Builder {
       if (mlir::failed(addFunction(function))) return failure();
     for (FuncOp function : module_.getOps<FuncOp>())
       function.walk([&](CallOp call) { tieCall(call); });
+    if (auto main = module_.lookupSymbol<FuncOp>("main")) tieUpdates(main);
     for (auto& [id, members] : groups_)
       problem_.graph.groups.push_back(std::move(members));
     return std::move(problem_);
@@ -133,14 +134,14 @@ class Builder {
     problem_.graph.ops.push_back(std::move(plain));
   }
 
-  void tie(Value from, Value to) {
+  core::Op& tie(Value from, Value to) {
     core::Op plain;
     plain.rule = identityRule(
         llvm::cast<mlir::RankedTensorType>(from.getType()).getShape());
     plain.round = 0;
     plain.operands = {problem_.ids.lookup(from)};
     plain.results = {problem_.ids.lookup(to)};
-    problem_.graph.ops.push_back(std::move(plain));
+    return problem_.graph.ops.emplace_back(std::move(plain));
   }
 
   void tieCall(CallOp call) {
@@ -150,8 +151,25 @@ class Builder {
       tie(operand, argument);
     Operation* end = callee.front().getTerminator();
     for (auto [returned, result] :
-         llvm::zip_equal(end->getOperands(), call.getResults()))
-      tie(returned, result);
+         llvm::zip_equal(end->getOperands(), call.getResults())) {
+      core::Op& passed = tie(returned, result);
+      passed.is_tie = true;
+      passed.rule.linear = {0};
+    }
+  }
+
+  // A new value takes the place of the old one.
+  void tieUpdates(FuncOp main) {
+    llvm::StringMap<Value> arguments;
+    for (mlir::BlockArgument argument : main.getArguments())
+      if (auto name = main.getArgAttrOfType<mlir::StringAttr>(
+              argument.getArgNumber(), nn::kNameAttr))
+        arguments[name.getValue()] = argument;
+    for (auto [i, value] :
+         llvm::enumerate(main.front().getTerminator()->getOperands()))
+      if (auto name =
+              main.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr))
+        tie(value, arguments.lookup(name.getValue()));
   }
 
   mlir::ModuleOp module_;

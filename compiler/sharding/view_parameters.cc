@@ -142,8 +142,8 @@ int64_t viewParameters(mlir::ModuleOp module,
       user->erase();
     }
     if (function.isPublic() &&
-        !function.getArgAttr(argument.getArgNumber(), kViewOfAttr))
-      function.setArgAttr(argument.getArgNumber(), kViewOfAttr,
+        !function.getArgAttr(argument.getArgNumber(), nn::kViewOfAttr))
+      function.setArgAttr(argument.getArgNumber(), nn::kViewOfAttr,
                           mlir::TypeAttr::get(argument.getType()));
     argument.setType(type);
     functions.insert(function);

@@ -36,6 +36,7 @@ inline constexpr char kUpdatesAttr[] = "nn.updates";
 inline constexpr char kRoleAttr[] = "nn.role";
 inline constexpr char kUnsignedAttr[] = "nn.unsigned";
 inline constexpr char kRuleAttr[] = "nn.rule";
+inline constexpr char kViewOfAttr[] = "nn.view_of";
 
 // Gives arith and math operations the ReferenceOpInterface.
 void registerReferenceModels(mlir::DialectRegistry& registry);

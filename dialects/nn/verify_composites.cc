@@ -304,7 +304,7 @@ LogicalResult NNDialect::verifyRegionArgAttribute(
   const mlir::Type type =
       function ? function.getArgumentTypes()[index] : mlir::Type();
   if (attribute.getName() == "nn.dims") return checkDims(op, value, type);
-  if (attribute.getName() == "nn.view_of") return checkViewOf(op, value);
+  if (attribute.getName() == kViewOfAttr) return checkViewOf(op, value);
   return checkNameOrUnsigned(op, attribute, type);
 }
 

@@ -28,6 +28,8 @@ std::vector<ParameterSpec> ListParameters(const program::Program& program) {
     spec.local.shape = spec.whole.shape = program::ShapeOf(*parameter.type());
     if (parameter.shard() != nullptr)
       spec.whole.shape = program::ToVector(parameter.shard()->shape());
+    if (parameter.model_shape() != nullptr)
+      spec.whole.shape = program::ToVector(parameter.model_shape());
     spec.local.bytes = *base::ByteCount(spec.local.dtype, spec.local.shape);
     spec.whole.bytes = *base::ByteCount(spec.whole.dtype, spec.whole.shape);
     spec.kind = parameter.kind();

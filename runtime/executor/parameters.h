@@ -16,7 +16,7 @@ namespace partita::executor {
 struct ParameterSpec {
   size_t index = 0;  // into Program.parameters
   TensorSpec local;  // a device's block
-  TensorSpec whole;
+  TensorSpec whole;  // in the shape that the model has it in
   program::ParameterKind kind = program::ParameterKind::parameter;
   bool updated = false;  // a step gives it a new value
 };

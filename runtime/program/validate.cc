@@ -99,6 +99,9 @@ class Validator {
     PARTITA_ASSIGN_OR_RETURN(
         const int64_t elements,
         ValidateShard(program_.mesh(), parameter.shard(), *parameter.type()));
+    if (parameter.model_shape() != nullptr &&
+        base::ElementCount(ToVector(parameter.model_shape())) != elements)
+      return Bad("its shape in the model has another number of elements");
     if (const FileSource* source = parameter.source_as_FileSource()) {
       if (source->path()->size() == 0) return Bad("its file has no name");
       return CheckRange(source->offset(), source->bytes(), source->stored(),

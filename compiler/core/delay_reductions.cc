@@ -1,0 +1,180 @@
+// First everything that could be partial, then less until all is consistent.
+#include "compiler/core/delay_reductions.h"
+
+#include <algorithm>
+#include <map>
+
+namespace partita::core {
+namespace {
+
+class Delay {
+ public:
+  Delay(const Graph& graph, std::vector<Sharding>& shardings)
+      : graph_(graph), shardings_(shardings), uses_(graph.values.size()) {
+    for (size_t op = 0; op < graph.ops.size(); ++op)
+      for (int operand : graph.ops[op].operands)
+        if (std::vector<int>& uses = uses_[operand];
+            uses.empty() || uses.back() != static_cast<int>(op))
+          uses.push_back(static_cast<int>(op));
+  }
+
+  void Run() {
+    Collect();
+    while (Spread()) {
+    }
+    while (Prune()) {
+    }
+    for (const auto& [value, partial] : partial_) {
+      const Axes& axes = partial.axes;
+      Sharding& sharding = shardings_[value];
+      for (DimSharding& dim : sharding.dims)
+        if (HoldsAny(dim, axes)) RemoveAxes(dim, axes);
+      CanonicalizeBlocks(graph_.values[value].shape, sharding);
+      sharding.unreduced = axes;
+    }
+  }
+
+ private:
+  using Axes = std::vector<AxisRef>;
+  struct Partial {
+    Axes axes;
+    int passed_by;  // the operation that it is partial through; -1: by itself
+  };
+
+  static bool HoldsAny(const DimSharding& dim, const Axes& axes) {
+    return std::any_of(
+        dim.axes.begin(), dim.axes.end(),
+        [&](const AxisRef& ref) { return OverlapAny(ref, axes); });
+  }
+
+  static void RemoveAxes(DimSharding& dim, const Axes& axes) {
+    dim.axes.erase(std::remove_if(dim.axes.begin(), dim.axes.end(),
+                                  [&](const AxisRef& ref) {
+                                    return OverlapAny(ref, axes);
+                                  }),
+                   dim.axes.end());
+    dim.block = 0;
+  }
+
+  // A value that is divided over more than the axes of its partial sums would
+  // need another block: those stay.
+  bool CanBe(int value, const Axes& axes) const {
+    for (const DimSharding& dim : shardings_[value].dims) {
+      if (!HoldsAny(dim, axes)) continue;
+      if (!dim.open) return false;
+      for (const AxisRef& ref : dim.axes)
+        if (!OverlapAny(ref, axes)) return false;
+    }
+    return true;
+  }
+
+  // What operations themselves make partial.
+  void Collect() {
+    for (size_t op = 0; op < graph_.ops.size(); ++op) {
+      const std::vector<Factor>& factors = graph_.ops[op].rule.factors;
+      if (std::any_of(factors.begin(), factors.end(), [](const Factor& factor) {
+            return IsReduced(factor.kind) &&
+                   factor.reduction != Reduction::kSum;
+          }))
+        continue;
+      const OpSharding resolved =
+          Resolve(graph_, static_cast<int>(op), shardings_);
+      for (size_t i = 0; i < resolved.results.size(); ++i)
+        Add(graph_.ops[op].results[i], {resolved.results[i].unreduced, -1});
+    }
+  }
+
+  bool Add(int value, const Partial& partial) {
+    if (partial.axes.empty() || !shardings_[value].unreduced.empty() ||
+        !CanBe(value, partial.axes))
+      return false;
+    return partial_.emplace(value, partial).second;
+  }
+
+  // Null unless the operation passes partial sums on.
+  const Axes* Passes(const Op& op) const {
+    if (op.rule.linear.empty()) return nullptr;
+    const Axes* axes = nullptr;
+    for (int index : op.rule.linear) {
+      auto found = partial_.find(op.operands[index]);
+      if (found == partial_.end() || (axes && *axes != found->second.axes))
+        return nullptr;
+      axes = &found->second.axes;
+    }
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      if (IsLinear(op, i)) continue;
+      for (const DimSharding& dim : shardings_[op.operands[i]].dims)
+        if (HoldsAny(dim, *axes)) return nullptr;
+    }
+    return axes;
+  }
+
+  static bool IsLinear(const Op& op, size_t operand) {
+    return std::count(op.rule.linear.begin(), op.rule.linear.end(),
+                      static_cast<int>(operand)) > 0;
+  }
+
+  bool Spread() {
+    bool changed = false;
+    for (size_t index = 0; index < graph_.ops.size(); ++index) {
+      const Op& op = graph_.ops[index];
+      const Axes* axes = Passes(op);
+      if (axes == nullptr || op.results.size() != 1) continue;
+      changed |= Add(op.results[0], {*axes, static_cast<int>(index)});
+    }
+    return changed;
+  }
+
+  int64_t BytesOf(int value) const {
+    int64_t bytes = graph_.values[value].element_bytes;
+    for (int64_t size : graph_.values[value].shape) bytes *= size;
+    return bytes;
+  }
+
+  bool ReadersPass(int value) const {
+    int64_t bytes = 0, most_tied = 0;
+    for (int use : uses_[value]) {
+      const Op& op = graph_.ops[use];
+      if (Passes(op) == nullptr) return false;
+      for (size_t i = 0; i < op.operands.size(); ++i)
+        if (op.operands[i] == value && !IsLinear(op, i)) return false;
+      for (int result : op.results) {
+        const int64_t share =
+            BytesOf(result) / static_cast<int64_t>(op.rule.linear.size());
+        // One of its callers reads what a function returns, at a time.
+        if (op.is_tie)
+          most_tied = std::max(most_tied, share);
+        else
+          bytes += share;
+      }
+    }
+    return !uses_[value].empty() && bytes + most_tied <= BytesOf(value);
+  }
+
+  bool Stays(int value, const Partial& partial) const {
+    return (partial.passed_by < 0 ||
+            Passes(graph_.ops[partial.passed_by]) != nullptr) &&
+           ReadersPass(value);
+  }
+
+  bool Prune() {
+    const size_t before = partial_.size();
+    for (auto entry = partial_.begin(); entry != partial_.end();)
+      entry = Stays(entry->first, entry->second) ? std::next(entry)
+                                                 : partial_.erase(entry);
+    return partial_.size() < before;
+  }
+
+  const Graph& graph_;
+  std::vector<Sharding>& shardings_;
+  std::vector<std::vector<int>> uses_;
+  std::map<int, Partial> partial_;
+};
+
+}  // namespace
+
+void DelayReductions(const Graph& graph, std::vector<Sharding>& shardings) {
+  Delay(graph, shardings).Run();
+}
+
+}  // namespace partita::core

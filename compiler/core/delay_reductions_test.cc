@@ -1,0 +1,136 @@
+#include "compiler/core/delay_reductions.h"
+
+#include <gmock/gmock.h>
+
+#include "compiler/core/test_graph.h"
+
+namespace partita::core {
+namespace {
+
+class DelayReductionsTest : public GraphTest {
+ protected:
+  DelayReductionsTest() { MakeMesh({{"t", 2}, {"d", 2}}); }
+
+  // x w^T, over a divided width.
+  int PartialProduct(const std::string& result = "?, ?") {
+    const int x = AddValue({8, 4}, ", t"), w = AddValue({6, 4}, ", t");
+    const int y = AddValue({8, 6}, result);
+    AddOp("i k, j k -> i j", {x, w}, {y}, {}, {{'k', FactorKind::kReduced}});
+    return y;
+  }
+  int Sum(int a, int b, const std::string& result = "?, ?") {
+    const int sum = AddValue({8, 6}, result);
+    const int op = AddOp("i j, i j -> i j", {a, b}, {sum});
+    graph_.ops[op].rule.linear = {0, 1};
+    return sum;
+  }
+  void Read(int value) {
+    AddOp("i j -> i j", {value}, {AddValue({8, 6}, "?, ?")});
+  }
+  void Run() { DelayReductions(graph_, shardings_); }
+};
+
+TEST_F(DelayReductionsTest, ASumOfPartialSumsIsReducedOnce) {
+  const int a = PartialProduct(), b = PartialProduct(), c = PartialProduct();
+  const int ab = Sum(a, b), abc = Sum(ab, c);
+  Read(abc);
+  Run();
+  for (int value : {a, b, ab, c})
+    EXPECT_EQ(shardings_[value].unreduced, std::vector{Ref("t")});
+  EXPECT_TRUE(shardings_[abc].unreduced.empty());
+  const OpSharding last =
+      Resolve(graph_, static_cast<int>(graph_.ops.size()) - 2, shardings_);
+  EXPECT_EQ(last.results[0].unreduced, std::vector{Ref("t")});
+}
+
+TEST_F(DelayReductionsTest, WhatIsReducedToAShardStaysASum) {
+  const int a = PartialProduct("t?, ?"), b = PartialProduct("t?, ?");
+  const int sum = Sum(a, b, "t?, ?");
+  Read(sum);
+  Run();
+  EXPECT_EQ(shardings_[a].unreduced, std::vector{Ref("t")});
+  EXPECT_TRUE(shardings_[a].dims[0].axes.empty());
+  EXPECT_TRUE(shardings_[sum].unreduced.empty());
+  EXPECT_EQ(shardings_[sum].dims[0].axes, std::vector{Ref("t")});
+}
+
+TEST_F(DelayReductionsTest, NotBesideAWholeValue) {
+  const int a = PartialProduct(), residual = AddValue({8, 6}, "?, ?");
+  Read(Sum(a, residual));
+  Run();
+  EXPECT_TRUE(shardings_[a].unreduced.empty());
+}
+
+TEST_F(DelayReductionsTest, NotWhereItIsReadOtherwiseToo) {
+  const int a = PartialProduct(), b = PartialProduct();
+  Read(Sum(a, b));
+  Read(a);
+  Run();
+  EXPECT_TRUE(shardings_[a].unreduced.empty());
+  EXPECT_TRUE(shardings_[b].unreduced.empty());
+}
+
+TEST_F(DelayReductionsTest, TwoSumsOfThreeAreLessThanThree) {
+  const int a = PartialProduct(), b = PartialProduct(), c = PartialProduct();
+  const int ab = Sum(a, b), ac = Sum(a, c);
+  Read(ab);
+  Read(ac);
+  Run();
+  for (int value : {a, b, c})
+    EXPECT_EQ(shardings_[value].unreduced, std::vector{Ref("t")});
+  EXPECT_TRUE(shardings_[ab].unreduced.empty());
+  EXPECT_TRUE(shardings_[ac].unreduced.empty());
+}
+
+TEST_F(DelayReductionsTest, NotWhereThreeSumsWouldBeReducedForOneValue) {
+  const int a = PartialProduct(), b = PartialProduct(), c = PartialProduct(),
+            d = PartialProduct();
+  for (int other : {b, c, d}) Read(Sum(a, other));
+  Run();
+  for (int value : {a, b, c, d})
+    EXPECT_TRUE(shardings_[value].unreduced.empty());
+}
+
+TEST_F(DelayReductionsTest, NotWhereTheResultIsLarger) {
+  const int a = PartialProduct();
+  const int wide = AddValue({5, 8, 6}, "?, ?, ?");
+  graph_.ops[AddOp("i j -> n i j", {a}, {wide})].rule.linear = {0};
+  AddOp("n i j -> n i j", {wide}, {AddValue({5, 8, 6}, "?, ?, ?")});
+  Run();
+  EXPECT_TRUE(shardings_[a].unreduced.empty());
+}
+
+TEST_F(DelayReductionsTest, WhatAFunctionReturnsIsReducedByItsCallers) {
+  const int a = PartialProduct();
+  std::vector<int> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.push_back(AddValue({8, 6}, "?, ?"));
+    Op& tie = graph_.ops[AddOp("i j -> i j", {a}, {callers.back()})];
+    tie.rule.linear = {0};
+    tie.is_tie = true;
+  }
+  Run();
+  EXPECT_EQ(shardings_[a].unreduced, std::vector{Ref("t")});
+  for (int caller : callers) EXPECT_TRUE(shardings_[caller].unreduced.empty());
+}
+
+// The gradient of a norm's bias: what it is summed from is reduced already.
+TEST_F(DelayReductionsTest, WhatIsMadeOfAReducedValueIsWhole) {
+  const int a = PartialProduct();
+  Read(a);
+  const int sum = Sum(a, a), again = Sum(sum, sum);
+  Read(again);
+  Run();
+  for (int value : {a, sum, again})
+    EXPECT_TRUE(shardings_[value].unreduced.empty());
+}
+
+TEST_F(DelayReductionsTest, ClosedDimensionsStay) {
+  const int a = PartialProduct("t, ?"), b = PartialProduct("t, ?");
+  Read(Sum(a, b));
+  Run();
+  EXPECT_TRUE(shardings_[a].unreduced.empty());
+}
+
+}  // namespace
+}  // namespace partita::core

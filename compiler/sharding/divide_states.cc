@@ -1,0 +1,106 @@
+// Which arguments of @main, which dimension of each.
+#include "compiler/sharding/divide_states.h"
+
+#include <algorithm>
+
+#include "dialects/nn/dialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::sharding {
+namespace {
+
+using mlir::func::FuncOp;
+
+std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan) {
+  std::vector<core::AxisRef> axes;
+  for (const plan::Entry& entry : plan.shard)
+    for (const plan::Division& division : entry.divisions)
+      if (division.dimension == "B")
+        axes.insert(axes.end(), division.axes.begin(), division.axes.end());
+  return axes;
+}
+
+// The dimension to divide `parts` times more: where rows stay equal if there is
+// such a one, and of these the one with the most. -1 where all have one row.
+int chooseDim(const std::vector<int64_t>& shape, const core::Sharding& sharding,
+              int64_t parts) {
+  int best = -1;
+  std::pair<bool, int64_t> best_worth;
+  const std::vector<int64_t> local = core::LocalShape(shape, sharding);
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!sharding.dims[i].open || local[i] < 2) continue;
+    const bool even =
+        shape[i] % (core::SizeOf(sharding.dims[i].axes) * parts) == 0;
+    const std::pair<bool, int64_t> worth = {even, local[i]};
+    if (best >= 0 && worth <= best_worth) continue;
+    best = static_cast<int>(i);
+    best_worth = worth;
+  }
+  return best;
+}
+
+void divide(const std::vector<int64_t>& shape,
+            const std::vector<core::AxisRef>& axes, int priority,
+            core::Sharding& sharding) {
+  std::vector<core::AxisRef> added;
+  for (core::AxisRef axis : axes) {
+    if (core::Uses(sharding, axis)) continue;
+    axis.priority = priority;
+    added.push_back(axis);
+  }
+  const int64_t parts = core::SizeOf(added);
+  const int dim = chooseDim(shape, sharding, parts);
+  if (dim < 0) return;
+  core::DimSharding& divided = sharding.dims[dim];
+  const int64_t block = core::BlockOf(shape[dim], divided);
+  divided.axes.insert(divided.axes.end(), added.begin(), added.end());
+  divided.block = llvm::divideCeil(block, parts);
+  core::CanonicalizeBlocks(shape, sharding);
+}
+
+}  // namespace
+
+mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
+                                 const Problem& problem, int priority,
+                                 std::vector<core::Sharding>& shardings) {
+  auto found = plan.fields.find("zero");
+  const auto refuse = [&](const char* what) {
+    return module.emitError(found == plan.fields.end()
+                                ? plan.origin
+                                : plan::Where(plan, found->second))
+           << ": zero: " << plan.zero << what;
+  };
+  const std::vector<core::AxisRef> axes = axesOfBatch(plan);
+  if (axes.empty())
+    return refuse(
+        " divides what training keeps over the axes of B, and no entry "
+        "divides B; add one as 'B: data', or leave zero out");
+  auto main = module.lookupSymbol<FuncOp>("main");
+  llvm::StringMap<mlir::BlockArgument> arguments;
+  for (mlir::BlockArgument argument : main.getArguments())
+    if (auto name = main.getArgAttrOfType<mlir::StringAttr>(
+            argument.getArgNumber(), nn::kNameAttr))
+      arguments[name.getValue()] = argument;
+  bool any = false;
+  for (unsigned i = 0; i < main.getNumResults(); ++i) {
+    auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr);
+    if (!name) continue;
+    any = true;
+    mlir::BlockArgument updated = arguments.lookup(name.getValue());
+    auto kind = main.getArgAttrOfType<mlir::StringAttr>(updated.getArgNumber(),
+                                                        nn::kKindAttr);
+    const int id = problem.ids.lookup(updated);
+    if (plan.zero == 3 || (kind && kind.getValue() == "state"))
+      divide(problem.graph.values[id].shape, axes, priority, shardings[id]);
+    else
+      shardings[id].replicated.insert(shardings[id].replicated.end(),
+                                      axes.begin(), axes.end());
+  }
+  if (!any)
+    return refuse(
+        " divides what training keeps, and this program does not train; "
+        "compile with --train, or leave zero out");
+  return mlir::success();
+}
+
+}  // namespace partita::sharding
