@@ -1,0 +1,217 @@
+// Training of the golden models against PyTorch: the gradients of the first
+// step, the parameters after it, and the losses of five steps with AdamW, on
+// one device and under plans.
+#include "absl/strings/str_cat.h"
+#include "compiler/driver/import_model.h"
+#include "compiler/plan/plan.h"
+#include "gtest/gtest.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "tests/e2e/compiled_model.h"
+#include "tests/e2e/divisions.h"
+#include "tests/e2e/golden.h"
+
+namespace partita::e2e {
+namespace {
+
+constexpr double kLearningRate = 1e-3;
+constexpr char kGradient[] = "grad.";
+
+// Indices, nested as deep as the output has dimensions before the classes.
+void flatten(const llvm::json::Value& value, std::string& bytes) {
+  if (const llvm::json::Array* array = value.getAsArray()) {
+    for (const llvm::json::Value& element : *array) flatten(element, bytes);
+    return;
+  }
+  const int64_t index = value.getAsInteger().value_or(-1);
+  bytes.append(reinterpret_cast<const char*>(&index), sizeof index);
+}
+
+template <typename T>
+HostTensor Scalar(base::DType dtype, T value) {
+  return {dtype,
+          {},
+          std::string(reinterpret_cast<const char*>(&value), sizeof value)};
+}
+
+// One of PyTorch's training runs.
+struct Golden {
+  std::map<std::string, HostTensor> inputs, gradients, stepped;
+  HostTensor losses, targets;
+};
+
+absl::StatusOr<Golden> ReadGolden(const std::string& folder) {
+  Golden golden;
+  for (auto [prefix, tensors] : {std::pair("in.", &golden.inputs),
+                                 {"grad.", &golden.gradients},
+                                 {"step1.", &golden.stepped}}) {
+    auto read = ReadTensors(folder + "io.safetensors", prefix);
+    if (!read.ok()) return read.status();
+    *tensors = *read;
+  }
+  auto losses = ReadTensors(folder + "io.safetensors", "losses");
+  if (!losses.ok()) return losses.status();
+  golden.losses = losses->at("");
+  auto text = llvm::MemoryBuffer::getFile(folder + "targets.json");
+  auto json =
+      text ? llvm::json::parse((*text)->getBuffer()) : llvm::json::parse("");
+  if (!json) {
+    llvm::consumeError(json.takeError());
+    return absl::NotFoundError(folder + "targets.json");
+  }
+  golden.targets.dtype = base::DType::kI64;
+  flatten(*json->getAsObject()->get("targets"), golden.targets.bytes);
+  return golden;
+}
+
+driver::TrainOptions AdamW() {
+  driver::TrainOptions train;
+  train.optimizer = "adamw";
+  train.keep_gradients = true;
+  return train;
+}
+
+constexpr Division kWhole = {"Whole", "", ""};
+
+// How far AdamW's first step moves a parameter. Where a gradient is zero but
+// for rounding (biases of keys, which the softmax does not see), so is nothing
+// of the step: what two such gradients are apart is then allowed to their
+// steps.
+double FirstStep(double gradient) {
+  return kLearningRate * gradient / (std::abs(gradient) + 1e-8);
+}
+
+class TrainingTest
+    : public testing::TestWithParam<std::tuple<const char*, Division, int>> {
+ protected:
+  void SetUp() override {
+    const auto& [model, division, zero] = GetParam();
+    const std::string folder =
+        absl::StrCat("tests/data/onnx-tiny/", model, "/");
+    auto golden = ReadGolden(folder);
+    ASSERT_TRUE(golden.ok()) << golden.status();
+    golden_ = *std::move(golden);
+    driver::ImportOptions options;
+    for (const auto& [name, tensor] : golden_.inputs)
+      options.input_shapes[name] = tensor.shape;
+    CompilerContext context;
+    auto module = driver::importModel(folder + "model_train.onnx", options,
+                                      context.get());
+    ASSERT_TRUE(module) << context.errors;
+    std::optional<plan::Plan> plan;
+    if (division.mesh[0] != '\0') {
+      plan.emplace();
+      auto mesh = plan::ParseMeshOption(division.mesh);
+      ASSERT_TRUE(mesh.ok()) << mesh.status();
+      plan->mesh = *mesh;
+      auto entries = plan::ParseShardOption(division.shard, plan->mesh);
+      ASSERT_TRUE(entries.ok()) << entries.status();
+      plan->shard = *entries;
+      plan->zero = zero;
+    }
+    auto compiled = CompiledModel::MakeTraining(
+        *module, testing::TempDir(), absl::StrCat(model, division.name, zero),
+        plan, AdamW());
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    model_ = std::move(*compiled);
+  }
+
+  // The outputs of step `step`, by name.
+  std::map<std::string, HostTensor> Step(int64_t step) {
+    std::map<std::string, HostTensor> named, inputs = golden_.inputs;
+    for (const executor::TensorSpec& spec : model_->inputs())
+      if (spec.name == "targets") golden_.targets.shape = spec.shape;
+    inputs["targets"] = golden_.targets;
+    inputs["lr"] = Scalar<float>(base::DType::kF32, kLearningRate);
+    inputs["step"] = Scalar<int64_t>(base::DType::kI64, step);
+    auto outputs = model_->Run(inputs);
+    EXPECT_TRUE(outputs.ok()) << outputs.status();
+    if (!outputs.ok()) return named;
+    for (size_t i = 0; i < outputs->size(); ++i)
+      named[model_->outputs()[i].name] = (*outputs)[i];
+    return named;
+  }
+
+  Golden golden_;
+  std::unique_ptr<CompiledModel> model_;
+};
+
+TEST_P(TrainingTest, EqualsPyTorch) {
+  for (int64_t step = 1; step <= golden_.losses.elements(); ++step) {
+    auto outputs = Step(step);
+    ASSERT_TRUE(outputs.count("loss"));
+    const float loss = outputs["loss"].floats()[0],
+                expected = golden_.losses.floats()[step - 1];
+    EXPECT_NEAR(loss, expected, 1e-4 * std::abs(expected)) << "step " << step;
+    if (step > 1) continue;
+    int compared = 0;
+    for (const auto& [name, gradient] : golden_.gradients) {
+      auto found = outputs.find(kGradient + name);
+      if (found == outputs.end()) {
+        ADD_FAILURE() << "no gradient of " << name;
+        continue;
+      }
+      ++compared;
+      Distance distance = Compare(found->second, gradient, 0, 0);
+      EXPECT_LE(distance.largest, 1e-4 * distance.largest_expected + 1e-6)
+          << "gradient of " << name << ", largest "
+          << distance.largest_expected;
+    }
+    EXPECT_GT(compared, 0);
+    for (const auto& [name, expected_parameter] : golden_.stepped) {
+      auto parameter = model_->ReadParameter(name);
+      ASSERT_TRUE(parameter.ok()) << parameter.status();
+      ASSERT_EQ(parameter->shape, expected_parameter.shape) << name;
+      auto gradient = golden_.gradients.find(name);
+      const std::string own = kGradient + name;
+      for (int64_t i = 0; i < parameter->elements(); ++i) {
+        double allowed = 1e-6 + 1e-5 * std::abs(expected_parameter.floats()[i]);
+        if (gradient != golden_.gradients.end())
+          allowed += std::abs(FirstStep(outputs[own].floats()[i]) -
+                              FirstStep(gradient->second.floats()[i]));
+        ASSERT_NEAR(parameter->floats()[i], expected_parameter.floats()[i],
+                    allowed)
+            << name << " after the first step, element " << i;
+      }
+    }
+  }
+}
+
+std::string NameOf(
+    const testing::TestParamInfo<TrainingTest::ParamType>& info) {
+  const auto& [model, division, zero] = info.param;
+  return absl::StrCat(model, "_", division.name,
+                      zero > 0 ? absl::StrCat("Zero", zero) : "");
+}
+
+const auto kNoZero = testing::Values(0);
+
+INSTANTIATE_TEST_SUITE_P(Whole, TrainingTest,
+                         testing::Combine(testing::ValuesIn(kModels),
+                                          testing::Values(kWhole), kNoZero),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Divided, TrainingTest,
+                         testing::Combine(testing::ValuesIn(kModels),
+                                          testing::ValuesIn(kDivisions),
+                                          kNoZero),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Images, TrainingTest,
+                         testing::Combine(testing::ValuesIn(kConvModels),
+                                          testing::ValuesIn(kImageDivisions),
+                                          kNoZero),
+                         NameOf);
+
+constexpr Division kWithStates[] = {
+    {"B2", "d=2", "B=d"},
+    {"B3", "d=3", "B=d"},
+    {"B4", "d=4", "B=d"},
+    {"B2MNV2", "d=2,t=2", "B=d;M=t,N=t,V=t"},
+};
+INSTANTIATE_TEST_SUITE_P(Zero, TrainingTest,
+                         testing::Combine(testing::ValuesIn(kModels),
+                                          testing::ValuesIn(kWithStates),
+                                          testing::Values(1, 2, 3)),
+                         NameOf);
+
+}  // namespace
+}  // namespace partita::e2e
