@@ -56,7 +56,8 @@ std::string ToTables(const TrainReport& report) {
   std::string text = LossTable(report);
   absl::StrAppendFormat(
       &text, "time    %d steps in %s, %.3f ms each", result.losses.size(),
-      train::FormatDuration(result.seconds),
+      result.seconds < 10 ? absl::StrFormat("%.2f s", result.seconds)
+                          : train::FormatDuration(result.seconds),
       1000 * result.seconds / static_cast<double>(result.losses.size()));
   const auto add = [&](double per_step, const char* gap, const char* unit) {
     if (per_step > 0)
