@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -224,8 +225,8 @@ int compile(ModelArguments& arguments, const PlanArguments& plan_arguments,
 // What explain and verify share: a model and the plan to judge.
 int judge(ModelArguments& arguments, const PlanArguments& plan_arguments,
           bool json,
-          mlir::FailureOr<llvm::json::Value> (*judgement)(mlir::ModuleOp,
-                                                          const plan::Plan&),
+          const std::function<mlir::FailureOr<llvm::json::Value>(
+              mlir::ModuleOp, const plan::Plan&)>& judgement,
           void (*print)(const llvm::json::Value&, llvm::raw_ostream&)) {
   if (!arguments.finish()) return kUsageError;
   std::optional<plan::Plan> plan;
@@ -396,9 +397,13 @@ int runCommand(int argc, char** argv) {
       "verify", "Compare the divided model with the undivided one, op by op");
   verify_model.add(verify_command, any);
   add(verify_plan, verify_command);
+  VerifyOptions verify_options;
+  verify_command->add_flag("--full", verify_options.full,
+                           "Run all layers of a large model, not two of those "
+                           "that repeat");
   verify_command->footer(
-      "Example:\n  partita verify gpt2/ --dim batch=3,seq=8 --mesh data=2 "
-      "--shard B=data");
+      "Sizes that are not given are small: batch 3, seq 8.\n"
+      "Example:\n  partita verify gpt2/ --mesh data=2 --shard B=data");
 
   CLI::App* inspect_command =
       app.add_subcommand("inspect", "Say what is in a model or an artifact");
@@ -438,9 +443,17 @@ int runCommand(int argc, char** argv) {
   if (*explain_command)
     return judge(explain_model, explain_plan, json, explainPlan,
                  printExplanation);
-  if (*verify_command)
-    return judge(verify_model, verify_plan, json, verifyPlan,
-                 printVerification);
+  if (*verify_command) {
+    verify_model.options.small_dims = true;
+    verify_options.source_folder = verify_model.folder();
+    if (isatty(STDERR_FILENO)) verify_options.progress = &llvm::errs();
+    return judge(
+        verify_model, verify_plan, json,
+        [&](mlir::ModuleOp module, const plan::Plan& plan) {
+          return verifyPlan(module, plan, verify_options);
+        },
+        printVerification);
+  }
   if (*inspect_command) return inspect(inspect_model, inspect_names, json);
   if (*train_command) return run(train_command->remaining(), "train");
   return run(run_command->remaining());

@@ -6,6 +6,7 @@
 
 #include "frontends/huggingface/huggingface.h"
 #include "frontends/onnx/importer.h"
+#include "frontends/onnx/open_dims.h"
 #include "llvm/ADT/StringRef.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
@@ -38,10 +39,21 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
     return nullptr;
   huggingface::HfOptions hf;
   hf.dims = options.dims;
+  hf.small_dims = options.small_dims;
   hf.seed = options.seed;
   hf.optional_inputs = options.optional_inputs;
   return is_folder ? huggingface::importHuggingFace(model, hf, context)
                    : huggingface::importFamily(model, hf, context);
+}
+
+// Mostly a batch, which is odd, and a sequence; all differ.
+void addSmallDims(const std::string& model,
+                  std::map<std::string, int64_t>& dims) {
+  int64_t next = 3;
+  for (const std::string& name : onnx::openDims(model)) {
+    dims.emplace(name, next);
+    next = next == 3 ? 8 : next == 8 ? 6 : next == 6 ? 10 : next + 2;
+  }
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
@@ -64,6 +76,9 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
       return nullptr;
     onnx::ImportOptions onnx_options;
     onnx_options.dims = options.dims;
+    // Inputs that share a dimension must agree: given shapes come all together.
+    if (options.small_dims && options.input_shapes.empty())
+      addSmallDims(model, onnx_options.dims);
     onnx_options.input_shapes = options.input_shapes;
     auto module = onnx::importOnnx(model, onnx_options, context);
     // A size that a model cannot have shows far from where it was given.

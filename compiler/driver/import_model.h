@@ -18,7 +18,11 @@ struct ImportOptions {
   std::map<std::string, int64_t>
       dims;  // sizes of symbolic dimensions: batch=8, seq=128
   std::map<std::string, std::vector<int64_t>>
-      input_shapes;   // ONNX only: whole shapes by input name
+      input_shapes;  // ONNX only: whole shapes by input name
+  // Sizes that are not given are small: a few rows, each dimension another
+  // number. Otherwise, and with input_shapes, they are an error (ONNX) or the
+  // family's default.
+  bool small_dims = false;
   uint64_t seed = 0;  // of weights that no file holds
   // Hugging Face and families only: which optional inputs the model takes;
   // absent: its default.

@@ -1,20 +1,25 @@
 // Numbers the operations before partitioning, and knows them again after it.
 #include "compiler/driver/verify.h"
 
+#include <chrono>
 #include <cmath>
 #include <map>
 
 #include "compiler/driver/model_phases.h"
 #include "compiler/driver/session.h"
+#include "compiler/driver/shrink_model.h"
+#include "compiler/driver/verify_runs.h"
+#include "compiler/driver/verify_values.h"
 #include "compiler/partition/partition.h"
 #include "compiler/partition/spmd_interpreter.h"
+#include "compiler/plan/glob.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/xxhash.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/TypeUtilities.h"
 
 namespace partita::driver {
 namespace {
@@ -23,12 +28,18 @@ using mlir::failure;
 using mlir::FailureOr;
 using mlir::LogicalResult;
 using mlir::Operation;
-using mlir::RankedTensorType;
 using mlir::success;
+using mlir::func::CallOp;
 using mlir::func::FuncOp;
 using partition::Everywhere;
 
 constexpr double kTolerance = 1e-5;
+// Sixteen roundings of the element type that keeps the fewest digits.
+constexpr double kHalfTolerance = 16.0 / 2048, kBrainTolerance = 16.0 / 256;
+// About a minute for each of the three runs.
+constexpr int64_t kMostWork = 3'000'000'000;
+// A layer's input is then once a model's, once another layer's.
+constexpr int64_t kLayersKept = 2;
 
 LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase) {
   mlir::PassManager manager(module.getContext());
@@ -36,72 +47,93 @@ LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase) {
   return manager.run(module);
 }
 
-// Numbers from a formula: floats in [-0.5, 0.5), weights among them; integers
-// 0, 1, 2, which are tokens of any vocabulary.
-nn::Tensor madeUp(RankedTensorType type, llvm::StringRef name) {
-  nn::Tensor tensor(type);
-  uint64_t state = llvm::xxh3_64bits(name);
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    const uint64_t random = state >> 33;
-    if (tensor.isFloat())
-      tensor.setFloat(i, static_cast<double>(random % 4096) / 4096 - 0.5);
-    else
-      tensor.setInt(i, random % (type.getElementTypeBitWidth() == 1 ? 2 : 3));
-  }
-  return tensor;
-}
-
-// Variances must be positive, whatever their name.
-bool isVariance(llvm::StringRef name) {
-  return name.contains("var") || name.contains("scale");
-}
-
-std::vector<nn::Tensor> makeArguments(FuncOp main) {
-  std::vector<nn::Tensor> arguments;
-  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-    auto attr = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
-    const std::string name = attr ? attr.str() : std::to_string(i);
-    nn::Tensor tensor =
-        madeUp(llvm::cast<RankedTensorType>(main.getArgumentTypes()[i]), name);
-    if (tensor.isFloat() && isVariance(name))
-      for (int64_t j = 0; j < tensor.size(); ++j)
-        tensor.setFloat(j, tensor.getFloat(j) + 1);
-    arguments.push_back(std::move(tensor));
-  }
-  return arguments;
+// What numbers may differ by that are computed in another order.
+double toleranceOf(mlir::ModuleOp module) {
+  double tolerance = kTolerance;
+  module.walk([&](Operation* op) {
+    for (mlir::Type type : op->getResultTypes()) {
+      mlir::Type element = mlir::getElementTypeOrSelf(type);
+      if (element.isF16()) tolerance = std::max(tolerance, kHalfTolerance);
+      if (element.isBF16()) tolerance = std::max(tolerance, kBrainTolerance);
+    }
+  });
+  return tolerance;
 }
 
 // The values of numbered operations, each time they ran, in order.
-using Record = std::map<std::pair<int64_t, int64_t>, std::vector<nn::Tensor>>;
+using Key = std::pair<int64_t, int64_t>;
+using Record = std::map<Key, std::vector<nn::Tensor>>;
 
 class Verification {
  public:
-  Verification(mlir::ModuleOp module, const plan::Plan& plan)
-      : whole_(module.clone()), plan_(plan) {}
+  Verification(mlir::ModuleOp module, const plan::Plan& plan,
+               const VerifyOptions& options)
+      : imported_(module.clone()),
+        plan_(plan),
+        options_(options),
+        runs_(options.source_folder, options.progress),
+        tolerance_(toleranceOf(module)),
+        import_tolerance_(tolerance_ == kTolerance ? 10 * kTolerance
+                                                   : 2 * tolerance_) {}
 
   FailureOr<llvm::json::Value> run() {
-    for (const Phase& phase : simplifyModel())
+    const Clock::time_point start = Clock::now();
+    auto dropped = shrink();
+    if (mlir::failed(dropped)) return failure();
+    whole_ = imported_->clone();
+    std::vector<Phase> phases = simplifyModel();
+    for (Phase& phase : divideModel(plan_)) phases.push_back(std::move(phase));
+    const Phase partitioning = std::move(phases.back());
+    phases.pop_back();
+    // These keep whole tensors: what they leave is compared.
+    for (const Phase& phase : phases)
       if (mlir::failed(runPhase(*whole_, phase))) return failure();
-    std::vector<Phase> dividing = divideModel(plan_);
-    // All but the last phase keep whole tensors: what they leave is compared.
-    for (size_t i = 0; i + 1 < dividing.size(); ++i)
-      if (mlir::failed(runPhase(*whole_, dividing[i]))) return failure();
     numberOperations();
     mlir::OwningOpRef<mlir::ModuleOp> divided(whole_->clone());
-    if (mlir::failed(runPhase(*divided, dividing.back()))) return failure();
-    if (mlir::failed(runWhole()) || mlir::failed(runDivided(*divided)))
+    if (mlir::failed(runPhase(*divided, partitioning))) return failure();
+    if (mlir::failed(runImported()) || mlir::failed(runWhole()) ||
+        mlir::failed(runDivided(*divided)))
       return failure();
     llvm::json::Object facts{{"mesh", plan::ToString(plan_.mesh)},
                              {"devices", plan_.mesh.Size()},
                              {"compared", compared_},
                              {"largest", largest_},
+                             {"tolerance", tolerance_},
+                             {"largest_to_imported", largest_to_imported_},
+                             {"layers_left_out", *dropped},
+                             {"weights_read", runs_.arguments().read()},
+                             {"weights_made_up", runs_.arguments().madeUp()},
+                             {"seconds", secondsSince(start)},
                              {"equal", first_.empty()}};
     if (!first_.empty()) facts["first"] = first_;
     return llvm::json::Value(std::move(facts));
   }
 
  private:
+  // Leaves out layers of a large model, but none that the plan tells from
+  // those before it.
+  FailureOr<int64_t> shrink() {
+    // Scopes may hold layers by places, which go with them.
+    const bool scoped = llvm::any_of(plan_.shard, [](const plan::Entry& entry) {
+      return !entry.at.empty();
+    });
+    if (options_.full || scoped || workOf(*imported_) <= kMostWork) return 0;
+    return dropRepeatedLayers(
+        *imported_, kLayersKept, [this](llvm::StringRef a, llvm::StringRef b) {
+          const auto tells = [&](const std::string& pattern) {
+            return plan::MatchesGlob(pattern, a.str()) !=
+                   plan::MatchesGlob(pattern, b.str());
+          };
+          return llvm::none_of(plan_.overrides,
+                               [&](const plan::Override& override) {
+                                 return tells(override.tensor);
+                               }) &&
+                 llvm::none_of(plan_.names, [&](const plan::Name& name) {
+                   return tells(name.tensor);
+                 });
+        });
+  }
+
   void numberOperations() {
     int64_t next = 0;
     mlir::Builder builder(whole_->getContext());
@@ -113,49 +145,89 @@ class Verification {
   }
 
   // The number of the operation and how often it has run before.
-  static std::optional<std::pair<int64_t, int64_t>> key(
-      Operation* op, std::map<int64_t, int64_t>& runs) {
+  static std::optional<Key> key(Operation* op,
+                                std::map<int64_t, int64_t>& runs) {
     auto number = op->getAttrOfType<mlir::IntegerAttr>(partition::kOriginAttr);
     if (!number) return std::nullopt;
     return std::make_pair(number.getInt(), runs[number.getInt()]++);
   }
 
-  LogicalResult runWhole() {
-    core::Mesh one;
-    auto main = whole_->lookupSymbol<FuncOp>("main");
-    arguments_ = makeArguments(main);
-    llvm::SmallVector<Everywhere> arguments;
-    for (const nn::Tensor& tensor : arguments_) arguments.push_back({tensor});
-    std::map<int64_t, int64_t> runs;
-    auto results = partition::interpretEverywhere(
-        main, one, arguments,
+  LogicalResult runImported() {
+    auto results = runs_.run(
+        *imported_, core::Mesh(), "the model as imported",
         [&](Operation* op, llvm::ArrayRef<Everywhere> values) {
-          if (auto number = key(op, runs))
+          if (llvm::isa<nn::ReferenceOpInterface>(op))
             for (const Everywhere& value : values)
-              record_[*number].push_back(value.front());
+              imported_values_[value.front().size()].push_back(value.front());
         });
     if (mlir::failed(results)) return failure();
     for (const Everywhere& result : *results)
-      results_.push_back(result.front());
+      imported_results_.push_back(result.front());
     return success();
+  }
+
+  LogicalResult runWhole() {
+    std::map<int64_t, int64_t> runs;
+    auto results =
+        runs_.run(*whole_, core::Mesh(), "the undivided model",
+                  [&](Operation* op, llvm::ArrayRef<Everywhere> values) {
+                    auto number = key(op, runs);
+                    if (!number) return;
+                    order_.push_back({op, *number});
+                    for (const Everywhere& value : values)
+                      record_[*number].push_back(value.front());
+                  });
+    if (mlir::failed(results)) return failure();
+    for (auto [i, result] : llvm::enumerate(*results)) {
+      results_.push_back(result.front());
+      const double distance = distanceOf(results_[i], imported_results_[i]);
+      largest_to_imported_ = std::max(
+          largest_to_imported_, std::isnan(distance) ? HUGE_VAL : distance);
+      if (distance <= import_tolerance_ || !first_.empty()) continue;
+      first_ = llvm::formatv(
+          "result {0} differs from the imported model's by {1:E2} of the "
+          "largest value before anything is divided; {2}",
+          i, distance, whereWholeDiffers());
+    }
+    imported_values_.clear();
+    return success();
+  }
+
+  // The first of the operations at the end of the model none of which has a
+  // value that the imported model has, too.
+  std::string whereWholeDiffers() const {
+    const InputDependence dependence(whole_.get().lookupSymbol<FuncOp>("main"));
+    const std::pair<Operation*, Key>* first = nullptr;
+    for (const auto& entry : llvm::reverse(order_)) {
+      if (!dependence.contains(entry.first)) continue;
+      if (llvm::any_of(
+              record_.at(entry.second),
+              [this](const nn::Tensor& value) { return isImported(value); }))
+        break;
+      first = &entry;
+    }
+    if (first == nullptr) return "all operations agree";
+    return "from " + nameOf(first->first, first->second) + " on, no value is";
+  }
+
+  bool isImported(const nn::Tensor& value) const {
+    auto found = imported_values_.find(value.size());
+    return found != imported_values_.end() &&
+           llvm::any_of(found->second, [&](const nn::Tensor& imported) {
+             return imported.isFloat() == value.isFloat() &&
+                    distanceOf(value, imported) <= import_tolerance_;
+           });
   }
 
   LogicalResult runDivided(mlir::ModuleOp module) {
     auto main = module.lookupSymbol<FuncOp>("main");
-    llvm::SmallVector<Everywhere> arguments;
-    for (auto [i, tensor] : llvm::enumerate(arguments_)) {
-      auto sharding = sharding::toCore(
-          main.getArgAttrOfType<dist::ShardingAttr>(i, dist::kShardingAttr),
-          plan_.mesh);
-      arguments.push_back(
-          partition::scatterTensor(tensor, plan_.mesh, *sharding));
-    }
     std::map<int64_t, int64_t> runs;
-    auto results = partition::interpretEverywhere(
-        main, plan_.mesh, arguments,
-        [&](Operation* op, llvm::ArrayRef<Everywhere> values) {
-          if (auto number = key(op, runs)) compare(op, *number, values);
-        });
+    auto results =
+        runs_.run(module, plan_.mesh, "the divided model",
+                  [&](Operation* op, llvm::ArrayRef<Everywhere> values) {
+                    if (auto number = key(op, runs))
+                      compare(op, *number, values);
+                  });
     if (mlir::failed(results)) return failure();
     // What users get, placed as they get it.
     for (auto [i, result] : llvm::enumerate(*results)) {
@@ -169,8 +241,7 @@ class Verification {
     return success();
   }
 
-  void compare(Operation* op, std::pair<int64_t, int64_t> number,
-               llvm::ArrayRef<Everywhere> values) {
+  void compare(Operation* op, Key number, llvm::ArrayRef<Everywhere> values) {
     const std::vector<nn::Tensor>& expected = record_[number];
     auto placements =
         op->getAttrOfType<mlir::ArrayAttr>(partition::kOriginShardingsAttr);
@@ -183,10 +254,18 @@ class Verification {
               .getInt());
       const nn::Tensor found = partition::assembleTensor(
           value, plan_.mesh, expected[i].type(), *sharding, reduction);
-      judge(
-          found, expected[i],
-          op->getName().getStringRef().str() + " at " + describe(op->getLoc()));
+      judge(found, expected[i], nameOf(op, number));
     }
+  }
+
+  // "nn.conv at model.onnx:3, in call 2 of layer @h".
+  static std::string nameOf(Operation* op, Key key) {
+    std::string name =
+        op->getName().getStringRef().str() + " at " + describe(op->getLoc());
+    if (auto function = op->getParentOfType<FuncOp>(); function.isPrivate())
+      name += ", in call " + std::to_string(key.second + 1) + " of layer @" +
+              function.getName().str() + ",";
+    return name;
   }
 
   void judge(const nn::Tensor& found, const nn::Tensor& expected,
@@ -194,46 +273,36 @@ class Verification {
     const double distance = distanceOf(found, expected);
     ++compared_;
     largest_ = std::max(largest_, std::isnan(distance) ? 0 : distance);
-    if (!first_.empty() || distance <= kTolerance) return;
+    if (!first_.empty() || distance <= tolerance_) return;
     first_ = what + (std::isnan(distance)
-                         ? std::string(": uses rows beyond a dimension's end")
-                         : llvm::formatv(": differs by {0:E2} of the largest "
+                         ? std::string(" uses rows beyond a dimension's end")
+                         : llvm::formatv(" differs by {0:E2} of the largest "
                                          "value",
                                          distance)
                                .str());
   }
 
-  // Largest difference over the largest magnitude; NaN where one has NaN and
-  // the other has none.
-  static double distanceOf(const nn::Tensor& found,
-                           const nn::Tensor& expected) {
-    double largest = 0, distance = 0;
-    for (int64_t i = 0; i < found.size(); ++i) {
-      const double f = found.isFloat() ? found.getFloat(i) : found.getInt(i);
-      const double e =
-          found.isFloat() ? expected.getFloat(i) : expected.getInt(i);
-      if (std::isfinite(e)) largest = std::max(largest, std::abs(e));
-      if (f == e || (std::isnan(f) && std::isnan(e))) continue;
-      if (std::isnan(f) || std::isnan(e)) return std::nan("");
-      distance = std::max(distance, std::abs(f - e));
-    }
-    return distance / std::max(largest, 1e-30);
-  }
-
-  mlir::OwningOpRef<mlir::ModuleOp> whole_;
+  mlir::OwningOpRef<mlir::ModuleOp> imported_, whole_;
   const plan::Plan& plan_;
-  std::vector<nn::Tensor> arguments_, results_;
+  const VerifyOptions& options_;
+  VerifyRuns runs_;
+  const double tolerance_, import_tolerance_;
+  std::vector<nn::Tensor> imported_results_, results_;
+  // By number of elements.
+  std::map<int64_t, std::vector<nn::Tensor>> imported_values_;
+  std::vector<std::pair<Operation*, Key>> order_;
   Record record_;
   int64_t compared_ = 0;
-  double largest_ = 0;
+  double largest_ = 0, largest_to_imported_ = 0;
   std::string first_;
 };
 
 }  // namespace
 
 FailureOr<llvm::json::Value> verifyPlan(mlir::ModuleOp module,
-                                        const plan::Plan& plan) {
-  return Verification(module, plan).run();
+                                        const plan::Plan& plan,
+                                        const VerifyOptions& options) {
+  return Verification(module, plan, options).run();
 }
 
 void printVerification(const llvm::json::Value& verification,
@@ -241,16 +310,23 @@ void printVerification(const llvm::json::Value& verification,
   const llvm::json::Object& facts = *verification.getAsObject();
   stream << llvm::formatv(
       "mesh {0}: compared {1} values of operations on {2} devices with the "
-      "undivided model\n",
+      "undivided model, and its results with the imported one's, in {3:F1} s\n",
       *facts.getString("mesh"), *facts.getInteger("compared"),
-      *facts.getInteger("devices"));
+      *facts.getInteger("devices"), *facts.getNumber("seconds"));
+  if (const int64_t dropped = *facts.getInteger("layers_left_out"))
+    stream << llvm::formatv(
+        "left out {0} layers that repeat others; --full runs them all\n",
+        dropped);
+  stream << llvm::formatv("weights: {0} read, {1} made up\n",
+                          *facts.getInteger("weights_read"),
+                          *facts.getInteger("weights_made_up"));
   if (auto first = facts.getString("first"))
     stream << "NOT the same model; first difference: " << *first << "\n";
   else
     stream << llvm::formatv(
-        "the same model: largest difference {0:E2} of a "
-        "value's largest element\n",
-        *facts.getNumber("largest"));
+        "the same model: largest difference {0:E2} of a value's largest "
+        "element, {1:E2} from the imported model\n",
+        *facts.getNumber("largest"), *facts.getNumber("largest_to_imported"));
 }
 
 }  // namespace partita::driver

@@ -2,6 +2,8 @@
 #ifndef PARTITA_COMPILER_DRIVER_VERIFY_H_
 #define PARTITA_COMPILER_DRIVER_VERIFY_H_
 
+#include <string>
+
 #include "compiler/plan/plan.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -9,15 +11,32 @@
 
 namespace partita::driver {
 
-// Runs the imported `module` undivided and, as one device's program for all
-// devices, divided, with the slow references of all operations, on made-up
-// inputs and weights, and compares every operation's value in both. Rows beyond
-// a dimension's end hold NaN, so use of them shows. Meant for small shapes:
-// give small sizes at import. "equal" says whether all agree to 1e-5 of each
-// value's largest element; "first" which operation differs first. Fails after
-// diagnostics where the model cannot be divided or run.
+struct VerifyOptions {
+  std::string source_folder = ".";  // relative paths of weights are relative to
+  bool full = false;                // all layers, however long that takes
+  // Where to show what is being run, from time to time; null: nowhere.
+  llvm::raw_ostream* progress = nullptr;
+};
+
+// Runs the imported `module` as it is, then simplified with its factors
+// exposed, then divided as `plan` says, as one device's program for all
+// devices, with the slow references of all operations. Inputs are made up, and
+// so are weights that no file holds.
+// - The results of the second must be those of the first to 1e-4 of the largest
+//   value: simplifying computes the same in another order.
+// - Every operation of the third must give what that of the second gives, to
+//   1e-5; 16 roundings, twice that to the first, where values are f16 or bf16.
+//   Rows beyond a dimension's end hold NaN, so use of them shows.
+// Where that would take minutes, all but two of the layers that repeat, one
+// feeding the next, are left out first, unless `full` or the plan speaks of
+// them apart. Widths are never changed; sizes are those of the import.
+//
+// "equal" says whether all agree; "first" which operation, in which layer,
+// differs first. Fails after diagnostics where the model cannot be divided or
+// run.
 mlir::FailureOr<llvm::json::Value> verifyPlan(mlir::ModuleOp module,
-                                              const plan::Plan& plan);
+                                              const plan::Plan& plan,
+                                              const VerifyOptions& options);
 void printVerification(const llvm::json::Value& verification,
                        llvm::raw_ostream& stream);
 

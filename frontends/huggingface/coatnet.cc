@@ -413,9 +413,12 @@ OwningModule buildCoatnet(ModelSource& source) {
   source.weights.ignore({"*.num_batches_tracked"});
   ModelBuilder m(source.context, source.config, source.weights, source.options,
                  {"batch", "image"}, {});
-  const int64_t batch = m.dim("batch", 1), image = m.dim("image", c.image);
   int64_t reduction = 2;
   for (const Block& block : c.blocks) reduction *= block.stride;
+  // Stored tables of positions are of the config's size.
+  const bool small = source.options.small_dims && source.weights.isSeeded();
+  const int64_t batch = m.dim("batch", 1),
+                image = m.dim("image", small ? 2 * reduction : c.image);
   if (image % reduction != 0)
     source.config.complain("dimension 'image': expected a multiple of " +
                            std::to_string(reduction) + ", found " +

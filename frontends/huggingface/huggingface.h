@@ -24,6 +24,9 @@ struct HfOptions {
   // "image" (families of vision models). Absent ones get a default (1, at most
   // 128, seq, the config's); unknown ones are an error.
   std::map<std::string, int64_t> dims;
+  // Absent sizes are small, and differ: batch 3, seq 8, decoder_seq 6, and of
+  // an image twice what the model reduces it by, unless weights fix its size.
+  bool small_dims = false;
   // Without, weights come from the seed even where the folder has them.
   bool with_weights = true;
   uint64_t seed = 0;

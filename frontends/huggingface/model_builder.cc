@@ -1,6 +1,7 @@
 // Builds @main: its arguments, the functions of layers and the calls to them.
 #include "frontends/huggingface/builder.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Verifier.h"
@@ -72,7 +73,13 @@ ModelBuilder::ModelBuilder(mlir::MLIRContext* context, Config& config,
 
 int64_t ModelBuilder::dim(const char* name, int64_t fallback) const {
   const auto place = options_.dims.find(name);
-  return place == options_.dims.end() ? fallback : place->second;
+  if (place != options_.dims.end()) return place->second;
+  if (!options_.small_dims) return fallback;
+  return llvm::StringSwitch<int64_t>(name)
+      .Case("batch", 3)
+      .Case("seq", std::min<int64_t>(fallback, 8))
+      .Case("decoder_seq", std::min<int64_t>(fallback, 6))
+      .Default(fallback);
 }
 
 bool ModelBuilder::takes(StringRef optional_input, bool fallback) const {

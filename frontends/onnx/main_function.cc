@@ -1,6 +1,7 @@
 // The signature of @main: inputs with their sizes, weights with their files,
 // results.
 #include "frontends/onnx/graph_importer.h"
+#include "frontends/onnx/open_dims.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
@@ -99,21 +100,12 @@ LogicalResult GraphImporter::declareInitializers(const Graph& graph,
 }
 
 std::string GraphImporter::dimName(const ValueInfo& input, size_t i) const {
-  const Dim& dim = input.shape[i];
-  if (!dim.param.empty()) return std::string(dim.param);
-  return std::string(input.name) + "." + std::to_string(i);
+  return onnx::dimName(input, i);
 }
 
 llvm::SmallVector<std::string> GraphImporter::openDims() const {
-  llvm::SmallVector<std::string> names;
-  for (const ValueInfo& input : model_.graph.inputs) {
-    for (size_t i = 0; i < input.shape.size(); ++i) {
-      if (input.shape[i].value >= 0) continue;
-      std::string name = dimName(input, i);
-      if (!llvm::is_contained(names, name)) names.push_back(name);
-    }
-  }
-  return names;
+  const std::vector<std::string> names = onnx::openDims(model_.graph);
+  return {names.begin(), names.end()};
 }
 
 LogicalResult GraphImporter::checkDimNames() {

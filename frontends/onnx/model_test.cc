@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <fstream>
 #include <random>
 
+#include "frontends/onnx/open_dims.h"
 #include "frontends/onnx/test_model.h"
 
 namespace partita::onnx {
@@ -53,6 +55,24 @@ TEST(ModelTest, ReadsWhatWasWritten) {
   EXPECT_EQ(graph.inputs[0].type, DataType::kFloat);
   EXPECT_EQ(graph.inputs[0].shape[0].param, "batch");
   EXPECT_EQ(graph.inputs[0].shape[1].value, 2);
+}
+
+TEST(ModelTest, OpenDimsAreNamedOnceInOrder) {
+  std::string bytes = model(graph({},
+                                  {valueInfo("x", kF32, {"seq", "2", "batch"}),
+                                   valueInfo("y", kF32, {"batch", ""})},
+                                  {}))
+                          .encoded();
+  Model model;
+  WireError error;
+  ASSERT_TRUE(parseModel(bytes, model, error)) << error.str();
+  EXPECT_EQ(openDims(model.graph),
+            (std::vector<std::string>{"seq", "batch", "y.1"}));
+  const std::string path = testing::TempDir() + "/open_dims.onnx";
+  std::ofstream(path, std::ios::binary) << bytes;
+  EXPECT_EQ(openDims(path), openDims(model.graph));
+  std::ofstream(path, std::ios::binary) << "no model";
+  EXPECT_TRUE(openDims(path).empty());
 }
 
 TEST(ModelTest, PointsAtRawDataInsteadOfCopyingIt) {

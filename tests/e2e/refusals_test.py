@@ -1,6 +1,7 @@
 """What a user meets when something is wrong: an exit code, one clear message, nothing half-written left behind."""
 
 import os
+import re
 import resource
 import shutil
 import struct
@@ -105,7 +106,9 @@ class RefusalsTest(unittest.TestCase):
     def test_named_cpu_is_recorded(self):
         output = self.path("m.partita")
         result = self.run_command(PARTITA, "compile", os.path.join(DATA, "gpt2"), "--cpu", "x86-64-v3", "-o", output)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        # Where compiling takes seconds, its phases are shown.
+        said = [line for line in result.stderr.splitlines() if not re.fullmatch(r"  \w+ +[0-9.]+ s", line)]
+        self.assertEqual((result.returncode, said), (0, []))
         self.assertIn("30.6 thousand", result.stdout)
         self.assertIn("KB", result.stdout)
         table = self.run_command(PARTITA, "inspect", output).stdout

@@ -104,5 +104,38 @@ TEST(Seeded, ResultsAreOfASaneSize) {
   }
 }
 
+// The shapes of a model's inputs with small sizes and these.
+std::vector<std::vector<int64_t>> smallInputs(
+    const char* family, std::map<std::string, int64_t> dims = {}) {
+  Runner runner;
+  HfOptions options;
+  options.small_dims = true;
+  options.dims = std::move(dims);
+  auto module = importFamily(family, options, runner.context());
+  std::vector<std::vector<int64_t>> shapes;
+  if (!module) return shapes;
+  auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (!main.getArgAttr(i, nn::kSourceAttr))
+      shapes.push_back(mlir::cast<mlir::ShapedType>(main.getArgumentTypes()[i])
+                           .getShape()
+                           .vec());
+  return shapes;
+}
+
+TEST(Seeded, SmallSizesAreThoseThatNobodyGave) {
+  using Shapes = std::vector<std::vector<int64_t>>;
+  EXPECT_EQ(smallInputs("gpt2").front(), (std::vector<int64_t>{3, 8}));
+  EXPECT_EQ(smallInputs("gpt2", {{"batch", 5}}).front(),
+            (std::vector<int64_t>{5, 8}));
+  const Shapes t5 = smallInputs("t5-small");
+  EXPECT_EQ(t5.front(), (std::vector<int64_t>{3, 8}));
+  EXPECT_EQ(t5.back(), (std::vector<int64_t>{3, 6}));
+  // Reduced by 32 in all.
+  EXPECT_EQ(smallInputs("coatnet-0"), (Shapes{{3, 3, 64, 64}}));
+  // The table of positions is of one size.
+  EXPECT_EQ(smallInputs("vit-ti-16"), (Shapes{{3, 3, 224, 224}}));
+}
+
 }  // namespace
 }  // namespace partita::huggingface
