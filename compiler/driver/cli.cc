@@ -16,6 +16,7 @@
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/inspect.h"
 #include "compiler/driver/inspect_dims.h"
+#include "compiler/driver/model_plan.h"
 #include "compiler/driver/plan_arguments.h"
 #include "compiler/driver/session.h"
 #include "compiler/driver/verify.h"
@@ -53,6 +54,10 @@ struct ModelArguments {
                      "Which optional inputs a Hugging Face model takes, or "
                      "none: attention_mask,token_type_ids")
         ->allow_extra_args(false);
+    command->add_option("--onnx-configuration", options.onnx_configuration,
+                        "Which device configuration of an ONNX model to read "
+                        "as a mesh and shardings, or none; without: the only "
+                        "one it has");
     command->add_option("--seed", options.seed,
                         "Seed of weights that no file holds");
   }
@@ -208,6 +213,7 @@ int compile(ModelArguments& arguments, const PlanArguments& plan_arguments,
   Session session;
   auto module = arguments.import(session);
   if (!module) return kUserError;
+  if (!options.plan) options.plan = planOfModel(*module);
   options.source_folder = arguments.folder();
   if (!module->getName())
     module->setName(fs::path(arguments.model).stem().string());
@@ -231,14 +237,15 @@ int judge(ModelArguments& arguments, const PlanArguments& plan_arguments,
   if (!arguments.finish()) return kUsageError;
   std::optional<plan::Plan> plan;
   if (!finish(plan_arguments, plan)) return kUserError;
+  Session session;
+  auto module = arguments.import(session);
+  if (!module || mlir::failed(checkModel(*module))) return kUserError;
+  if (!plan) plan = planOfModel(*module);
   if (!plan) {
     llvm::errs() << "error: expected a plan to judge: --plan FILE, or --mesh "
                     "and --shard\n";
     return kUsageError;
   }
-  Session session;
-  auto module = arguments.import(session);
-  if (!module || mlir::failed(checkModel(*module))) return kUserError;
   auto result = judgement(*module, *plan);
   if (mlir::failed(result)) return kUserError;
   if (json)

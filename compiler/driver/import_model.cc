@@ -35,7 +35,9 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
                                                  const ImportOptions& options,
                                                  mlir::MLIRContext* context) {
   if (refuse(!options.input_shapes.empty(), "--input-shape",
-             "a Hugging Face model (--dim settles its sizes)", context))
+             "a Hugging Face model (--dim settles its sizes)", context) ||
+      refuse(!options.onnx_configuration.empty(), "--onnx-configuration",
+             "a Hugging Face model", context))
     return nullptr;
   huggingface::HfOptions hf;
   hf.dims = options.dims;
@@ -65,6 +67,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
     if (refuse(!options.dims.empty(), "--dim", kKind, context) ||
         refuse(!options.input_shapes.empty(), "--input-shape", kKind,
                context) ||
+        refuse(!options.onnx_configuration.empty(), "--onnx-configuration",
+               kKind, context) ||
         refuse(options.optional_inputs.has_value(), "--optional-inputs", kKind,
                context))
       return nullptr;
@@ -80,6 +84,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
     if (options.small_dims && options.input_shapes.empty())
       addSmallDims(model, onnx_options.dims);
     onnx_options.input_shapes = options.input_shapes;
+    onnx_options.configuration = options.onnx_configuration;
     auto module = onnx::importOnnx(model, onnx_options, context);
     // A size that a model cannot have shows far from where it was given.
     if (!module && !options.dims.empty())

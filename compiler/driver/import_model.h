@@ -23,6 +23,9 @@ struct ImportOptions {
   // number. Otherwise, and with input_shapes, they are an error (ONNX) or the
   // family's default.
   bool small_dims = false;
+  // ONNX only: which device configuration to read; "none", or empty: the only
+  // one there is.
+  std::string onnx_configuration;
   uint64_t seed = 0;  // of weights that no file holds
   // Hugging Face and families only: which optional inputs the model takes;
   // absent: its default.

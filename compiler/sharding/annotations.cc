@@ -7,6 +7,7 @@
 #include "compiler/plan/glob.h"
 #include "compiler/sharding/convert.h"
 #include "compiler/sharding/parameter_views.h"
+#include "dialects/dist/annotations.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,6 +21,7 @@ using mlir::LogicalResult;
 using mlir::Operation;
 using mlir::success;
 using mlir::Value;
+using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
 std::string dimension(size_t number) {
@@ -72,12 +74,28 @@ std::string mergeDims(const core::DimSharding& given,
 // The model's own words on a value; null if there are none.
 dist::ShardingAttr annotationOf(Value value) {
   Operation* op = value.getDefiningOp();
-  if (op == nullptr) return shardingOf(value);
-  if (auto constraint = llvm::dyn_cast<dist::ConstraintOp>(op))
+  if (auto constraint = llvm::dyn_cast_or_null<dist::ConstraintOp>(op))
     return constraint.getSharding();
-  if (auto reshard = llvm::dyn_cast<dist::ReshardOp>(op))
+  if (auto reshard = llvm::dyn_cast_or_null<dist::ReshardOp>(op))
     return reshard.getTo();
-  return {};
+  return shardingOf(value);
+}
+
+// Annotated operations, as often as they run: a layer's, once per call.
+int64_t countAnnotated(mlir::ModuleOp module, FuncOp function,
+                       llvm::DenseMap<Operation*, int64_t>& counts) {
+  if (auto known = counts.find(function); known != counts.end())
+    return known->second;
+  int64_t count = 0;
+  counts[function] = 0;  // of calls within itself
+  function.walk([&](Operation* op) {
+    count += op->hasAttr(dist::kShardingsAttr);
+    if (auto call = llvm::dyn_cast<CallOp>(op))
+      count += countAnnotated(
+          module, module.lookupSymbol<FuncOp>(call.getCallee()), counts);
+  });
+  counts[function] = count;
+  return count;
 }
 
 class Reader {
@@ -106,11 +124,6 @@ class Reader {
       return mlir::emitError(value.getLoc())
              << "expected an annotation on axes of the plan's mesh, found "
              << attr;
-    if (auto wrong = flaw(plan_.mesh, *sharding))
-      return mlir::emitError(value.getLoc())
-             << "expected the annotation of " << describeValue(value)
-             << " to divide it over the plan's mesh, found " << attr << ": "
-             << *wrong;
     shardings_.back() = std::move(*sharding);
     return success();
   }
@@ -196,6 +209,35 @@ std::string mergeAnnotations(const core::Mesh& mesh,
   merged.unreduced =
       given.unreduced.empty() ? other.unreduced : given.unreduced;
   return flaw(mesh, merged).value_or("");
+}
+
+LogicalResult checkMesh(mlir::ModuleOp module, const plan::Plan& plan) {
+  if (module.getOps<dist::MeshOp>().empty()) return success();
+  FailureOr<core::Mesh> own = meshOf(module);
+  if (mlir::failed(own)) return failure();
+  const std::string expected = plan::ToString(*own),
+                    found = plan::ToString(plan.mesh);
+  if (expected == found) return success();
+  return module.emitError(
+             "expected a plan for the mesh of the model's own annotations, ")
+         << expected << ", found " << found
+         << "; give that mesh, or import the model without its annotations "
+            "(--onnx-configuration none)";
+}
+
+void reportLostAnnotations(mlir::ModuleOp module) {
+  auto attr = module->getAttrOfType<mlir::IntegerAttr>(dist::kAnnotationsAttr);
+  auto main = module.lookupSymbol<FuncOp>("main");
+  if (!attr || !main) return;
+  module->removeAttr(dist::kAnnotationsAttr);
+  llvm::DenseMap<Operation*, int64_t> counts;
+  const int64_t left = countAnnotated(module, main, counts);
+  if (left >= attr.getInt()) return;
+  mlir::emitRemark(main.getLoc())
+      << attr.getInt() - left << " of the model's " << attr.getInt()
+      << " annotations of values within it are not used: the values were "
+         "merged or became part of larger operations, which are divided as "
+         "their neighbours are";
 }
 
 FailureOr<std::vector<core::Sharding>> readAnnotations(mlir::ModuleOp module,

@@ -12,7 +12,17 @@
 
 namespace partita::sharding {
 
-// A sharding per value of the problem: `dist.sharding` of arguments, what
+// Whether the plan is for the mesh that the model brings with it, which its
+// annotations speak of. Fails with a diagnostic that shows both.
+mlir::LogicalResult checkMesh(mlir::ModuleOp module, const plan::Plan& plan);
+
+// An importer counts the operations that it annotates (`dist.annotations`);
+// operations that other passes merge or replace lose the attribute. Reports by
+// a remark how many did, and forgets the count.
+void reportLostAnnotations(mlir::ModuleOp module);
+
+// A sharding per value of the problem, which is on the plan's mesh:
+// `dist.sharding` of arguments, `dist.shardings` of operations, what
 // dist.constraint and dist.reshard ask for, and the plan's overrides of
 // parameters and inputs; what is annotated nowhere is whole and open. Fails,
 // with a diagnostic that names both places, where two contradict each other,

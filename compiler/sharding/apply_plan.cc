@@ -131,11 +131,12 @@ class Application {
       auto values = composite.decompose(builder);
       if (mlir::failed(values)) return failure();
       for (auto [old, fresh] : llvm::zip_equal(op->getResults(), *values)) {
-        // What stood for the value keeps its names.
-        if (Operation* made = fresh.getDefiningOp())
-          if (auto names = op->getAttr(kDimsAttr);
-              names && op->getNumResults() == made->getNumResults())
-            made->setAttr(kDimsAttr, names);
+        // What stood for the value keeps its names and annotations.
+        Operation* made = fresh.getDefiningOp();
+        if (made && op->getNumResults() == made->getNumResults())
+          for (llvm::StringRef kept : {kDimsAttr, dist::kShardingsAttr})
+            if (mlir::Attribute attr = op->getAttr(kept))
+              made->setAttr(kept, attr);
         old.replaceAllUsesWith(fresh);
       }
       op->erase();
@@ -189,6 +190,8 @@ struct ApplyPlanPass : impl::ApplyPlanPassBase<ApplyPlanPass> {
 }  // namespace
 
 LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan) {
+  if (mlir::failed(checkMesh(module, plan))) return failure();
+  reportLostAnnotations(module);
   if (mlir::failed(splitByScope(module, plan))) return failure();
   for (;;) {
     FailureOr<int> decomposed = Application(module, plan).run();

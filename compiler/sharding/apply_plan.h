@@ -15,7 +15,7 @@ namespace partita::sharding {
 // applied anew. Afterwards the module has `dist.mesh @mesh` and a sharding on
 // every argument and operation. Fails, with a diagnostic, where an override
 // names no tensor, a scope holds nothing, or a model's own annotation
-// contradicts the plan.
+// contradicts the plan or is for another mesh.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan);
 
 // The same as a pass.

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "compiler/sharding/dim_groups.h"
+#include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -226,6 +227,7 @@ class Hoist {
       mlir::OpBuilder builder(op);
       Operation* copy = builder.clone(*op);
       copy->setOperands(operands);
+      copy->removeAttr(dist::kShardingsAttr);  // of other sizes
       copy->getResult(0).setType(type);
       result = copy->getResult(0);
     }

@@ -4,6 +4,7 @@
 #include "compiler/sharding/sink_reshapes.h"
 
 #include "compiler/sharding/dim_groups.h"
+#include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -155,6 +156,7 @@ void replaceExpanded(PatternRewriter& rewriter, Operation* op,
   Operation* copy = rewriter.clone(*op);
   rewriter.modifyOpInPlace(copy, [&] {
     copy->setOperands(operands);
+    copy->removeAttr(dist::kShardingsAttr);  // of other dimensions
     copy->getResult(0).setType(typeOf(op->getResult(0)).clone(shape));
     if (adjust) adjust(copy);
   });

@@ -80,8 +80,13 @@ class ShrinkElementwise : public mlir::RewritePattern {
     for (const View& view : views) {
       operands.push_back(shrunk(rewriter, op->getLoc(), view, sizes));
     }
+    // What others have noted on the operation speaks of the value as it was.
+    SmallVector<mlir::NamedAttribute> attributes(op->getAttrs());
+    llvm::erase_if(attributes, [&](mlir::NamedAttribute attribute) {
+      return op->getDiscardableAttrDictionary().contains(attribute.getName());
+    });
     mlir::OperationState state(op->getLoc(), op->getName(), operands,
-                               type.clone(sizes), op->getAttrs());
+                               type.clone(sizes), attributes);
     replaceByRepeated(rewriter, op, rewriter.create(state)->getResult(0));
     ++count_;
     return mlir::success();

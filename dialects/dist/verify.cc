@@ -177,6 +177,13 @@ LogicalResult DistDialect::verifyOperationAttribute(
                       "priorities of entries that do not act here, found "
                    << attribute.getValue();
   }
+  if (attribute.getName() == "dist.annotations") {
+    auto count = llvm::dyn_cast<mlir::IntegerAttr>(attribute.getValue());
+    if (count && llvm::isa<mlir::ModuleOp>(op)) return success();
+    return error() << "expected 'dist.annotations' to be a number, on a "
+                      "module, found "
+                   << attribute.getValue();
+  }
   if (attribute.getName() != kShardingsAttr)
     return error() << "unknown attribute '" << attribute.getName().getValue()
                    << "'";

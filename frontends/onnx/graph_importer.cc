@@ -202,6 +202,41 @@ LogicalResult GraphImporter::importNode(const Node& original, Scope& scope) {
     }
     scope.later.erase(llvm::StringRef(output));
   }
+  if (!annotations_ || node.device_configurations.empty())
+    return importWith(node, scope);
+  Node used = node;
+  if (failed(annotateInputs(used, scope)) || failed(importWith(used, scope)))
+    return failure();
+  return annotateOutputs(node, scope);
+}
+
+LogicalResult GraphImporter::annotateInputs(Node& node, Scope& scope) {
+  for (std::string_view& input : node.inputs) {
+    Val value = input.empty() ? Val() : lookup(llvm::StringRef(input), scope);
+    if (!value) continue;
+    auto wanted = annotations_->apply(node, input, value, emitter_);
+    if (failed(wanted)) return failure();
+    if (wanted->value == value.value) continue;
+    use_names_.push_back(std::string(input) + " (resharded " +
+                         std::to_string(use_names_.size()) + ")");
+    input = use_names_.back();
+    scope.values[llvm::StringRef(input)] = *wanted;
+  }
+  return success();
+}
+
+LogicalResult GraphImporter::annotateOutputs(const Node& node, Scope& scope) {
+  for (std::string_view output : node.outputs) {
+    if (output.empty()) continue;
+    Val& value = scope.values[llvm::StringRef(output)];
+    auto wanted = annotations_->apply(node, output, value, emitter_);
+    if (failed(wanted)) return failure();
+    value = *wanted;
+  }
+  return success();
+}
+
+LogicalResult GraphImporter::importWith(const Node& node, Scope& scope) {
   if (const Function* function = findFunction(node))
     return inlineFunction(*function, node, scope);
 

@@ -2,9 +2,12 @@
 #ifndef PARTITA_FRONTENDS_ONNX_GRAPH_IMPORTER_H_
 #define PARTITA_FRONTENDS_ONNX_GRAPH_IMPORTER_H_
 
+#include <deque>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "frontends/onnx/annotations.h"
 #include "frontends/onnx/importer.h"
 #include "frontends/onnx/node_context.h"
 #include "llvm/ADT/DenseMap.h"
@@ -69,6 +72,11 @@ class GraphImporter {
 
   LogicalResult importNodes(llvm::ArrayRef<Node> nodes, Scope& scope);
   LogicalResult importNode(const Node& node, Scope& scope);
+  LogicalResult importWith(const Node& node, Scope& scope);
+  // What the node says about devices: of its inputs, before it is imported (a
+  // node that uses them as it wants them), and of its outputs, after.
+  LogicalResult annotateInputs(Node& node, Scope& scope);
+  LogicalResult annotateOutputs(const Node& node, Scope& scope);
   LogicalResult inlineFunction(const Function& function, const Node& node,
                                Scope& scope);
   Node bindAttributes(const Node& node, const Scope& scope);
@@ -92,6 +100,8 @@ class GraphImporter {
   ImportReport& report_;
   mlir::func::FuncOp main_;
   Emitter emitter_;
+  std::optional<Annotations> annotations_;
+  std::deque<std::string> use_names_;  // of values made for one node's use
   int depth_ = 0;
   llvm::SmallVector<std::pair<std::string, Val>> inputs_;
   llvm::SmallVector<Weight> weights_;

@@ -1,6 +1,7 @@
 // Opens and parses the file, then builds @main from its graph.
 #include "frontends/onnx/importer.h"
 
+#include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "frontends/onnx/graph_importer.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -33,8 +34,9 @@ mlir::OwningOpRef<mlir::ModuleOp> importOnnxBytes(std::string_view bytes,
                                                   const ImportOptions& options,
                                                   mlir::MLIRContext* context,
                                                   ImportReport* report) {
-  context->loadDialect<nn::NNDialect, mlir::arith::ArithDialect,
-                       mlir::math::MathDialect, mlir::func::FuncDialect>();
+  context
+      ->loadDialect<nn::NNDialect, dist::DistDialect, mlir::arith::ArithDialect,
+                    mlir::math::MathDialect, mlir::func::FuncDialect>();
   mlir::Location loc = mlir::FileLineColLoc::get(context, path, 0, 0);
   Model model;
   WireError error;

@@ -27,6 +27,9 @@ struct ImportOptions {
   // against the importer's own guess.
   std::vector<std::string> parameter_globs;
   std::vector<std::string> constant_globs;
+  // Which device configuration of the model (IR version 11) to read as a mesh
+  // and shardings: its name, "none", or nothing, which is the only one.
+  std::string configuration;
 };
 
 // What went wrong, for callers that act on it (the user reads the diagnostics).

@@ -71,6 +71,13 @@ LogicalResult GraphImporter::run() {
       failed(declareInitializers(graph, scope)) || failed(checkDimNames())) {
     return failure();
   }
+  auto annotations =
+      Annotations::read(model_, options_.configuration, main_.getLoc(),
+                        [&](const Node& node) { return locationOf(node); });
+  if (failed(annotations)) return failure();
+  annotations_ = std::move(*annotations);
+  if (annotations_)
+    annotations_->addMesh(main_->getParentOfType<mlir::ModuleOp>());
   // All operators first: whoever exports wants to hear of all of them at once.
   if (failed(checkSupported(graph.nodes, scope))) return failure();
   for (const ValueInfo& input : graph.inputs) {
@@ -353,6 +360,7 @@ LogicalResult GraphImporter::finishMain(const Graph& graph, Scope& scope) {
       main_.front().getArgumentTypes(), mlir::TypeRange(results)));
   main_.setAllResultAttrs(attributes);
   annotateArguments();
+  if (annotations_) annotations_->finish(main_);
   return success();
 }
 

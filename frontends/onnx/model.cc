@@ -277,9 +277,9 @@ bool Parser::node(const Field& field, Node& out) {
       case 9:
         return pair(part, "NodeProto.metadata_props", out.metadata);
       case 10:
-        out.device_configurations.emplace_back();
-        return text(part, "NodeProto.device_configurations",
-                    out.device_configurations.back());
+        out.device_configurations.push_back(part);
+        return expect(part, WireType::kBytes,
+                      "NodeProto.device_configurations");
       default:
         return true;
     }
@@ -443,9 +443,8 @@ bool Parser::model(std::string_view bytes, Model& out) {
         out.functions.emplace_back();
         return function(part, out.functions.back());
       case 26:
-        out.configurations.emplace_back();
-        return text(part, "ModelProto.configuration",
-                    out.configurations.back());
+        out.configurations.push_back(part);
+        return expect(part, WireType::kBytes, "ModelProto.configuration");
       default:
         return true;
     }

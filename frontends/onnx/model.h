@@ -111,8 +111,8 @@ struct Node {
   std::vector<std::string_view> inputs, outputs;
   std::vector<Attribute> attributes;
   Strings metadata;
-  std::vector<std::string_view>
-      device_configurations;  // encoded NodeDeviceConfigurationProto messages
+  // Encoded NodeDeviceConfigurationProto messages; see device_configuration.h.
+  std::vector<Field> device_configurations;
 };
 
 struct Graph {
@@ -143,8 +143,7 @@ struct Model {
   std::vector<Function> functions;
   Graph graph;
   Strings metadata;
-  std::vector<std::string_view>
-      configurations;  // encoded DeviceConfigurationProto messages
+  std::vector<Field> configurations;  // encoded DeviceConfigurationProto
 };
 
 // Reads a ModelProto, a TensorProto (a backend test's input_0.pb, say). False

@@ -141,4 +141,77 @@ Message model(const Message& graph, int64_t opset,
   return message;
 }
 
+Message shardedDim(int64_t axis, int64_t shards, int64_t size) {
+  Message factor;
+  if (size >= 0) factor.varint(1, size);
+  return Message().varint(1, axis).message(2, factor.varint(3, shards));
+}
+
+Message shardingSpec(const std::string& tensor,
+                     const std::vector<int64_t>& devices, const Groups& groups,
+                     const std::vector<Message>& dims) {
+  Message message;
+  message.bytes(1, tensor);
+  for (int64_t device : devices) message.varint(2, device);
+  for (const auto& [key, members] : groups) {
+    Message entry;
+    entry.varint(1, key);
+    for (int64_t device : members) entry.varint(2, device);
+    message.message(3, entry);
+  }
+  for (const Message& dim : dims) message.message(4, dim);
+  return message;
+}
+
+Message onDevices(Message node, const std::string& configuration,
+                  const std::vector<Message>& specs) {
+  Message message;
+  message.bytes(1, configuration);
+  for (const Message& spec : specs) message.message(2, spec);
+  return node.message(10, message);
+}
+
+Message withDevices(Message model, const std::string& configuration,
+                    int64_t devices) {
+  return model.message(26,
+                       Message().bytes(1, configuration).varint(2, devices));
+}
+
+namespace {
+
+std::vector<float> madeUp(int64_t count) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<float>(i * 37 % 101) / 101 - 0.5f);
+  return values;
+}
+
+}  // namespace
+
+Message dividedPerceptron() {
+  const Groups rows = {{-1, {0, 1}}, {-2, {2, 3}}};
+  const Groups columns = {{-1, {0, 2}}, {-2, {1, 3}}};
+  auto over = [&](const std::string& tensor, const Groups& groups,
+                  int64_t axis) {
+    return shardingSpec(tensor, {-1, -2}, groups, {shardedDim(axis, 2)});
+  };
+  const Message grid =
+      shardingSpec("t", {0, 1, 2, 3}, {}, {shardedDim(0, 2), shardedDim(1, 2)});
+  return withDevices(
+      model(
+          graph({onDevices(node("MatMul", {"x", "l1.weight"}, {"s"}), "tp",
+                           {over("x", rows, 0), over("l1.weight", columns, 1)}),
+                 onDevices(node("Add", {"s", "l1.bias"}, {"t"}), "tp", {grid}),
+                 node("Relu", {"t"}, {"u"}),
+                 onDevices(node("MatMul", {"u", "l2.weight"}, {"v"}), "tp",
+                           {over("l2.weight", columns, 0), over("v", rows, 0)}),
+                 onDevices(node("Softmax", {"v"}, {"y"}), "tp",
+                           {over("v", columns, -1)})},
+                {valueInfo("x", kF32, {"5", "6"})}, {valueInfo("y", kF32, {})},
+                {floats("l1.weight", {6, 9}, madeUp(54)),
+                 floats("l1.bias", {9}, madeUp(9)),
+                 floats("l2.weight", {9, 7}, madeUp(63))})),
+      "tp", 4);
+}
+
 }  // namespace partita::onnx

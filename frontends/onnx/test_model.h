@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace partita::onnx {
@@ -52,6 +53,24 @@ Message graph(const std::vector<Message>& nodes,
               const std::vector<Message>& initializers = {});
 Message model(const Message& graph, int64_t opset = 17,
               const std::vector<Message>& functions = {});
+
+// Devices. `dims` are (axis, num_shards), `groups` a map of device groups.
+using Groups = std::vector<std::pair<int64_t, std::vector<int64_t>>>;
+Message shardedDim(int64_t axis, int64_t shards, int64_t size = -1);
+Message shardingSpec(const std::string& tensor,
+                     const std::vector<int64_t>& devices, const Groups& groups,
+                     const std::vector<Message>& dims);
+// The node with a part of this configuration.
+Message onDevices(Message node, const std::string& configuration,
+                  const std::vector<Message>& specs);
+// The model with this configuration.
+Message withDevices(Message model, const std::string& configuration,
+                    int64_t devices);
+
+// Two layers on 2 x 2 devices: rows of x over the rows of the grid, the hidden
+// width over its columns; the sum lies divided as its last user wants it. Sizes
+// do not divide.
+Message dividedPerceptron();
 
 }  // namespace partita::onnx
 

@@ -3,9 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
+#include "frontends/onnx/device_configuration.h"
 #include "frontends/onnx/model.h"
+#include "frontends/onnx/placement.h"
 
 namespace {
 
@@ -31,9 +34,33 @@ class Checker {
       if (attribute.t) Tensor(*attribute.t);
       if (attribute.g) Graph(*attribute.g);
     }
+    for (const onnx::Field& field : node.device_configurations) Devices(field);
   }
 
  private:
+  void Devices(const onnx::Field& field) const {
+    onnx::NodeConfiguration configuration;
+    onnx::WireError error;
+    if (!onnx::parseNodeConfiguration(field, configuration, error)) {
+      if (!error.isSet() || error.offset > file_.size()) abort();
+      return;
+    }
+    Inside(configuration.configuration);
+    for (const onnx::ShardingSpec& spec : configuration.specs) {
+      Inside(spec.tensor);
+      onnx::Placement placement;
+      std::string message;
+      constexpr int64_t kDevices = 4;
+      if (!onnx::placementOf(spec, kDevices, placement, message)) {
+        if (message.empty()) abort();
+        continue;
+      }
+      onnx::Grid grid;
+      size_t culprit = 0;
+      onnx::findGrid(kDevices, {placement}, grid, culprit);
+    }
+  }
+
   void Inside(std::string_view view) const {
     if (view.data() == nullptr) return;
     if (view.data() < file_.data() ||

@@ -18,7 +18,7 @@ ALLOWED = {
     "dialects/nn": ((), "the model's dialect knows nothing of those who use it"),
     "dialects/exec": ((), "a dialect never knows its successor, and exec needs nothing of nn's"),
     "dialects/dist": (("dialects/nn",), "the distribution knows what can be divided, and nothing of how it is done"),
-    "frontends/onnx": (("dialects/nn", "runtime/base"), "an importer writes nn and reads files"),
+    "frontends/onnx": (("dialects/nn", "dialects/dist", "runtime/base"), "an importer writes nn and reads files; ONNX says how a model is divided, too"),
     "frontends/huggingface": (("dialects/nn", "runtime/base"), "an importer writes nn and reads files"),
     "compiler/simplify": (("dialects/nn", "dialects/exec"), "simplification is a matter of the model alone, except that no collective moves to load time"),
     "compiler/core": ((), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),

@@ -49,6 +49,20 @@ func.func private @unknown(tensor<8xf32> {dist.other})
 
 // -----
 
+// expected-error@+1 {{'builtin.module' op expected 'dist.annotations' to be a number, on a module, found "two"}}
+module attributes {dist.annotations = "two"} {}
+
+// -----
+
+dist.mesh @mesh <["a"=4]>
+func.func @annotations(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'arith.addf' op expected 'dist.annotations' to be a number, on a module, found 2}}
+  %0 = arith.addf %x, %x {dist.annotations = 2 : i64} : tensor<8xf32>
+  return
+}
+
+// -----
+
 dist.mesh @mesh <["a"=4]>
 func.func @shardings(%x: tensor<8xf32>) {
   // expected-error@+1 {{'arith.addf' op expected 'dist.shardings' to be an array of 1 shardings, one per result, found []}}

@@ -1,0 +1,64 @@
+// What an ONNX file of IR version 11 or later says about many devices, as plain
+// structs: what the bytes say, unchecked against the model.
+#ifndef PARTITA_FRONTENDS_ONNX_DEVICE_CONFIGURATION_H_
+#define PARTITA_FRONTENDS_ONNX_DEVICE_CONFIGURATION_H_
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "frontends/onnx/wire.h"
+
+namespace partita::onnx {
+
+// DeviceConfigurationProto: a number of devices, under a name that nodes refer
+// to.
+struct DeviceConfiguration {
+  std::string_view name;
+  int64_t num_devices = 0;
+  std::vector<std::string_view> devices;  // their names, in order
+};
+
+// SimpleShardedDimProto: a dimension, or one of the factors that were fused
+// into it.
+struct SimpleSharding {
+  int64_t size = -1;       // -1: not given as a number
+  std::string_view param;  // its name, where it is given so
+  int64_t shards = 0;
+};
+
+// ShardedDimProto. Several factors are an axis that a reshape fused of them,
+// the first the slowest.
+struct ShardedDim {
+  int64_t axis = 0;  // negative: from the last
+  std::vector<SimpleSharding> factors;
+};
+
+// ShardingSpecProto: shards are numbered row-major over `dims` in the order
+// given; shard k lies on devices[k], or on each device of that group.
+struct ShardingSpec {
+  std::string_view tensor;
+  std::vector<int64_t> devices;
+  std::vector<std::pair<int64_t, std::vector<int64_t>>> groups;
+  std::vector<ShardedDim> dims;
+};
+
+// NodeDeviceConfigurationProto.
+struct NodeConfiguration {
+  std::string_view configuration;  // the DeviceConfiguration's name
+  std::vector<ShardingSpec> specs;
+  bool has_stage = false;
+  int64_t stage = 0;
+};
+
+// Decode the message in `field` (of kBytes), whose bytes must outlive what they
+// give. False with `error` set where it is not one.
+bool parseDeviceConfiguration(const Field& field, DeviceConfiguration& out,
+                              WireError& error);
+bool parseNodeConfiguration(const Field& field, NodeConfiguration& out,
+                            WireError& error);
+
+}  // namespace partita::onnx
+
+#endif  // PARTITA_FRONTENDS_ONNX_DEVICE_CONFIGURATION_H_

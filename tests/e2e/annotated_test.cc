@@ -1,0 +1,155 @@
+// ONNX files with multi-device annotations: where elements lie, and that the
+// annotated program computes what the undivided one does.
+#include <fstream>
+
+#include "compiler/driver/import_model.h"
+#include "compiler/driver/model_plan.h"
+#include "compiler/partition/spmd_interpreter.h"
+#include "compiler/sharding/convert.h"
+#include "frontends/onnx/test_model.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "tests/e2e/compiled_model.h"
+#include "tests/e2e/golden.h"
+
+namespace partita::e2e {
+namespace {
+
+using onnx::Message;
+using testing::ElementsAre;
+using Rows = std::vector<double>;
+
+std::string Write(const std::string& name, const Message& model) {
+  const std::string path = testing::TempDir() + "/" + name + ".onnx";
+  std::ofstream(path, std::ios::binary) << model.encoded();
+  return path;
+}
+
+// What each device gets of [[1, 2], [3, 4]] where `spec` says so of x.
+std::vector<Rows> Scatter(const Message& spec, int64_t devices) {
+  const Message model = onnx::withDevices(
+      onnx::model(onnx::graph(
+          {onnx::onDevices(onnx::node("Relu", {"x"}, {"y"}), "d", {spec})},
+          {onnx::valueInfo("x", onnx::kF32, {"2", "2"})},
+          {onnx::valueInfo("y", onnx::kF32, {})})),
+      "d", devices);
+  CompilerContext context;
+  auto module = driver::importModel(Write("scatter", model), {}, context.get());
+  EXPECT_TRUE(module) << context.errors;
+  if (!module) return {};
+  auto mesh = sharding::meshOf(*module);
+  auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+  auto attr = main.getArgAttrOfType<dist::ShardingAttr>(0, dist::kShardingAttr);
+  EXPECT_TRUE(mlir::succeeded(mesh) && attr);
+  nn::Tensor whole(
+      llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[0]));
+  for (int64_t i = 0; i < 4; ++i) whole.setFloat(i, i + 1);
+  std::vector<Rows> parts(devices);
+  for (auto [position, part] : llvm::enumerate(partition::scatterTensor(
+           whole, *mesh, *sharding::toCore(attr, *mesh)))) {
+    const int64_t device =
+        mesh->device_ids.empty() ? position : mesh->device_ids[position];
+    for (int64_t i = 0; i < part.size(); ++i)
+      parts[device].push_back(part.getFloat(i));
+  }
+  return parts;
+}
+
+// The examples of ONNX's multi-device proposal. Of the last, its text prints
+// [[2, 3]] for devices 2 and 3, which is no row of the tensor.
+TEST(AnnotatedTest, ElementsLieWhereTheProposalSays) {
+  using onnx::shardedDim;
+  using onnx::shardingSpec;
+  EXPECT_THAT(Scatter(shardingSpec("x", {0, 1}, {}, {shardedDim(0, 2)}), 2),
+              ElementsAre(Rows{1, 2}, Rows{3, 4}));
+  EXPECT_THAT(Scatter(shardingSpec("x", {0, 1}, {}, {shardedDim(1, 2)}), 2),
+              ElementsAre(Rows{1, 3}, Rows{2, 4}));
+  EXPECT_THAT(Scatter(shardingSpec("x", {0, 1, 2, 3}, {},
+                                   {shardedDim(0, 2), shardedDim(1, 2)}),
+                      4),
+              ElementsAre(Rows{1}, Rows{2}, Rows{3}, Rows{4}));
+  // The order of axes is that in which they are listed.
+  EXPECT_THAT(Scatter(shardingSpec("x", {0, 1, 2, 3}, {},
+                                   {shardedDim(1, 2), shardedDim(0, 2)}),
+                      4),
+              ElementsAre(Rows{1}, Rows{3}, Rows{2}, Rows{4}));
+  EXPECT_THAT(Scatter(shardingSpec("x", {3, 2, 1, 0}, {},
+                                   {shardedDim(0, 2), shardedDim(1, 2)}),
+                      4),
+              ElementsAre(Rows{4}, Rows{3}, Rows{2}, Rows{1}));
+  EXPECT_THAT(Scatter(shardingSpec("x", {-1}, {{-1, {0, 1}}}, {}), 2),
+              ElementsAre(Rows{1, 2, 3, 4}, Rows{1, 2, 3, 4}));
+  EXPECT_THAT(Scatter(shardingSpec("x", {-1, -2}, {{-1, {0, 1}}, {-2, {2, 3}}},
+                                   {shardedDim(0, 2)}),
+                      4),
+              ElementsAre(Rows{1, 2}, Rows{1, 2}, Rows{3, 4}, Rows{3, 4}));
+}
+
+std::vector<float> MadeUp(int64_t count) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i)
+    values.push_back(static_cast<float>(i * 37 % 101) / 101 - 0.5f);
+  return values;
+}
+
+HostTensor MadeUpTensor(std::vector<int64_t> shape) {
+  HostTensor tensor;
+  tensor.shape = std::move(shape);
+  const std::vector<float> values = MadeUp(tensor.elements());
+  tensor.bytes.assign(reinterpret_cast<const char*>(values.data()),
+                      values.size() * sizeof(float));
+  return tensor;
+}
+
+TEST(AnnotatedTest, EqualsUndivided) {
+  const std::string path = Write("perceptron", onnx::dividedPerceptron());
+  CompilerContext context;
+  driver::ImportOptions none;
+  none.onnx_configuration = "none";
+  auto whole = driver::importModel(path, none, context.get());
+  auto parts = driver::importModel(path, {}, context.get());
+  ASSERT_TRUE(whole && parts) << context.errors;
+  EXPECT_FALSE(driver::planOfModel(*whole));
+  const auto plan = driver::planOfModel(*parts);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->mesh.Size(), 4);
+
+  const std::map<std::string, HostTensor> inputs = {
+      {"x", MadeUpTensor({5, 6})}};
+  auto undivided =
+      CompiledModel::Make(*whole, testing::TempDir(), "Perceptron", 1);
+  ASSERT_TRUE(undivided.ok()) << undivided.status();
+  auto divided = CompiledModel::MakeDivided(*parts, testing::TempDir(),
+                                            "PerceptronDivided", *plan);
+  ASSERT_TRUE(divided.ok()) << divided.status();
+  EXPECT_EQ((*divided)->report().devices, 4);
+  EXPECT_GE((*divided)->report().collectives, 2);
+  auto expected = (*undivided)->Run(inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  auto outputs = (*divided)->Run(inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const Distance distance = Compare((*outputs)[0], (*expected)[0], 0, 0);
+  EXPECT_LE(distance.largest, 1e-5 * distance.largest_expected);
+}
+
+// A plan beside the annotations is for their mesh.
+TEST(AnnotatedTest, APlanMustFit) {
+  const std::string path = Write("fits", onnx::dividedPerceptron());
+  CompilerContext context;
+  auto parts = driver::importModel(path, {}, context.get());
+  ASSERT_TRUE(parts) << context.errors;
+  plan::Plan plan;
+  plan.mesh = *plan::ParseMeshOption("data=2,tensor=2");
+  auto divided =
+      CompiledModel::MakeDivided(*parts, testing::TempDir(), "Misfit", plan);
+  ASSERT_FALSE(divided.ok());
+  for (const char* part :
+       {"mesh of the model's own annotations", "{x: 2, y: 2}",
+        "{data: 2, tensor: 2}", "--onnx-configuration none"})
+    EXPECT_THAT(std::string(divided.status().message()),
+                testing::HasSubstr(part));
+}
+
+}  // namespace
+}  // namespace partita::e2e
