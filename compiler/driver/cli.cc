@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "compiler/driver/annotate.h"
 #include "compiler/driver/check_model.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/explain.h"
@@ -256,6 +257,22 @@ int judge(ModelArguments& arguments, const PlanArguments& plan_arguments,
   return facts->getBoolean("equal").value_or(true) ? kSuccess : kUserError;
 }
 
+int annotate(ModelArguments& arguments, const PlanArguments& plan_arguments,
+             AnnotateOptions& options, bool json) {
+  if (!arguments.finish()) return kUsageError;
+  if (!finish(plan_arguments, options.plan)) return kUserError;
+  options.model = arguments.model;
+  options.import = arguments.options;
+  Session session;
+  auto facts = annotateModel(options, session.context());
+  if (mlir::failed(facts)) return kUserError;
+  if (json)
+    llvm::outs() << *facts << "\n";
+  else
+    printAnnotation(*facts, llvm::outs());
+  return kSuccess;
+}
+
 int inspect(ModelArguments& arguments, const std::vector<std::string>& names,
             bool json) {
   if (!arguments.finish()) return kUsageError;
@@ -357,8 +374,8 @@ int runCommand(int argc, char** argv) {
   bool json = false;
 
   ModelArguments import_model, compile_model, inspect_model, explain_model,
-      verify_model;
-  PlanArguments compile_plan, explain_plan, verify_plan;
+      verify_model, annotate_model;
+  PlanArguments compile_plan, explain_plan, verify_plan, annotate_plan;
   std::string import_output;
   const std::string any =
       "An .onnx or .mlir file, a Hugging Face folder, or a family's name "
@@ -412,6 +429,23 @@ int runCommand(int argc, char** argv) {
       "Sizes that are not given are small: batch 3, seq 8.\n"
       "Example:\n  partita verify gpt2/ --mesh data=2 --shard B=data");
 
+  AnnotateOptions annotate_options;
+  CLI::App* annotate_command = app.add_subcommand(
+      "annotate",
+      "Write an ONNX model again with its division as device annotations");
+  annotate_model.add(annotate_command, "An .onnx file");
+  add(annotate_plan, annotate_command);
+  annotate_command
+      ->add_option("-o,--output", annotate_options.output,
+                   "The .onnx file to write")
+      ->required();
+  annotate_command->add_option("--configuration",
+                               annotate_options.configuration,
+                               "Name of the device configuration to write");
+  annotate_command->footer(
+      "Example:\n  partita annotate model.onnx --mesh data=2 --shard B=data -o "
+      "divided.onnx");
+
   CLI::App* inspect_command =
       app.add_subcommand("inspect", "Say what is in a model or an artifact");
   inspect_model.add(inspect_command, any + ", or an artifact (.partita)");
@@ -434,7 +468,7 @@ int runCommand(int argc, char** argv) {
   for (CLI::App* command : {run_command, train_command})
     command->set_help_flag();
   for (CLI::App* command : {import_command, compile_command, inspect_command,
-                            explain_command, verify_command})
+                            explain_command, verify_command, annotate_command})
     command->add_flag("--json", json,
                       "Print one JSON object instead of a table");
 
@@ -461,6 +495,8 @@ int runCommand(int argc, char** argv) {
         },
         printVerification);
   }
+  if (*annotate_command)
+    return annotate(annotate_model, annotate_plan, annotate_options, json);
   if (*inspect_command) return inspect(inspect_model, inspect_names, json);
   if (*train_command) return run(train_command->remaining(), "train");
   return run(run_command->remaining());

@@ -85,6 +85,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
       addSmallDims(model, onnx_options.dims);
     onnx_options.input_shapes = options.input_shapes;
     onnx_options.configuration = options.onnx_configuration;
+    onnx_options.mark_tensors = options.mark_tensors;
     auto module = onnx::importOnnx(model, onnx_options, context);
     // A size that a model cannot have shows far from where it was given.
     if (!module && !options.dims.empty())

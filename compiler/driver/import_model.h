@@ -26,6 +26,9 @@ struct ImportOptions {
   // ONNX only: which device configuration to read; "none", or empty: the only
   // one there is.
   std::string onnx_configuration;
+  // ONNX only: locations say which tensor of the file an operation gives; see
+  // frontends/onnx/marks.h.
+  bool mark_tensors = false;
   uint64_t seed = 0;  // of weights that no file holds
   // Hugging Face and families only: which optional inputs the model takes;
   // absent: its default.

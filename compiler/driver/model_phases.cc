@@ -23,7 +23,8 @@ std::string namesOption(const plan::Plan& plan) {
 
 }  // namespace
 
-std::vector<Phase> simplifyModel(const TrainOptions* train) {
+std::vector<Phase> simplifyModel(const TrainOptions* train,
+                                 bool outline_layers) {
   std::vector<Phase> phases;
   // Before layers are found: what a step returns besides the loss must leave
   // them. As the model was imported, every stored tensor is an argument.
@@ -38,10 +39,12 @@ std::vector<Phase> simplifyModel(const TrainOptions* train) {
                       }});
   // Composites first: every later pass knows them better than their parts.
   // Layers become functions.
-  phases.push_back(
-      {"simplify", [training = train != nullptr](mlir::OpPassManager& pm) {
-         simplify::buildSimplifyPipeline(pm, training);
-       }});
+  simplify::SimplifyOptions options;
+  options.training = train != nullptr;
+  options.outline_layers = outline_layers;
+  phases.push_back({"simplify", [options](mlir::OpPassManager& pm) {
+                      simplify::buildSimplifyPipeline(pm, options);
+                    }});
   return phases;
 }
 

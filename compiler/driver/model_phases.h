@@ -21,8 +21,10 @@ struct Phase {
 };
 
 // nn to nn: what concerns the model alone. With `train`, which may be null,
-// its output becomes a loss first.
-std::vector<Phase> simplifyModel(const TrainOptions* train = nullptr);
+// its output becomes a loss first. Repeated layers become functions, unless
+// what follows shall see each of them.
+std::vector<Phase> simplifyModel(const TrainOptions* train = nullptr,
+                                 bool outline_layers = true);
 
 // A loss to a whole training step, on one device.
 std::vector<Phase> trainModel(const TrainOptions& train);

@@ -57,6 +57,13 @@ TEST(ViewSharding, AxesGoToTheFirstFactor) {
   EXPECT_EQ(viewed({3, 32}, {96}, "[{b}, {}]"), "[{b}]");
 }
 
+TEST(ViewSharding, RunsOfRowsStayRunsOfRows) {
+  EXPECT_EQ(viewed({5, 3, 8}, {5, 24}, "[{}, {a}, {}]"), "[{}, {a}|16]");
+  EXPECT_EQ(viewed({5, 24}, {5, 3, 8}, "[{}, {a}|16]"), "[{}, {a}, {}]");
+  // q, k and v x heads x 8, over heads, are three runs.
+  EXPECT_NE(viewed({5, 3, 4, 8}, {5, 96}, "[{}, {}, {a}, {}]"), "");
+}
+
 TEST(ViewSharding, SmallShardsDivideTheNextFactorToo) {
   EXPECT_EQ(viewed({96}, {3, 32}, "[{c}]"), "[{c:(1)3}, {c:(3)2}]");
 }

@@ -7,7 +7,8 @@
 
 namespace partita::simplify {
 
-void buildSimplifyPipeline(mlir::OpPassManager& pm, bool training) {
+void buildSimplifyPipeline(mlir::OpPassManager& pm,
+                           const SimplifyOptions& options) {
   // Equal values as one value: the patterns that follow compare by value.
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
@@ -18,12 +19,12 @@ void buildSimplifyPipeline(mlir::OpPassManager& pm, bool training) {
   pm.addNestedPass<mlir::func::FuncOp>(createAbsorbTransposesPass());
   // After norms are known as such, before layers are compared: what is folded
   // is one operation less in each.
-  if (!training)
+  if (!options.training)
     pm.addNestedPass<mlir::func::FuncOp>(createFoldBatchNormPass());
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
   // As late as possible: equal layers must look equal by now.
-  pm.addPass(createOutlineLayersPass());
+  if (options.outline_layers) pm.addPass(createOutlineLayersPass());
   pm.addNestedPass<mlir::func::FuncOp>(mlir::createCSEPass());
 }
 

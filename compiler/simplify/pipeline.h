@@ -6,10 +6,17 @@
 
 namespace partita::simplify {
 
+struct SimplifyOptions {
+  // Batch norms stay what they are: their parameters are trained.
+  bool training = false;
+  // Repeated layers become functions.
+  bool outline_layers = true;
+};
+
 // From an imported module to one with composites and layer functions. Wants
-// @main. What is divided is divided after this. For training batch norms stay
-// what they are: their parameters are trained.
-void buildSimplifyPipeline(mlir::OpPassManager& pm, bool training = false);
+// @main. What is divided is divided after this.
+void buildSimplifyPipeline(mlir::OpPassManager& pm,
+                           const SimplifyOptions& options = {});
 
 struct LoadTimeOptions {
   // The weights change between runs: nothing that depends on them moves to load

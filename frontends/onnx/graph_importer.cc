@@ -3,6 +3,7 @@
 #include "frontends/onnx/graph_importer.h"
 
 #include "frontends/onnx/handlers.h"
+#include "frontends/onnx/marks.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -202,12 +203,23 @@ LogicalResult GraphImporter::importNode(const Node& original, Scope& scope) {
     }
     scope.later.erase(llvm::StringRef(output));
   }
-  if (!annotations_ || node.device_configurations.empty())
-    return importWith(node, scope);
-  Node used = node;
-  if (failed(annotateInputs(used, scope)) || failed(importWith(used, scope)))
-    return failure();
-  return annotateOutputs(node, scope);
+  if (!annotations_ || node.device_configurations.empty()) {
+    if (failed(importWith(node, scope))) return failure();
+  } else {
+    Node used = node;
+    if (failed(annotateInputs(used, scope)) ||
+        failed(importWith(used, scope)) || failed(annotateOutputs(node, scope)))
+      return failure();
+  }
+  if (marks()) markOutputs(node, scope);
+  return success();
+}
+
+void GraphImporter::markOutputs(const Node& node, Scope& scope) {
+  for (std::string_view output : node.outputs)
+    if (!output.empty())
+      mark(scope.values[llvm::StringRef(output)].value,
+           llvm::StringRef(output));
 }
 
 LogicalResult GraphImporter::annotateInputs(Node& node, Scope& scope) {
@@ -217,6 +229,9 @@ LogicalResult GraphImporter::annotateInputs(Node& node, Scope& scope) {
     auto wanted = annotations_->apply(node, input, value, emitter_);
     if (failed(wanted)) return failure();
     if (wanted->value == value.value) continue;
+    if (marks() && !node.outputs.empty())
+      mark(wanted->value, llvm::StringRef(input),
+           llvm::StringRef(node.outputs[0]));
     use_names_.push_back(std::string(input) + " (resharded " +
                          std::to_string(use_names_.size()) + ")");
     input = use_names_.back();

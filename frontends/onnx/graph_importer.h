@@ -77,6 +77,9 @@ class GraphImporter {
   // node that uses them as it wants them), and of its outputs, after.
   LogicalResult annotateInputs(Node& node, Scope& scope);
   LogicalResult annotateOutputs(const Node& node, Scope& scope);
+  void markOutputs(const Node& node, Scope& scope);
+  // Names within functions and branches are not the file's tensors.
+  bool marks() const { return options_.mark_tensors && depth_ == 1; }
   LogicalResult inlineFunction(const Function& function, const Node& node,
                                Scope& scope);
   Node bindAttributes(const Node& node, const Scope& scope);

@@ -30,6 +30,9 @@ struct ImportOptions {
   // Which device configuration of the model (IR version 11) to read as a mesh
   // and shardings: its name, "none", or nothing, which is the only one.
   std::string configuration;
+  // Whether operations say in their locations which tensors of the file they
+  // give; see marks.h.
+  bool mark_tensors = false;
 };
 
 // What went wrong, for callers that act on it (the user reads the diagnostics).

@@ -2,6 +2,7 @@
 // annotated program computes what the undivided one does.
 #include <fstream>
 
+#include "compiler/driver/annotate.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/model_plan.h"
 #include "compiler/partition/spmd_interpreter.h"
@@ -149,6 +150,105 @@ TEST(AnnotatedTest, APlanMustFit) {
         "{data: 2, tensor: 2}", "--onnx-configuration none"})
     EXPECT_THAT(std::string(divided.status().message()),
                 testing::HasSubstr(part));
+}
+
+// The mesh and what arguments and results are annotated with.
+std::vector<std::string> Signature(mlir::ModuleOp module) {
+  std::vector<std::string> lines;
+  auto print = [&](const auto& printed) {
+    llvm::raw_string_ostream(lines.emplace_back()) << printed;
+  };
+  for (dist::MeshOp mesh : module.getOps<dist::MeshOp>()) print(mesh);
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (auto attr = main.getArgAttr(i, dist::kShardingAttr)) print(attr);
+  for (mlir::Value value : main.front().getTerminator()->getOperands())
+    if (auto attr = value.getDefiningOp()->getAttr(dist::kShardingsAttr))
+      print(attr);
+  return lines;
+}
+
+// Writes the model at `path` again, as `plan` says or its own annotations do.
+std::string Annotate(const std::string& path, const std::string& name,
+                     const driver::ImportOptions& import,
+                     std::optional<plan::Plan> plan, int64_t& tensors) {
+  CompilerContext context;
+  driver::AnnotateOptions options;
+  options.model = path;
+  options.import = import;
+  options.plan = std::move(plan);
+  options.configuration = "tp";
+  options.output = testing::TempDir() + "/" + name + ".onnx";
+  auto facts = driver::annotateModel(options, context.get());
+  EXPECT_TRUE(mlir::succeeded(facts)) << context.errors;
+  if (mlir::succeeded(facts))
+    tensors = *facts->getAsObject()->getInteger("annotated_tensors");
+  return options.output;
+}
+
+// Reading, writing and reading again says the same.
+TEST(AnnotatedTest, RoundTrip) {
+  const std::string path = Write("round", onnx::dividedPerceptron());
+  int64_t tensors = 0, again = 0;
+  const std::string once = Annotate(path, "once", {}, std::nullopt, tensors);
+  // x, both weights, the bias, s, t, u, v, y.
+  EXPECT_EQ(tensors, 9);
+  const std::string twice = Annotate(once, "twice", {}, std::nullopt, again);
+  EXPECT_EQ(again, 9);
+  CompilerContext context;
+  auto first = driver::importModel(once, {}, context.get());
+  auto second = driver::importModel(twice, {}, context.get());
+  auto original = driver::importModel(path, {}, context.get());
+  ASSERT_TRUE(first && second && original) << context.errors;
+  EXPECT_EQ(Signature(*first), Signature(*second));
+  // What was not annotated in the original has a sharding now, too: the bias
+  // and the result.
+  const std::vector<std::string> had = Signature(*original);
+  const std::vector<std::string> has = Signature(*first);
+  for (const std::string& line : had) EXPECT_THAT(has, testing::Contains(line));
+  EXPECT_EQ(had.size(), 4u);
+  EXPECT_EQ(has.size(), 6u);
+  // The reshard at the use of v is still one.
+  int constraints = 0;
+  second->walk([&](dist::ConstraintOp) { ++constraints; });
+  EXPECT_EQ(constraints, 1);
+}
+
+// A plan becomes annotations, and these the division that the plan made.
+TEST(AnnotatedTest, APlanWrittenDownComputesTheSame) {
+  const std::string folder = "tests/data/onnx-tiny/gpt2/";
+  auto inputs = ReadTensors(folder + "io.safetensors", "in.");
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  driver::ImportOptions options;
+  for (const auto& [name, tensor] : *inputs)
+    options.input_shapes[name] = tensor.shape;
+  plan::Plan plan;
+  plan.mesh = *plan::ParseMeshOption("data=2,tensor=2");
+  plan.shard =
+      *plan::ParseShardOption("B=data;M=tensor,N=tensor,V=tensor", plan.mesh);
+  int64_t tensors = 0;
+  const std::string written =
+      Annotate(folder + "model_eval.onnx", "gpt2", options, plan, tensors);
+  EXPECT_GT(tensors, 50);
+  CompilerContext context;
+  auto whole =
+      driver::importModel(folder + "model_eval.onnx", options, context.get());
+  auto parts = driver::importModel(written, options, context.get());
+  ASSERT_TRUE(whole && parts) << context.errors;
+  const auto own = driver::planOfModel(*parts);
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->mesh.Size(), 4);
+  auto undivided = CompiledModel::Make(*whole, testing::TempDir(), "Whole", 1);
+  ASSERT_TRUE(undivided.ok()) << undivided.status();
+  auto divided =
+      CompiledModel::MakeDivided(*parts, testing::TempDir(), "Written", *own);
+  ASSERT_TRUE(divided.ok()) << divided.status();
+  EXPECT_GT((*divided)->report().collectives, 0);
+  auto expected = (*undivided)->Run(*inputs);
+  auto outputs = (*divided)->Run(*inputs);
+  ASSERT_TRUE(expected.ok() && outputs.ok());
+  const Distance distance = Compare((*outputs)[0], (*expected)[0], 0, 0);
+  EXPECT_LE(distance.largest, 1e-5 * distance.largest_expected);
 }
 
 }  // namespace

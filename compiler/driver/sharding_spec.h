@@ -1,0 +1,23 @@
+// A sharding as ONNX says it: which device holds which shard.
+#ifndef PARTITA_COMPILER_DRIVER_SHARDING_SPEC_H_
+#define PARTITA_COMPILER_DRIVER_SHARDING_SPEC_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "compiler/core/sharding.h"
+#include "frontends/onnx/device_configuration.h"
+
+namespace partita::driver {
+
+// The inverse of what the importer does with a spec. Nothing where ONNX has no
+// words for it: partial sums, and blocks that are not the even share of a
+// factor of the dimension.
+std::optional<onnx::ShardingSpec> specOf(const core::Mesh& mesh,
+                                         const std::vector<int64_t>& shape,
+                                         const core::Sharding& sharding);
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_SHARDING_SPEC_H_
