@@ -53,11 +53,38 @@ def sanitized_test(name, binary, sanitizer, data = [], tags = [], **kwargs):
         args = [
             "env",
             "ASAN_OPTIONS=detect_container_overflow=0",
+            "TSAN_OPTIONS=suppressions=$(location //third_party:tsan.supp)",
             "$(location %s_binary)" % name,
         ],
-        data = [name + "_binary"] + data,
+        data = [
+            name + "_binary",
+            "//third_party:tsan.supp",
+        ] + data,
         tags = tags,
         **kwargs
+    )
+
+def sanitized_tests(name, tests, sanitizer):
+    """Runs test binaries built with a sanitizer, each by itself, //a/b:c_test as b_c_asan_test, and all as the suite NAME."""
+    names = [
+        test[2:].split("/")[-1].replace(":", "_").replace("_test", "_%s_test" % sanitizer)
+        for test in tests
+    ]
+    for i in range(len(tests)):
+        sanitized_test(
+            name = names[i],
+            size = "medium",
+            binary = tests[i],
+            sanitizer = sanitizer,
+            tags = [
+                "long",
+                "manual",
+            ],
+        )
+    native.test_suite(
+        name = name,
+        tags = ["manual"],
+        tests = [":" + n for n in names],
     )
 
 def _run_fuzzer(name, binary, seeds, seconds, **kwargs):

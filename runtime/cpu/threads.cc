@@ -12,10 +12,30 @@ void GOMP_parallel(void (*function)(void*), void* data, unsigned threads,
 int omp_get_thread_num();
 int omp_get_num_threads();
 void omp_set_num_threads(int threads);
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PARTITA_TSAN
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+#endif
+#endif
 }
 
 namespace partita::cpu {
 namespace {
+
+// ThreadSanitizer does not see how libgomp's threads begin and end a region.
+void Acquire([[maybe_unused]] void* region) {
+#ifdef PARTITA_TSAN
+  __tsan_acquire(region);
+#endif
+}
+
+void Release([[maybe_unused]] void* region) {
+#ifdef PARTITA_TSAN
+  __tsan_release(region);
+#endif
+}
 
 struct Region {
   void (*function)(void* data, int thread, int threads);
@@ -23,8 +43,10 @@ struct Region {
 };
 
 void RunRegion(void* data) {
+  Acquire(data);
   const Region& region = *static_cast<const Region*>(data);
   region.function(region.data, omp_get_thread_num(), omp_get_num_threads());
+  Release(data);
 }
 
 }  // namespace
@@ -44,7 +66,9 @@ void RunOnThreads(int threads,
                   void* data) {
   if (threads <= 1) return function(data, 0, 1);
   Region region = {function, data};
+  Release(&region);
   GOMP_parallel(&RunRegion, &region, static_cast<unsigned>(threads), 0);
+  Acquire(&region);
 }
 
 }  // namespace partita::cpu

@@ -119,6 +119,15 @@ class LayeringTest(unittest.TestCase):
                 declared = '"%s"' % name in text or '"%s"' % name[:-3] in text or 'glob(["*_test.cc"])' in text
                 self.assertTrue(declared, path + " is not in its BUILD file: it would never run")
 
+    def test_plain_unit_tests_run_under_sanitizers(self):
+        with open(os.path.join(ROOT, "tests/sanitize/BUILD"), encoding="utf-8") as file:
+            text = file.read()
+        for top in ("compiler/core", "compiler/memory", "compiler/plan", "runtime"):
+            for path in sources(top, ("_test.cc",)):
+                label = "//%s:%s" % (os.path.dirname(path), os.path.basename(path)[:-3])
+                if not label.endswith(("kill_test", "full_disk_test")):  # their subject is another process
+                    self.assertIn('"%s"' % label, text, "it needs no MLIR: PLAIN_TESTS has all such tests")
+
     def test_every_lit_test_is_declared(self):
         for path in sources("tests", (".mlir",)):
             if path.startswith("tests/data/"):
