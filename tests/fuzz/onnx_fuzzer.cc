@@ -8,6 +8,7 @@
 
 #include "frontends/onnx/device_configuration.h"
 #include "frontends/onnx/model.h"
+#include "frontends/onnx/open_dims.h"
 #include "frontends/onnx/placement.h"
 
 namespace {
@@ -94,6 +95,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (error.isSet()) abort();
   const Checker checker(file);
   checker.Graph(model.graph);
+  for (const std::string& name : onnx::openDims(model.graph))
+    if (name.empty()) abort();
   for (const onnx::Function& function : model.functions)
     for (const onnx::Node& node : function.nodes) checker.Node(node);
   return 0;

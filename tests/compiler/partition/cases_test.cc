@@ -130,10 +130,56 @@ std::string gradientText(const FilterGradient& g) {
          ">\nreturn %0 : tensor<" + y + ">\n}";
 }
 
+// The same gradient as an operation of its own: of a filter of `window` rows
+// and columns with this stride.
+std::string weightGradText(int size, int grad, int window, int stride, int low,
+                           int high) {
+  const auto square = [](int n) {
+    return std::to_string(n) + "x" + std::to_string(n) + "xf32";
+  };
+  const auto pair = [](int a) {
+    return " = [" + std::to_string(a) + ", " + std::to_string(a) + "]";
+  };
+  const std::string by_rows = R"({}, {}, {"h"}, {})";
+  const std::string x = "4x3x" + square(size), g = "4x2x" + square(grad),
+                    w = "2x3x" + square(window);
+  return "func.func @main(" + argument("x", x, by_rows) + ", " +
+         argument("g", g, by_rows) + ") -> tensor<" + w +
+         "> {\n%0 = nn.conv_weight_grad %x, %g strides" + pair(stride) +
+         " dilations = [1, 1] low" + pair(low) + " high" + pair(high) +
+         " groups = 1 " + placed("{}, {}, {}, {}") + " : tensor<" + x +
+         ">, tensor<" + g + "> -> tensor<" + w + ">\nreturn %0 : tensor<" + w +
+         ">\n}";
+}
+
 // C6 to C8 with the sizes of a smaller image: H of the image and of the
-// gradient over one axis. nn.conv has no rule for a divided kernel, so the
-// gradient is gathered; what must hold here is the result.
-TEST_F(CasesTest, C6C7C8FilterGradients) {
+// gradient over one axis. The image's rows of the neighbours and the sum are
+// all that is sent.
+TEST_F(CasesTest, C6FilterGradient) {
+  divide(R"("h"=2)", weightGradText(8, 8, 3, 1, 1, 1));
+  EXPECT_THAT(sent_,
+              ElementsAre("exchange over h: 384", "all_reduce over h: 216"));
+}
+
+// Four rows of the gradient meet 13 of the image: 3 before its own 8, 2 after.
+TEST_F(CasesTest, C7FilterGradientOfAStride) {
+  divide(R"("h"=2)", weightGradText(16, 8, 7, 2, 3, 2));
+  EXPECT_THAT(sent_,
+              ElementsAre("exchange over h: 2304", "all_reduce over h: 1176"));
+}
+
+// 4 and 3 rows of the gradient, 7 and 7 of the image: the first device lacks
+// one, and what the second has beyond the end is masked. (XLA moves rows of the
+// gradient as well.)
+TEST_F(CasesTest, C8FilterGradientOfUnevenRows) {
+  divide(R"("h"=2)", weightGradText(14, 7, 3, 2, 1, 0));
+  EXPECT_THAT(sent_,
+              ElementsAre("exchange over h: 672", "all_reduce over h: 216"));
+}
+
+// As a convolution with the gradient as its kernel it is gathered: nn.conv has
+// no rule for a divided kernel.
+TEST_F(CasesTest, C6C7C8AsConvolutions) {
   const std::string by_rows = R"({}, {}, {"h"}, {})";
   for (const FilterGradient& g :
        {FilterGradient{8, 8, 1, 1, 1, by_rows, by_rows},
