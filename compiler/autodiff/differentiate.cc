@@ -2,9 +2,11 @@
 // in pairs.
 #include "compiler/autodiff/function_gradients.h"
 #include "compiler/autodiff/glob_list.h"
+#include "compiler/autodiff/join_padded.h"
 #include "compiler/autodiff/passes.h"
 #include "compiler/autodiff/segments.h"
 #include "dialects/nn/math_builder.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace partita::autodiff {
 
@@ -36,7 +38,12 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
       getOperation().emitError("expected a function named 'main', found none");
       return signalPassFailure();
     }
-    if (mlir::failed(run(main))) signalPassFailure();
+    if (mlir::failed(run(main))) return signalPassFailure();
+    mlir::RewritePatternSet patterns(&getContext());
+    populateJoinPaddedPatterns(patterns);
+    if (mlir::failed(
+            mlir::applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
   }
 
  private:

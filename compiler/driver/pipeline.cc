@@ -3,6 +3,7 @@
 
 #include "compiler/kernels/passes.h"
 #include "compiler/memory/passes.h"
+#include "compiler/partition/passes.h"
 #include "compiler/simplify/passes.h"
 #include "compiler/simplify/pipeline.h"
 #include "mlir/Dialect/Func/Transforms/Passes.h"
@@ -16,6 +17,8 @@ std::vector<Phase> lowerToExec(bool training) {
       // moves with it, and collectives must be known not to.
       {"collectives",
        [](mlir::OpPassManager& pm) {
+         pm.addPass(partition::createMergeCollectivesPass());
+         pm.addPass(mlir::createCanonicalizerPass());
          pm.addPass(kernels::createLowerCollectivesPass());
        }},
       // Functions that had to be apart while dimensions were named and divided

@@ -175,10 +175,7 @@ class Partitioner {
     auto value = llvm::cast<mlir::ElementsAttr>(
         llvm::cast<mlir::arith::ConstantOp>(op).getValue());
     if (value.isSplat()) {
-      locals_[global] = mlir::arith::ConstantOp::create(
-          builder, op->getLoc(),
-          llvm::cast<mlir::DenseElementsAttr>(value).resizeSplat(
-              localTypeOf(global)));
+      locals_[global] = localSplat(global, shardingOf(global), builder);
     } else {
       Operation* whole = mlir::arith::ConstantOp::create(
           builder, op->getLoc(), llvm::cast<mlir::TypedAttr>(value));
@@ -187,6 +184,19 @@ class Partitioner {
              builder);
     }
     return success();
+  }
+
+  // A constant that is one number everywhere lies everywhere; null for others.
+  Value localSplat(Value global, const core::Sharding& wanted,
+                   mlir::OpBuilder& builder) {
+    auto constant = global.getDefiningOp<mlir::arith::ConstantOp>();
+    if (!constant || !wanted.unreduced.empty()) return {};
+    auto value = llvm::dyn_cast<mlir::SplatElementsAttr>(constant.getValue());
+    if (!value) return {};
+    return mlir::arith::ConstantOp::create(
+        builder, constant.getLoc(),
+        mlir::DenseElementsAttr(value).resizeSplat(
+            localType(typeOf(global), wanted)));
   }
 
   LogicalResult rebuildCall(CallOp call, mlir::OpBuilder& builder) {
@@ -238,6 +248,7 @@ class Partitioner {
     const core::Sharding& has = shardingOf(global);
     Value local = locals_.lookup(global);
     if (has.SamePlacement(wanted)) return local;
+    if (Value splat = localSplat(global, wanted, builder)) return splat;
     auto [entry, is_new] = resharded_.try_emplace(
         {problem_.ids.lookup(global), core::ToString(mesh(), wanted)}, Value());
     if (is_new)

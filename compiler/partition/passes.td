@@ -29,4 +29,29 @@ def PartitionPass : Pass<"partita-partition", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect", "::partita::dist::DistDialect"];
 }
 
+def MergeCollectivesPass : Pass<"partita-merge-collectives", "::mlir::ModuleOp"> {
+  let summary = "Sends small tensors together";
+  let description = [{
+    All-reduces, reduce-scatters and all-gathers of one function over the same
+    axes become one while nothing reads their results: gradients are reduced, and
+    parameters gathered, in buckets. A bucket is full at `bucket-bytes`; what is
+    as large is sent alone, as are scalars. Tensors lie side by side in a bucket,
+    the dimension that is scattered or gathered first.
+
+    ```mlir
+    %0 = dist.all_reduce %x over ["data"] sum : tensor<4x6xf32>
+    %1 = dist.all_reduce %y over ["data"] sum : tensor<8xf32>
+    // becomes
+    %a = nn.reshape %x : tensor<4x6xf32> -> tensor<1x24xf32>
+    %b = nn.reshape %y : tensor<8xf32> -> tensor<1x8xf32>
+    %c = nn.concat %a, %b axis = 1 : (tensor<1x24xf32>, tensor<1x8xf32>) -> tensor<1x32xf32>
+    %d = dist.all_reduce %c over ["data"] sum : tensor<1x32xf32>
+    // and slices of %d
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"bucket_bytes", "bucket-bytes", "int64_t", /*default=*/"26214400",
+                        "Bytes of a full bucket (25 MiB, as PyTorch's DistributedDataParallel)">];
+}
+
 #endif  // PARTITA_COMPILER_PARTITION_PASSES_TD
