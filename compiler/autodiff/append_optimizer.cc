@@ -23,6 +23,15 @@ using mlir::Value;
 using mlir::func::FuncOp;
 
 constexpr char kGradientPrefix[] = "grad.";
+constexpr char kMaster[] = "master";
+
+// The type that a parameter is updated in.
+RankedTensorType updatedType(Value parameter) {
+  auto type = nn::MathBuilder::typeOf(parameter);
+  return type.getElementTypeBitWidth() >= 32
+             ? type
+             : type.clone(mlir::Float32Type::get(parameter.getContext()));
+}
 
 class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
  public:
@@ -161,19 +170,21 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     return main.getArgument(index);
   }
 
-  // The state of a parameter, zero at first, lies as the parameter does.
+  // The state of a parameter lies as the parameter does. It is zero at first,
+  // but for the master copy.
   static Value addState(FuncOp main, const Trained& trained,
-                        const std::string& state, Value gradient) {
+                        const std::string& state, mlir::Type type) {
     mlir::Builder builder(main.getContext());
     mlir::NamedAttrList attributes(trained.attributes);
     attributes.set(nn::kKindAttr, builder.getStringAttr("state"));
     attributes.set(nn::kNameAttr,
                    builder.getStringAttr(trained.name + "/" + state));
-    attributes.set(nn::kSourceAttr,
-                   nn::InitAttr::get(builder.getContext(), "zeros",
-                                     builder.getF64FloatAttr(0), 0));
+    if (state != kMaster)
+      attributes.set(nn::kSourceAttr,
+                     nn::InitAttr::get(builder.getContext(), "zeros",
+                                       builder.getF64FloatAttr(0), 0));
     const unsigned index = main.getNumArguments();
-    (void)main.insertArgument(index, gradient.getType(),
+    (void)main.insertArgument(index, type,
                               attributes.getDictionary(main.getContext()),
                               trained.parameter.getLoc());
     return main.getArgument(index);
@@ -223,34 +234,39 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     mlir::OpBuilder builder(main.front().getTerminator());
     Optimizer own = optimizer_;
     if (GlobList(no_decay).matches(trained.name)) own.weight_decay = 0;
-    SmallVector<Value> operands = {trained.parameter, trained.gradient};
+    const RankedTensorType type = updatedType(trained.parameter);
+    Value updated = trained.parameter;
     SmallVector<std::string> names = {trained.name};
+    if (updated.getType() != type) {
+      updated = addState(main, trained, kMaster, type);
+      names.push_back(trained.name + "/" + kMaster);
+    }
+    SmallVector<Value> operands = {updated, trained.gradient};
     for (const std::string& state : own.states()) {
-      operands.push_back(addState(main, trained, state, trained.gradient));
+      operands.push_back(addState(main, trained, state, type));
       names.push_back(trained.name + "/" + state);
     }
     for (Value scalar : {scalars_.learning_rate, scalars_.first_correction,
                          scalars_.second_correction})
       if (scalar) operands.push_back(scalar);
-    auto call = mlir::func::CallOp::create(
-        builder, trained.parameter.getLoc(),
-        functionOf(own, operands, names.size() - 1), operands);
+    auto call = mlir::func::CallOp::create(builder, trained.parameter.getLoc(),
+                                           functionOf(own, operands), operands);
     for (auto [name, value] : llvm::zip_equal(names, call.getResults()))
       addResult(main, value, nn::kUpdatesAttr, name, main.getNumResults());
   }
 
   // One for each parameter: dimensions of parameters of one shape are not one.
   // Those that are still equal when the program is divided become one then.
-  FuncOp functionOf(const Optimizer& own, llvm::ArrayRef<Value> operands,
-                    size_t states) {
-    mlir::Type type = operands[0].getType();
+  FuncOp functionOf(const Optimizer& own, llvm::ArrayRef<Value> operands) {
+    const size_t states = own.states().size();
+    mlir::Type type = operands[0].getType(), gradient = operands[1].getType();
     const mlir::Location loc = operands[0].getLoc();
-    SmallVector<mlir::Type> inputs;
+    SmallVector<mlir::Type> inputs, results(1 + states, type);
     for (Value operand : operands) inputs.push_back(operand.getType());
-    FuncOp function = FuncOp::create(
-        loc, optimizer + "_update",
-        mlir::FunctionType::get(&getContext(), inputs,
-                                SmallVector<mlir::Type>(1 + states, type)));
+    if (gradient != type) results.insert(results.begin(), gradient);
+    FuncOp function =
+        FuncOp::create(loc, optimizer + "_update",
+                       mlir::FunctionType::get(&getContext(), inputs, results));
     function.setPrivate();
     mlir::OpBuilder body =
         mlir::OpBuilder::atBlockBegin(function.addEntryBlock());
@@ -262,10 +278,14 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       scalars.first_correction = given[3 + states];
       scalars.second_correction = given[4 + states];
     }
-    mlir::func::ReturnOp::create(
-        body, loc,
-        buildUpdate(math, own, given[0], given[1],
-                    llvm::ArrayRef(given).slice(2, states), scalars));
+    SmallVector<Value> updated =
+        buildUpdate(math, own, given[0], math.widen(given[1]),
+                    llvm::ArrayRef(given).slice(2, states), scalars);
+    if (gradient != type)  // a gradient has the type of its parameter
+      updated.insert(
+          updated.begin(),
+          math.narrow(updated[0], llvm::cast<RankedTensorType>(gradient)));
+    mlir::func::ReturnOp::create(body, loc, updated);
     mlir::SymbolTable(getOperation()).insert(function);
     return function;
   }

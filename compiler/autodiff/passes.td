@@ -35,6 +35,43 @@ def AttachLossPass : Pass<"partita-attach-loss", "::mlir::ModuleOp"> {
                  Option<"label_smoothing", "label-smoothing", "double", /*default=*/"0", "Share of the target spread over all classes">];
 }
 
+def ReducePrecisionPass : Pass<"partita-reduce-precision", "::mlir::ModuleOp"> {
+  let summary = "Stores parameters and activations in 16 bits";
+  let description = [{
+    What was f32 becomes `type`, but for what needs f32:
+
+    | what | stored as | computed in |
+    |---|---|---|
+    | parameters | 16 bits (`append-optimizer` adds an f32 copy, which it updates) | |
+    | inputs and results of `@main`, buffers, constants | f32 | |
+    | products, convolutions, attention | 16 bits | 16-bit factors, f32 sums |
+    | layer norms, RMS norms, softmax | 16 bits | f32 |
+    | batch norms | 16 bits; statistics f32 | f32 |
+    | elementwise arithmetic, reductions | 16 bits; f32 between one another | f32 |
+    | losses, what is computed of them | f32 | f32 |
+    | positions, masks: what follows from integers, constants and buffers alone | f32 | f32 |
+    | what only moves (gather, transpose, concat ...) | as its operand | |
+
+    So a chain of elementwise operations and reductions is rounded once, at its
+    end, or where something else uses a value of it; then all use the rounded
+    value. Gradients follow, as they have the types of their values.
+
+    ```mlir
+    %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+    %1 = math.erf %0 : tensor<2x8xf32>
+    %2 = arith.mulf %0, %1 : tensor<2x8xf32>
+    // becomes
+    %0 = nn.dot_general %x, %w contract = [1] x [0] : tensor<2x8xbf16>, tensor<8x8xbf16> -> tensor<2x8xbf16>
+    %w0 = arith.extf %0 : tensor<2x8xbf16> to tensor<2x8xf32>
+    %1 = math.erf %w0 : tensor<2x8xf32>
+    %2 = arith.mulf %w0, %1 : tensor<2x8xf32>
+    %n2 = arith.truncf %2 : tensor<2x8xf32> to tensor<2x8xbf16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"type", "type", "std::string", /*default=*/"\"bf16\"", "bf16 or f16">];
+}
+
 def DifferentiatePass : Pass<"partita-differentiate", "::mlir::ModuleOp"> {
   let summary = "Adds the gradients of the loss to the results of @main";
   let description = [{
@@ -69,6 +106,10 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
     are new arguments of kind `state`, named `<parameter>/<state>`, zero at
     first; new values are results with `nn.updates`. The learning rate, and the
     step's number where the optimizer needs it, are new inputs with `nn.role`.
+
+    A parameter of 16 bits has a state more, `<parameter>/master`: its value in
+    f32, from the same source. That is updated, with states in f32; the
+    parameter is what it rounds to.
 
     With `clip-norm` gradients are scaled so that the norm of all of them
     together is at most that; the norm becomes the result `grad_norm`.

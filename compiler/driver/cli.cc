@@ -183,6 +183,9 @@ void add(PlanArguments& arguments, CLI::App* command) {
                    "When training, divide over the axes of B too: 1 or 2 the "
                    "optimizer's states, 3 the parameters as well (ZeRO)")
       ->check(CLI::Range(0, 3));
+  command->add_option("--precision", arguments.precision,
+                      "What parameters and activations are stored as: f32, "
+                      "bf16 or f16; training updates f32 copies");
   command->add_option("--name", arguments.names,
                       "A dimension's name where it was found wrong, as in "
                       "\"h.*.mlp.up.weight:1=M\"");
@@ -202,10 +205,23 @@ bool finish(const PlanArguments& arguments, std::optional<plan::Plan>& plan) {
   return true;
 }
 
+// The same for --precision.
+bool finish(const PlanArguments& arguments, plan::Precision& precision) {
+  auto found = arguments.FindPrecision();
+  if (!found.ok()) {
+    llvm::errs() << "error: " << std::string(found.status().message()) << "\n";
+    return false;
+  }
+  precision = found->value_or(plan::Precision::kF32);
+  return true;
+}
+
 int compile(ModelArguments& arguments, const PlanArguments& plan_arguments,
             CompileOptions& options, bool json) {
   if (!arguments.finish()) return kUsageError;
-  if (!finish(plan_arguments, options.plan)) return kUserError;
+  if (!finish(plan_arguments, options.plan) ||
+      !finish(plan_arguments, options.precision))
+    return kUserError;
   // Before a large model is read.
   if (std::string wrong = prepareOptions(options); !wrong.empty()) {
     llvm::errs() << "error: " << wrong << "\n";

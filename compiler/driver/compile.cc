@@ -46,6 +46,7 @@ class Compilation {
     std::string object, code;
     if (mlir::failed(dump("import")) ||
         mlir::failed(runPhases(simplifyModel(train()))) ||
+        mlir::failed(runPhases(reducePrecision(precision()))) ||
         mlir::failed(divide()) ||
         mlir::failed(runPhases(lowerToExec(train() != nullptr))))
       return failure();
@@ -98,6 +99,11 @@ class Compilation {
   // Null: inference.
   const TrainOptions* train() const {
     return options_.train.optimizer.empty() ? nullptr : &options_.train;
+  }
+
+  plan::Precision precision() const {
+    return options_.plan ? options_.plan->precision.value_or(options_.precision)
+                         : options_.precision;
   }
 
   LogicalResult divide() {

@@ -24,6 +24,8 @@ struct CompileOptions {
   std::string dump_dir;            // numbered IR after each phase; empty: none
   std::optional<plan::Plan> plan;  // how to divide; none: one device
   TrainOptions train;              // without an optimizer: inference
+  plan::Precision precision =
+      plan::Precision::kF32;  // where the plan does not say one
 };
 
 // What compiling did; sizes in bytes, times in seconds.

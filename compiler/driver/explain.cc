@@ -219,7 +219,11 @@ void printPadding(const llvm::json::Object& row, llvm::raw_ostream& stream) {
 FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
                                          const plan::Plan& plan) {
   mlir::OwningOpRef<mlir::ModuleOp> simplified(module.clone());
-  if (mlir::failed(runPhases(*simplified, simplifyModel()))) return failure();
+  if (mlir::failed(runPhases(*simplified, simplifyModel())) ||
+      mlir::failed(runPhases(
+          *simplified,
+          reducePrecision(plan.precision.value_or(plan::Precision::kF32)))))
+    return failure();
   auto costs = costsUnder(*simplified, plan);
   if (mlir::failed(costs)) return failure();
   auto trials = Trials::run(*simplified, plan);

@@ -3,6 +3,7 @@
 
 #include "compiler/autodiff/passes.h"
 #include "compiler/partition/passes.h"
+#include "compiler/plan/words.h"
 #include "compiler/sharding/apply_plan.h"
 #include "compiler/sharding/passes.h"
 #include "compiler/simplify/passes.h"
@@ -46,6 +47,19 @@ std::vector<Phase> simplifyModel(const TrainOptions* train,
                       simplify::buildSimplifyPipeline(pm, options);
                     }});
   return phases;
+}
+
+std::vector<Phase> reducePrecision(plan::Precision precision) {
+  if (precision == plan::Precision::kF32) return {};
+  autodiff::ReducePrecisionPassOptions options;
+  options.type = plan::WordOf(plan::PrecisionWords(), precision);
+  // Composites are known, which say themselves what they compute in f32;
+  // gradients are not there yet: they follow.
+  return {{"precision", [options](mlir::OpPassManager& pm) {
+             pm.addPass(autodiff::createReducePrecisionPass(options));
+             pm.addPass(mlir::createCanonicalizerPass());
+             pm.addPass(mlir::createCSEPass());
+           }}};
 }
 
 std::vector<Phase> trainModel(const TrainOptions& train) {

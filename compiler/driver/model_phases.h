@@ -26,6 +26,9 @@ struct Phase {
 std::vector<Phase> simplifyModel(const TrainOptions* train = nullptr,
                                  bool outline_layers = true);
 
+// f32 to what parameters and activations are stored as; nothing for f32.
+std::vector<Phase> reducePrecision(plan::Precision precision);
+
 // A loss to a whole training step, on one device.
 std::vector<Phase> trainModel(const TrainOptions& train);
 

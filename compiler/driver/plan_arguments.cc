@@ -1,6 +1,8 @@
 // Options into a plan; what they say is checked by compiler/plan.
 #include "compiler/driver/plan_arguments.h"
 
+#include "compiler/plan/words.h"
+
 namespace partita::driver {
 namespace {
 
@@ -13,6 +15,9 @@ absl::StatusOr<plan::Plan> Assemble(const PlanArguments& arguments,
   plan.mesh = *std::move(mesh);
   plan.names = names;
   plan.zero = arguments.zero;
+  auto precision = arguments.FindPrecision();
+  if (!precision.ok()) return precision.status();
+  plan.precision = *precision;
   if (!arguments.shard.empty()) {
     absl::StatusOr<std::vector<plan::Entry>> entries =
         plan::ParseShardOption(arguments.shard, plan.mesh, names);
@@ -25,6 +30,15 @@ absl::StatusOr<plan::Plan> Assemble(const PlanArguments& arguments,
 }
 
 }  // namespace
+
+absl::StatusOr<std::optional<plan::Precision>> PlanArguments::FindPrecision()
+    const {
+  if (precision.empty()) return std::optional<plan::Precision>();
+  for (const auto& [word, meaning] : plan::PrecisionWords())
+    if (word == precision) return std::optional<plan::Precision>(meaning);
+  return absl::InvalidArgumentError(
+      "--precision: expected f32, bf16 or f16, found '" + precision + "'");
+}
 
 absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
   if (plan_path.empty() && mesh.empty()) {
@@ -42,10 +56,11 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
           "or --mesh and --shard");
     return std::optional<plan::Plan>();
   }
-  if (!plan_path.empty() && (!mesh.empty() || !shard.empty() || zero > 0))
+  if (!plan_path.empty() &&
+      (!mesh.empty() || !shard.empty() || zero > 0 || !precision.empty()))
     return absl::InvalidArgumentError(
-        "expected either --plan or --mesh, --shard and --zero, found both; put "
-        "them into " +
+        "expected either --plan or --mesh, --shard, --zero and --precision, "
+        "found both; put them into " +
         plan_path);
   std::vector<plan::Name> parsed_names;
   for (const std::string& text : names) {

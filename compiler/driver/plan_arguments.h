@@ -16,12 +16,16 @@ struct PlanArguments {
   std::string mesh, shard;         // --mesh, --shard
   std::vector<std::string> names;  // --name
   int zero = 0;                    // --zero
+  std::string precision;           // --precision; empty: as the model has it
   int64_t devices = 0;             // --devices; 0: as many as the mesh has
 
   // The plan they describe; none where they say nothing. Refuses a plan file
-  // together with --mesh, --shard or --zero, --shard without --mesh, a mesh of
-  // another number of devices, and what the compiler does not act on yet.
+  // together with --mesh, --shard, --zero or --precision, --shard without
+  // --mesh, a mesh of another number of devices, and what the compiler does not
+  // act on yet.
   absl::StatusOr<std::optional<plan::Plan>> Finish() const;
+  // What --precision says, also where there is no plan.
+  absl::StatusOr<std::optional<plan::Precision>> FindPrecision() const;
 };
 
 }  // namespace partita::driver

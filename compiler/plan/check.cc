@@ -290,10 +290,6 @@ Status CheckSupported(const Plan& plan) {
     if (rule.policy != RecomputePolicy::kNone)
       return refuse("recompute", "computing values a second time",
                     "set it to none");
-  if (plan.precision.value_or(Precision::kF32) != Precision::kF32)
-    return refuse("precision",
-                  "computing in " + WordOf(PrecisionWords(), *plan.precision),
-                  "set it to f32");
   if (plan.offload != Offload::kNone)
     return refuse("offload", "keeping optimizer state on the host",
                   "set it to none");

@@ -296,9 +296,6 @@ TEST(CheckSupported, RefusesEachFieldOfLaterByName) {
   EXPECT_EQ(refusal("recompute: full"),
             "p.yaml:2:12: recompute: computing values a second time is not "
             "supported yet; set it to none");
-  EXPECT_EQ(refusal("precision: bf16"),
-            "p.yaml:2:12: precision: computing in bf16 is not supported yet; "
-            "set it to f32");
   EXPECT_EQ(refusal("offload: optimizer"),
             "p.yaml:2:10: offload: keeping optimizer state on the host is not "
             "supported yet; set it to none");

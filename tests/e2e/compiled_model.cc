@@ -69,12 +69,14 @@ absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::MakeDivided(
 
 absl::StatusOr<std::unique_ptr<CompiledModel>> CompiledModel::MakeTraining(
     mlir::ModuleOp module, const std::string& folder, const std::string& name,
-    const std::optional<plan::Plan>& plan, const driver::TrainOptions& train) {
+    const std::optional<plan::Plan>& plan, const driver::TrainOptions& train,
+    plan::Precision precision) {
   auto model = std::make_unique<CompiledModel>();
   driver::CompileOptions options;
   options.output = folder + "/" + name + ".partita";
   options.plan = plan;
   options.train = train;
+  options.precision = precision;
   if (absl::Status status = model->Compile(module, options); !status.ok())
     return status;
   if (absl::Status status = model->LoadOnDevices(options.output); !status.ok())

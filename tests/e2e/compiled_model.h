@@ -45,7 +45,8 @@ class CompiledModel {
   // A training step, on one device or divided.
   static absl::StatusOr<std::unique_ptr<CompiledModel>> MakeTraining(
       mlir::ModuleOp module, const std::string& folder, const std::string& name,
-      const std::optional<plan::Plan>& plan, const driver::TrainOptions& train);
+      const std::optional<plan::Plan>& plan, const driver::TrainOptions& train,
+      plan::Precision precision = plan::Precision::kF32);
 
   // Runs on inputs by name, or by position where the model has no such name.
   absl::StatusOr<std::vector<HostTensor>> Run(

@@ -5,64 +5,14 @@
 #include "compiler/driver/import_model.h"
 #include "compiler/plan/plan.h"
 #include "gtest/gtest.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "tests/e2e/compiled_model.h"
 #include "tests/e2e/divisions.h"
-#include "tests/e2e/golden.h"
+#include "tests/e2e/golden_training.h"
 
 namespace partita::e2e {
 namespace {
 
-constexpr double kLearningRate = 1e-3;
 constexpr char kGradient[] = "grad.";
-
-// Indices, nested as deep as the output has dimensions before the classes.
-void flatten(const llvm::json::Value& value, std::string& bytes) {
-  if (const llvm::json::Array* array = value.getAsArray()) {
-    for (const llvm::json::Value& element : *array) flatten(element, bytes);
-    return;
-  }
-  const int64_t index = value.getAsInteger().value_or(-1);
-  bytes.append(reinterpret_cast<const char*>(&index), sizeof index);
-}
-
-template <typename T>
-HostTensor Scalar(base::DType dtype, T value) {
-  return {dtype,
-          {},
-          std::string(reinterpret_cast<const char*>(&value), sizeof value)};
-}
-
-// One of PyTorch's training runs.
-struct Golden {
-  std::map<std::string, HostTensor> inputs, gradients, stepped;
-  HostTensor losses, targets;
-};
-
-absl::StatusOr<Golden> ReadGolden(const std::string& folder) {
-  Golden golden;
-  for (auto [prefix, tensors] : {std::pair("in.", &golden.inputs),
-                                 {"grad.", &golden.gradients},
-                                 {"step1.", &golden.stepped}}) {
-    auto read = ReadTensors(folder + "io.safetensors", prefix);
-    if (!read.ok()) return read.status();
-    *tensors = *read;
-  }
-  auto losses = ReadTensors(folder + "io.safetensors", "losses");
-  if (!losses.ok()) return losses.status();
-  golden.losses = losses->at("");
-  auto text = llvm::MemoryBuffer::getFile(folder + "targets.json");
-  auto json =
-      text ? llvm::json::parse((*text)->getBuffer()) : llvm::json::parse("");
-  if (!json) {
-    llvm::consumeError(json.takeError());
-    return absl::NotFoundError(folder + "targets.json");
-  }
-  golden.targets.dtype = base::DType::kI64;
-  flatten(*json->getAsObject()->get("targets"), golden.targets.bytes);
-  return golden;
-}
 
 driver::TrainOptions AdamW() {
   driver::TrainOptions train;
@@ -88,7 +38,7 @@ class TrainingTest
     const auto& [model, division, zero] = GetParam();
     const std::string folder =
         absl::StrCat("tests/data/onnx-tiny/", model, "/");
-    auto golden = ReadGolden(folder);
+    auto golden = ReadGoldenTraining(folder);
     ASSERT_TRUE(golden.ok()) << golden.status();
     golden_ = *std::move(golden);
     driver::ImportOptions options;
@@ -118,13 +68,8 @@ class TrainingTest
 
   // The outputs of step `step`, by name.
   std::map<std::string, HostTensor> Step(int64_t step) {
-    std::map<std::string, HostTensor> named, inputs = golden_.inputs;
-    for (const executor::TensorSpec& spec : model_->inputs())
-      if (spec.name == "targets") golden_.targets.shape = spec.shape;
-    inputs["targets"] = golden_.targets;
-    inputs["lr"] = Scalar<float>(base::DType::kF32, kLearningRate);
-    inputs["step"] = Scalar<int64_t>(base::DType::kI64, step);
-    auto outputs = model_->Run(inputs);
+    std::map<std::string, HostTensor> named;
+    auto outputs = model_->Run(golden_.InputsOf(model_->inputs(), step));
     EXPECT_TRUE(outputs.ok()) << outputs.status();
     if (!outputs.ok()) return named;
     for (size_t i = 0; i < outputs->size(); ++i)
@@ -132,7 +77,7 @@ class TrainingTest
     return named;
   }
 
-  Golden golden_;
+  GoldenTraining golden_;
   std::unique_ptr<CompiledModel> model_;
 };
 

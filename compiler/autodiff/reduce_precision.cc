@@ -1,0 +1,212 @@
+// 16-bit parameters and activations; see passes.td. What is exact is found
+// first, then each function is rewritten in place, operation by operation.
+#include "compiler/autodiff/exact_values.h"
+#include "compiler/autodiff/passes.h"
+#include "dialects/nn/math_builder.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace partita::autodiff {
+
+#define GEN_PASS_DEF_REDUCEPRECISIONPASS
+#include "compiler/autodiff/passes.h.inc"
+
+namespace {
+
+using llvm::SmallVector;
+using mlir::Operation;
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+
+// Operations that compute in f32 and may pass a value on as they computed it.
+bool isComputedWide(Operation* op) {
+  return op->hasTrait<mlir::OpTrait::Elementwise>() ||
+         llvm::isa<nn::ReduceOp, nn::BatchNormOp>(op);
+}
+
+// Rewrites one function.
+class Rewriter {
+ public:
+  Rewriter(FuncOp function, const ExactValues& exact, mlir::FloatType narrow)
+      : function_(function),
+        is_main_(function.getName() == "main"),
+        exact_(exact),
+        type_(narrow) {}
+
+  void run() {
+    mlir::Block& block = function_.front();
+    SmallVector<Operation*> ops;
+    for (Operation& op : block) ops.push_back(&op);
+    for (Operation* op : llvm::reverse(ops))
+      for (Value result : op->getResults())
+        if (isF32(result) && llvm::all_of(result.getUsers(), [&](auto* user) {
+              return takesWide(user);
+            }))
+          unrounded_.insert(result);
+    narrowArguments();
+    for (Operation* op : ops) rewrite(op);
+    setType();
+  }
+
+ private:
+  static bool isF32(Value value) {
+    return mlir::getElementTypeOrSelf(value.getType()).isF32();
+  }
+  bool isMain() const { return is_main_; }
+
+  // Whether an operation uses an operand as it was computed.
+  bool takesWide(Operation* user) const {
+    if (llvm::isa<mlir::func::ReturnOp>(user)) return isMain();
+    if (llvm::isa<nn::BroadcastOp, nn::ReshapeOp>(user))
+      return unrounded_.contains(user->getResult(0));
+    return isComputedWide(user);
+  }
+
+  void narrowArguments() {
+    for (mlir::BlockArgument argument : function_.getArguments()) {
+      if (!isF32(argument) || exact_.contains(argument)) continue;
+      if (!isMain() || isParameter(argument)) {
+        setNarrow(argument);
+      } else {  // an input: the model's interface stays as it is
+        mlir::OpBuilder builder =
+            mlir::OpBuilder::atBlockBegin(argument.getOwner());
+        round(builder, argument);
+      }
+    }
+  }
+
+  bool isParameter(mlir::BlockArgument argument) {
+    auto kind = function_.getArgAttrOfType<mlir::StringAttr>(
+        argument.getArgNumber(), nn::kKindAttr);
+    return kind && kind.getValue() == "parameter";
+  }
+
+  void rewrite(Operation* op) {
+    if (auto call = llvm::dyn_cast<CallOp>(op)) return rewriteCall(call);
+    if (llvm::isa<mlir::func::ReturnOp>(op)) return rewriteReturn(op);
+    if (op->hasTrait<mlir::OpTrait::ConstantLike>()) return;
+    const bool all_exact = exact_.containsResults(op);
+    const bool moves_wide = llvm::isa<nn::BroadcastOp, nn::ReshapeOp>(op) &&
+                            isF32(op->getOperand(0)) &&
+                            unrounded_.contains(op->getResult(0));
+    if (all_exact || moves_wide || isComputedWide(op)) {
+      for (mlir::OpOperand& operand : op->getOpOperands()) widen(operand);
+      if (!all_exact) roundResults(op);
+      return;
+    }
+    for (mlir::OpOperand& operand : op->getOpOperands()) narrow(operand);
+    if (llvm::isa<nn::CrossEntropyOp>(op)) return;  // losses are f32
+    for (Value result : op->getResults())
+      if (isF32(result)) setNarrow(result);
+  }
+
+  void rewriteCall(CallOp call) {
+    for (mlir::OpOperand& operand : call->getOpOperands())
+      if (exact_.argument(call.getCallee(), operand.getOperandNumber()))
+        widen(operand);
+      else
+        narrow(operand);
+    for (mlir::OpResult result : call->getResults())
+      if (isF32(result) &&
+          !exact_.result(call.getCallee(), result.getResultNumber()))
+        setNarrow(result);
+  }
+
+  void rewriteReturn(Operation* op) {
+    for (mlir::OpOperand& operand : op->getOpOperands())
+      if (isMain() ||
+          exact_.result(function_.getName(), operand.getOperandNumber()))
+        widen(operand);
+      else
+        narrow(operand);
+  }
+
+  // What anything else than f32 arithmetic uses is rounded, for all its users:
+  // a value is kept in one form.
+  void roundResults(Operation* op) {
+    mlir::OpBuilder builder(op);
+    builder.setInsertionPointAfter(op);
+    for (Value result : op->getResults())
+      if (isF32(result) && !unrounded_.contains(result) &&
+          !exact_.contains(result))
+        round(builder, result);
+  }
+
+  void round(mlir::OpBuilder& builder, Value value) {
+    if (value.use_empty()) return;
+    Value rounded = truncated(builder, value);
+    value.replaceAllUsesExcept(rounded, rounded.getDefiningOp());
+    was_f32_.insert(rounded);
+  }
+
+  Value truncated(mlir::OpBuilder& builder, Value value) {
+    return mlir::arith::TruncFOp::create(
+        builder, value.getLoc(),
+        llvm::cast<RankedTensorType>(value.getType()).clone(type_), value);
+  }
+
+  void setNarrow(Value value) {
+    value.setType(llvm::cast<RankedTensorType>(value.getType()).clone(type_));
+    was_f32_.insert(value);
+  }
+
+  void narrow(mlir::OpOperand& operand) {
+    if (!isF32(operand.get())) return;
+    Value& made = narrowed_[operand.get()];
+    if (!made) {
+      mlir::OpBuilder builder(operand.getOwner());
+      made = truncated(builder, operand.get());
+    }
+    operand.set(made);
+  }
+
+  void widen(mlir::OpOperand& operand) {
+    if (!was_f32_.contains(operand.get())) return;
+    Value& made = widened_[operand.get()];
+    if (!made) {
+      mlir::OpBuilder builder(operand.getOwner());
+      made =
+          nn::MathBuilder(builder, operand.get().getLoc()).widen(operand.get());
+    }
+    operand.set(made);
+  }
+
+  void setType() {
+    Operation* terminator = function_.front().getTerminator();
+    function_.setType(mlir::FunctionType::get(
+        function_.getContext(), function_.front().getArgumentTypes(),
+        terminator->getOperandTypes()));
+  }
+
+  FuncOp function_;
+  const bool is_main_;
+  const ExactValues& exact_;
+  const mlir::FloatType type_;
+  llvm::DenseSet<Value> unrounded_;  // f32 results that are not rounded
+  llvm::DenseSet<Value> was_f32_;    // 16-bit values that were f32
+  llvm::DenseMap<Value, Value> narrowed_, widened_;
+};
+
+class ReducePrecision : public impl::ReducePrecisionPassBase<ReducePrecision> {
+ public:
+  using ReducePrecisionPassBase::ReducePrecisionPassBase;
+
+  void runOnOperation() override {
+    mlir::Builder builder(&getContext());
+    if (type != "bf16" && type != "f16") {
+      getOperation().emitError("expected the type to be bf16 or f16, found '")
+          << type << "'";
+      return signalPassFailure();
+    }
+    mlir::FloatType narrow = type == "bf16"
+                                 ? mlir::FloatType(builder.getBF16Type())
+                                 : mlir::FloatType(builder.getF16Type());
+    const ExactValues exact(getOperation());
+    for (FuncOp function : getOperation().getOps<FuncOp>())
+      if (!function.isExternal()) Rewriter(function, exact, narrow).run();
+  }
+};
+
+}  // namespace
+}  // namespace partita::autodiff

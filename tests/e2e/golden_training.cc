@@ -1,0 +1,63 @@
+#include "tests/e2e/golden_training.h"
+
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace partita::e2e {
+namespace {
+
+// Indices, nested as deep as the output has dimensions before the classes.
+void flatten(const llvm::json::Value& value, std::string& bytes) {
+  if (const llvm::json::Array* array = value.getAsArray()) {
+    for (const llvm::json::Value& element : *array) flatten(element, bytes);
+    return;
+  }
+  const int64_t index = value.getAsInteger().value_or(-1);
+  bytes.append(reinterpret_cast<const char*>(&index), sizeof index);
+}
+
+template <typename T>
+HostTensor Scalar(base::DType dtype, T value) {
+  return {dtype,
+          {},
+          std::string(reinterpret_cast<const char*>(&value), sizeof value)};
+}
+
+}  // namespace
+
+absl::StatusOr<GoldenTraining> ReadGoldenTraining(const std::string& folder) {
+  GoldenTraining golden;
+  for (auto [prefix, tensors] : {std::pair("in.", &golden.inputs),
+                                 {"grad.", &golden.gradients},
+                                 {"step1.", &golden.stepped}}) {
+    auto read = ReadTensors(folder + "io.safetensors", prefix);
+    if (!read.ok()) return read.status();
+    *tensors = *read;
+  }
+  auto losses = ReadTensors(folder + "io.safetensors", "losses");
+  if (!losses.ok()) return losses.status();
+  golden.losses = losses->at("");
+  auto text = llvm::MemoryBuffer::getFile(folder + "targets.json");
+  auto json =
+      text ? llvm::json::parse((*text)->getBuffer()) : llvm::json::parse("");
+  if (!json) {
+    llvm::consumeError(json.takeError());
+    return absl::NotFoundError(folder + "targets.json");
+  }
+  golden.targets.dtype = base::DType::kI64;
+  flatten(*json->getAsObject()->get("targets"), golden.targets.bytes);
+  return golden;
+}
+
+std::map<std::string, HostTensor> GoldenTraining::InputsOf(
+    const std::vector<executor::TensorSpec>& specs, int64_t step) const {
+  std::map<std::string, HostTensor> result = inputs;
+  result["targets"] = targets;
+  for (const executor::TensorSpec& spec : specs)
+    if (spec.name == "targets") result["targets"].shape = spec.shape;
+  result["lr"] = Scalar<float>(base::DType::kF32, kLearningRate);
+  result["step"] = Scalar<int64_t>(base::DType::kI64, step);
+  return result;
+}
+
+}  // namespace partita::e2e

@@ -1,0 +1,177 @@
+// Training in 16 bits follows the f32 runs of the golden models, on one device
+// and divided; what is stored is what the plan says.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/driver/import_model.h"
+#include "compiler/plan/plan.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/compiled_model.h"
+#include "tests/e2e/golden_training.h"
+
+namespace partita::e2e {
+namespace {
+
+using plan::Precision;
+
+struct Case {
+  const char *model, *mesh, *shard;
+  int zero;
+  Precision precision;
+  // Of the longest way from an input to the loss: products, norms, and ends of
+  // elementwise chains. 0 for models with rectifiers in narrow layers, where a
+  // rounding turns whole rows of gradients on or off: only losses are compared.
+  int roundings;
+
+  // What a rounding moves a number by, at most, relative to it. Those on a way
+  // add up as if at random, to the root of their number, and gradients have the
+  // way back too: three times that is allowed to a gradient, measured whole. A
+  // loss is about the logarithm of the number of classes whatever the
+  // logits, so that few of these matter to it.
+  double Rounding() const {
+    return precision == Precision::kBF16 ? std::ldexp(1, -9)
+                                         : std::ldexp(1, -12);
+  }
+};
+
+class PrecisionTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    const Case& given = GetParam();
+    const std::string folder =
+        absl::StrCat("tests/data/onnx-tiny/", given.model, "/");
+    auto golden = ReadGoldenTraining(folder);
+    ASSERT_TRUE(golden.ok()) << golden.status();
+    golden_ = *std::move(golden);
+    driver::ImportOptions options;
+    for (const auto& [name, tensor] : golden_.inputs)
+      options.input_shapes[name] = tensor.shape;
+    CompilerContext context;
+    auto module = driver::importModel(folder + "model_train.onnx", options,
+                                      context.get());
+    ASSERT_TRUE(module) << context.errors;
+    std::optional<plan::Plan> plan;
+    if (given.mesh[0] != '\0') {
+      plan.emplace();
+      plan->mesh = *plan::ParseMeshOption(given.mesh);
+      plan->shard = *plan::ParseShardOption(given.shard, plan->mesh);
+      plan->zero = given.zero;
+      plan->precision = given.precision;
+    }
+    driver::TrainOptions train;
+    train.optimizer = "adamw";
+    train.keep_gradients = true;
+    std::string name =
+        testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::replace(name.begin(), name.end(), '/', '_');
+    auto compiled = CompiledModel::MakeTraining(
+        *module, testing::TempDir(), name, plan, train, given.precision);
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    model_ = std::move(*compiled);
+  }
+
+  std::map<std::string, HostTensor> Step(int64_t step) {
+    std::map<std::string, HostTensor> named;
+    auto outputs = model_->Run(golden_.InputsOf(model_->inputs(), step));
+    EXPECT_TRUE(outputs.ok()) << outputs.status();
+    if (!outputs.ok()) return named;
+    for (size_t i = 0; i < outputs->size(); ++i)
+      named[model_->outputs()[i].name] = (*outputs)[i];
+    return named;
+  }
+
+  base::DType Narrow() const {
+    return GetParam().precision == Precision::kBF16 ? base::DType::kBF16
+                                                    : base::DType::kF16;
+  }
+
+  double GradientRounding() const {
+    return 3 * std::sqrt(2 * GetParam().roundings) * GetParam().Rounding();
+  }
+
+  static HostTensor Converted(const HostTensor& tensor, base::DType to) {
+    HostTensor result{to, tensor.shape,
+                      std::string(tensor.elements() * base::SizeOf(to), 0)};
+    base::Convert(tensor.dtype, tensor.bytes.data(), to, result.bytes.data(),
+                  tensor.elements());
+    return result;
+  }
+
+  GoldenTraining golden_;
+  std::unique_ptr<CompiledModel> model_;
+};
+
+TEST_P(PrecisionTest, FollowsF32) {
+  for (int64_t step = 1; step <= golden_.losses.elements(); ++step) {
+    auto outputs = Step(step);
+    ASSERT_TRUE(outputs.count("loss"));
+    ASSERT_EQ(outputs["loss"].dtype, base::DType::kF32);
+    EXPECT_NEAR(outputs["loss"].floats()[0], golden_.losses.floats()[step - 1],
+                6 * GetParam().Rounding())
+        << "step " << step;
+    if (step > 1 || GetParam().roundings == 0) continue;
+    for (const auto& [name, expected] : golden_.gradients) {
+      ASSERT_TRUE(outputs.count("grad." + name)) << name;
+      ASSERT_EQ(outputs["grad." + name].dtype, Narrow()) << name;
+      const HostTensor found =
+          Converted(outputs["grad." + name], base::DType::kF32);
+      double apart = 0, whole = 0;
+      for (int64_t i = 0; i < expected.elements(); ++i) {
+        apart += std::pow(found.floats()[i] - expected.floats()[i], 2);
+        whole += std::pow(expected.floats()[i], 2);
+      }
+      EXPECT_LE(std::sqrt(apart), GradientRounding() * std::sqrt(whole) + 1e-4)
+          << "gradient of " << name << ", size " << std::sqrt(whole);
+    }
+  }
+}
+
+// Parameters are what their f32 copies round to, at any step.
+TEST_P(PrecisionTest, UpdatesF32Copies) {
+  for (int64_t step = 1; step <= 2; ++step) {
+    Step(step);
+    for (const auto& [name, unused] : golden_.stepped) {
+      auto master = model_->ReadParameter(name + "/master"),
+           average = model_->ReadParameter(name + "/exp_avg"),
+           parameter = model_->ReadParameter(name);
+      if (golden_.gradients.count(name) == 0) continue;  // a buffer
+      ASSERT_TRUE(master.ok()) << master.status();
+      ASSERT_TRUE(average.ok()) << average.status();
+      ASSERT_TRUE(parameter.ok()) << parameter.status();
+      ASSERT_EQ(master->dtype, base::DType::kF32) << name;
+      ASSERT_EQ(average->dtype, base::DType::kF32) << name;
+      ASSERT_EQ(parameter->dtype, Narrow()) << name;
+      EXPECT_EQ(parameter->bytes, Converted(*master, Narrow()).bytes) << name;
+      if (step > 1) continue;
+      // AdamW's first step is as long whatever the gradient is: at most its
+      // sign can be wrong.
+      const Distance distance = Compare(*master, golden_.stepped[name], 0, 0);
+      EXPECT_LE(distance.largest, 2.001 * kLearningRate) << name;
+    }
+  }
+}
+
+std::string NameOf(const testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.model;
+  for (const char* letter = info.param.mesh; *letter; ++letter)
+    if (std::isalnum(*letter)) name += *letter;
+  if (info.param.zero > 0) absl::StrAppend(&name, "Zero", info.param.zero);
+  return name + (info.param.precision == Precision::kBF16 ? "InBF16" : "InF16");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    BF16, PrecisionTest,
+    testing::Values(Case{"gpt2", "", "", 0, Precision::kBF16, 25},
+                    Case{"vit", "", "", 0, Precision::kBF16, 29},
+                    Case{"coatnet_64", "", "", 0, Precision::kBF16, 0},
+                    Case{"t5", "", "", 0, Precision::kBF16, 0},
+                    Case{"gpt2", "d=2,t=2", "B=d;M=t,N=t,V=t", 0,
+                         Precision::kBF16, 25},
+                    Case{"gpt2", "d=2", "B=d", 1, Precision::kBF16, 25},
+                    Case{"gpt2", "d=3", "B=d", 2, Precision::kBF16, 25},
+                    Case{"vit", "d=2", "B=d", 3, Precision::kBF16, 29}),
+    NameOf);
+
+}  // namespace
+}  // namespace partita::e2e
