@@ -3,6 +3,7 @@
 
 #include "compiler/autodiff/gradient.cc.inc"
 #include "compiler/autodiff/gradients.h"
+#include "dialects/dist/dialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace partita::autodiff {
@@ -15,6 +16,9 @@ void registerGradients(mlir::DialectRegistry& registry) {
     registerMovementGradients(context);
     registerContractionGradients(context);
     registerCompositeGradients(context);
+  });
+  registry.addExtension(+[](mlir::MLIRContext* context, dist::DistDialect*) {
+    registerAnnotationGradients(context);
   });
 }
 

@@ -6,6 +6,7 @@
 
 namespace partita::autodiff {
 
+void registerAnnotationGradients(mlir::MLIRContext* context);
 void registerElementwiseGradients(mlir::MLIRContext* context);
 void registerMovementGradients(mlir::MLIRContext* context);
 void registerContractionGradients(mlir::MLIRContext* context);

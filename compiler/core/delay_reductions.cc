@@ -96,11 +96,13 @@ class Delay {
     if (op.rule.linear.empty()) return nullptr;
     const Axes* axes = nullptr;
     for (int index : op.rule.linear) {
+      if (graph_.values[op.operands[index]].is_zero) continue;
       auto found = partial_.find(op.operands[index]);
       if (found == partial_.end() || (axes && *axes != found->second.axes))
         return nullptr;
       axes = &found->second.axes;
     }
+    if (axes == nullptr) return nullptr;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       if (IsLinear(op, i)) continue;
       for (const DimSharding& dim : shardings_[op.operands[i]].dims)

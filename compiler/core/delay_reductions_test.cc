@@ -125,6 +125,16 @@ TEST_F(DelayReductionsTest, WhatIsMadeOfAReducedValueIsWhole) {
     EXPECT_TRUE(shardings_[value].unreduced.empty());
 }
 
+TEST_F(DelayReductionsTest, ZerosArePartialSums) {
+  const int a = PartialProduct(), zeros = AddValue({8, 6}, "?, ?");
+  graph_.values[zeros].is_zero = true;
+  const int sum = Sum(a, zeros), b = PartialProduct();
+  Read(Sum(sum, b));
+  Run();
+  for (int value : {a, sum, b})
+    EXPECT_EQ(shardings_[value].unreduced, std::vector{Ref("t")});
+}
+
 TEST_F(DelayReductionsTest, ClosedDimensionsStay) {
   const int a = PartialProduct("t, ?"), b = PartialProduct("t, ?");
   Read(Sum(a, b));

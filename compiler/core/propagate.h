@@ -23,6 +23,8 @@ struct Value {
   std::string name;  // for explanations
   // Priorities of entries that do not divide it: it does not take their axes.
   std::vector<int> barred;
+  // Zeros are a partial sum over any axes.
+  bool is_zero = false;
 };
 
 enum class Direction { kBoth, kForward, kBackward, kNone };

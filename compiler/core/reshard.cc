@@ -92,6 +92,10 @@ ReshardPlan PlanReshard(const Mesh& mesh, const std::vector<int64_t>& shape,
   for (const Move& move : path) {
     Collective step{move.kind, problem.ToAxes(move.atoms), move.dim,
                     move.other_dim};
+    if (move.kind == CollectiveKind::kPermute) {
+      step.axes = Normalize(mesh, move.axes);
+      step.to_axes = Normalize(mesh, move.to_axes);
+    }
     if (move.kind == CollectiveKind::kAllReduce ||
         move.kind == CollectiveKind::kReduceScatter)
       step.reduction = reduction;

@@ -31,6 +31,9 @@ struct Collective {
   Reduction reduction = Reduction::kSum;
   Sharding result;    // after this step
   int64_t bytes = 0;  // that each device sends, as a ring must
+  // Of kPermute: the same parts of axes in another order; the device of index i
+  // along these gets what the device of index i along `axes` has.
+  std::vector<AxisRef> to_axes;
 };
 
 // seconds = latency * (steps of the algorithm) + bytes / bytes_per_second.

@@ -12,6 +12,62 @@ uint64_t SetOf(const std::vector<int>& atoms) {
   return set;
 }
 
+std::vector<AxisRef> PartsOf(int axis, const std::vector<AxisRef>& refs) {
+  std::vector<AxisRef> parts;
+  for (const AxisRef& ref : refs)
+    if (ref.axis == axis) parts.push_back(ref);
+  return parts;
+}
+
+// What is left of an axis, major first.
+std::vector<AxisRef> Gaps(const Mesh& mesh, int axis,
+                          std::vector<AxisRef> parts) {
+  std::sort(parts.begin(), parts.end(),
+            [](const AxisRef& a, const AxisRef& b) { return a.pre < b.pre; });
+  parts.push_back({axis, mesh.axes[axis].size, 1});
+  std::vector<AxisRef> gaps;
+  int64_t place = 1;
+  for (const AxisRef& part : parts) {
+    if (part.pre > place) gaps.push_back({axis, place, part.pre / place});
+    place = part.pre * part.size;
+  }
+  return gaps;
+}
+
+// Appends to each list what only the other one has: devices along it hold
+// copies before or after. Where an axis is cut in two ways that do not nest,
+// all of it that is not `kept`.
+void CompleteGroups(const Mesh& mesh, const std::vector<AxisRef>& kept,
+                    std::vector<AxisRef>& from, std::vector<AxisRef>& to) {
+  std::vector<AxisRef> more_from, more_to;
+  for (int axis = 0; axis < static_cast<int>(mesh.axes.size()); ++axis) {
+    std::vector<AxisRef> before = PartsOf(axis, from),
+                         after = PartsOf(axis, to);
+    std::vector<AxisRef> only_before, only_after;
+    bool nest = true;
+    for (const AxisRef& ref : before) {
+      if (std::find(after.begin(), after.end(), ref) != after.end()) continue;
+      only_before.push_back(ref);
+      nest = nest && !OverlapAny(ref, after);
+    }
+    for (const AxisRef& ref : after)
+      if (std::find(before.begin(), before.end(), ref) == before.end())
+        only_after.push_back(ref);
+    if (!nest) {
+      for (const AxisRef& ref : PartsOf(axis, kept)) {
+        before.push_back(ref);
+        after.push_back(ref);
+      }
+      only_after = Gaps(mesh, axis, before);
+      only_before = Gaps(mesh, axis, after);
+    }
+    more_from.insert(more_from.end(), only_after.begin(), only_after.end());
+    more_to.insert(more_to.end(), only_before.begin(), only_before.end());
+  }
+  from.insert(from.end(), more_from.begin(), more_from.end());
+  to.insert(to.end(), more_to.begin(), more_to.end());
+}
+
 }  // namespace
 
 void ReshardProblem::AddReductions(const Layout& layout,
@@ -101,7 +157,7 @@ void ReshardProblem::AddExchanges(const Layout& layout,
 }
 
 Move ReshardProblem::Permutation(const Layout& from, const Layout& to) const {
-  // The group: atoms that do not keep their dimension and place value there.
+  // What moves: atoms that do not keep their dimension and place value there.
   const auto places = [&](const Layout& layout) {
     std::vector<std::pair<int, int64_t>> place(atoms_.size(), {-1, 0});
     for (size_t dim = 0; dim < layout.dims.size(); ++dim) {
@@ -116,8 +172,23 @@ Move ReshardProblem::Permutation(const Layout& from, const Layout& to) const {
   };
   const auto before = places(from), after = places(to);
   Move move{CollectiveKind::kPermute, {}, -1, -1, to, 0, 0};
-  for (size_t i = 0; i < atoms_.size(); ++i)
+  std::vector<AxisRef> kept;
+  for (int atom : AtomsIn(from.unreduced)) kept.push_back(atoms_[atom]);
+  for (size_t i = 0; i < atoms_.size(); ++i) {
     if (before[i] != after[i]) move.atoms.push_back(static_cast<int>(i));
+    if (before[i] == after[i] && before[i].first >= 0)
+      kept.push_back(atoms_[i]);
+  }
+  const auto moved = [&](const Layout& layout) {
+    std::vector<AxisRef> axes;
+    for (const std::vector<int>& dim : layout.dims)
+      for (int atom : dim)
+        if (before[atom] != after[atom]) axes.push_back(atoms_[atom]);
+    return axes;
+  };
+  move.axes = moved(from);
+  move.to_axes = moved(to);
+  CompleteGroups(mesh_, kept, move.axes, move.to_axes);
   Price(from, move);
   return move;
 }

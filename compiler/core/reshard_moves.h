@@ -35,6 +35,7 @@ struct Move {
   Layout result;
   int64_t bytes = 0;
   double seconds = 0;
+  std::vector<AxisRef> axes = {}, to_axes = {};  // of kPermute: see Collective
 };
 
 class ReshardProblem {

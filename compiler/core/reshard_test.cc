@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "compiler/core/reshard_moves.h"
@@ -268,6 +269,9 @@ class Simulator {
       std::vector<int64_t> group = {device};
       if (step.kind != CollectiveKind::kAllSlice)
         group = GroupAlong(mesh_, step.axes, device);
+      // The one device that a permutation takes from.
+      if (step.kind == CollectiveKind::kPermute)
+        group = {group.at(IndexAlong(mesh_, step.to_axes, device))};
       next[device] = Build(step.result, device, [&](int64_t number) {
         double sum = 0, found = 0;
         for (int64_t member : group) {
@@ -362,6 +366,12 @@ class Simulator {
     return Normalize(mesh, axes);
   }
 
+  // The devices of the first device's group.
+  std::set<int64_t> GroupOf(const std::vector<AxisRef>& axes) const {
+    const std::vector<int64_t> group = GroupAlong(mesh_, axes, 0);
+    return {group.begin(), group.end()};
+  }
+
   // Each kind changes what it may change.
   void CheckForm(const Collective& step) const {
     const auto axes = [&](const Sharding& s, int dim) {
@@ -395,6 +405,7 @@ class Simulator {
         break;
       case CollectiveKind::kPermute:
         EXPECT_EQ(LocalShape(shape_, before), LocalShape(shape_, after));
+        EXPECT_EQ(GroupOf(step.axes), GroupOf(step.to_axes));
         break;
       case CollectiveKind::kAllReduce:
         EXPECT_EQ(SizeOf(before.unreduced),

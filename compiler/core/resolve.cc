@@ -71,19 +71,24 @@ class Resolver {
     return shardings_[tensors_[tensor].value];
   }
 
-  // Partial sums pass where all linear operands are partial over the same axes
-  // and no other operand holds these.
+  // Partial sums pass where all linear operands are zero or partial over the
+  // same axes and no other operand holds these.
   void PassPartialSums() {
-    const std::vector<int>& linear = op_.rule.linear;
-    if (linear.empty()) return;
-    const std::vector<AxisRef> axes =
-        shardings_[op_.operands[linear[0]]].unreduced;
-    for (int operand : linear)
-      if (shardings_[op_.operands[operand]].unreduced != axes) return;
-    for (int value : op_.operands)
+    const std::vector<AxisRef>* found = nullptr;
+    for (int operand : op_.rule.linear) {
+      const int value = op_.operands[operand];
+      if (graph_.values[value].is_zero) continue;
+      if (found && *found != shardings_[value].unreduced) return;
+      found = &shardings_[value].unreduced;
+    }
+    if (found == nullptr) return;
+    const std::vector<AxisRef> axes = *found;
+    for (int value : op_.operands) {
+      if (graph_.values[value].is_zero) continue;
       for (const DimSharding& dim : shardings_[value].dims)
         for (const AxisRef& ref : dim.axes)
           if (OverlapAny(ref, axes)) return;
+    }
     partial_ = axes;
   }
 

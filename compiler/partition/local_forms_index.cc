@@ -121,6 +121,35 @@ struct GatherForm
   }
 };
 
+// Rows are counted from the device's first; updates of others' lie outside.
+struct ScatterForm
+    : LocalFormOpInterface::ExternalModel<ScatterForm, nn::ScatterOp> {
+  FailureOr<SmallVector<Value>> buildLocal(mlir::Operation* op,
+                                           const LocalForm& form) const {
+    auto scatter = llvm::cast<nn::ScatterOp>(op);
+    const auto shape = form.globalShape(scatter.getInput());
+    Value indices = form.operands[1];
+    auto type = llvm::cast<RankedTensorType>(indices.getType());
+    nn::MathBuilder math(form.builder, form.loc());
+    for (auto [position, axis] : llvm::enumerate(scatter.getAxes())) {
+      const core::DimSharding& rows = form.sharding.operands[0].dims[axis];
+      if (rows.axes.empty()) continue;
+      Value first = spread(form, form.firstRow(shape[axis], rows), type);
+      if (scatter.getAxes().size() > 1)
+        first = math.select(
+            math.compare(CmpIPredicate::eq, math.iota(type, type.getRank() - 1),
+                         math.constantInt(type, position)),
+            first, math.constantInt(type, 0));
+      indices =
+          mlir::arith::SubIOp::create(form.builder, form.loc(), indices, first);
+    }
+    return SmallVector<Value>(
+        cloneLocally(form, {form.operands[0], indices, form.cleanOperand(2)},
+                     form.resultType(0))
+            ->getResults());
+  }
+};
+
 // With queries divided, causality speaks of global positions: as a bias, added
 // to the one at `bias` if there is one.
 Value causalBias(const LocalForm& form, int64_t offset, Value bias) {
@@ -220,6 +249,7 @@ struct AttentionForm
 void registerIndexForms(mlir::MLIRContext* context) {
   nn::IotaOp::attachInterface<IotaForm>(*context);
   nn::GatherOp::attachInterface<GatherForm>(*context);
+  nn::ScatterOp::attachInterface<ScatterForm>(*context);
   nn::AttentionOp::attachInterface<AttentionForm<nn::AttentionOp, 3>>(*context);
   nn::AttentionGradOp::attachInterface<AttentionForm<nn::AttentionGradOp, 5>>(
       *context);

@@ -13,6 +13,7 @@
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
 
 namespace partita::partition {
 namespace {
@@ -186,13 +187,15 @@ class Partitioner {
     return success();
   }
 
-  // A constant that is one number everywhere lies everywhere; null for others.
+  // A constant that is one number everywhere lies everywhere, zeros as a
+  // partial sum too; null for others.
   Value localSplat(Value global, const core::Sharding& wanted,
                    mlir::OpBuilder& builder) {
     auto constant = global.getDefiningOp<mlir::arith::ConstantOp>();
-    if (!constant || !wanted.unreduced.empty()) return {};
+    if (!constant) return {};
     auto value = llvm::dyn_cast<mlir::SplatElementsAttr>(constant.getValue());
-    if (!value) return {};
+    const bool is_zero = mlir::matchPattern(global, mlir::m_AnyZeroFloat());
+    if (!value || (!wanted.unreduced.empty() && !is_zero)) return {};
     return mlir::arith::ConstantOp::create(
         builder, constant.getLoc(),
         mlir::DenseElementsAttr(value).resizeSplat(

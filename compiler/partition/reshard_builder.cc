@@ -66,15 +66,10 @@ mlir::Operation* buildStep(mlir::OpBuilder& builder, mlir::Location loc,
           builder, loc, type, local, axes, step.dim,
           global.getDimSize(step.dim), type.getDimSize(step.dim),
           /*offset=*/0, /*fill=*/llvm::APFloat(0.0), why);
-    case core::CollectiveKind::kPermute: {
-      core::Sharding to = step.result;
-      std::vector<core::AxisRef> order;
-      for (const core::DimSharding& dim : to.dims)
-        order.insert(order.end(), dim.axes.begin(), dim.axes.end());
+    case core::CollectiveKind::kPermute:
       return dist::PermuteOp::create(
           builder, loc, type, local, axes,
-          sharding::axesAttr(builder.getContext(), order, mesh), why);
-    }
+          sharding::axesAttr(builder.getContext(), step.to_axes, mesh), why);
   }
 }
 

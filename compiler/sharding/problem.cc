@@ -8,6 +8,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
 
 namespace partita::sharding {
 namespace {
@@ -87,6 +88,7 @@ class Builder {
     plain.shape.assign(type.getShape().begin(), type.getShape().end());
     plain.element_bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
     plain.name = describeValue(value);
+    plain.is_zero = mlir::matchPattern(value, mlir::m_AnyZeroFloat());
     problem_.ids[value] = static_cast<int>(problem_.values.size());
     problem_.values.push_back(value);
     problem_.graph.values.push_back(std::move(plain));

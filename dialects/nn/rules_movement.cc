@@ -4,6 +4,7 @@
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/rule_builder.h"
 #include "llvm/ADT/STLExtras.h"
+#include "mlir/IR/Matchers.h"
 
 namespace partita::nn {
 namespace {
@@ -226,11 +227,15 @@ ShardingRule ScatterOp::getShardingRule() {
   const IndexedDims dims(getInput().getType().getRank(),
                          getIndices().getType().getRank(), getAxes(),
                          getBatchDims());
+  // Updates of different devices add up, if what they are added to counts once.
+  const bool adds_up = getKind() == ScatterKind::add &&
+                       mlir::matchPattern(getInput(), mlir::m_AnyZeroFloat());
   for (int64_t dim = 0; dim < dims.index_dims; ++dim) {
     const bool is_batch = dim < dims.batch_dims;
     const int factor =
-        rule.factor(rule.operandSize(1, dim),
-                    is_batch ? FactorKind::kCarried : FactorKind::kWhole);
+        rule.factor(rule.operandSize(1, dim), is_batch  ? FactorKind::kCarried
+                                              : adds_up ? FactorKind::kReduced
+                                                        : FactorKind::kWhole);
     rule.onOperand(1, dim, factor);
     rule.onOperand(2, dim, factor);
     if (!is_batch) continue;
@@ -243,7 +248,7 @@ ShardingRule ScatterOp::getShardingRule() {
     rule.onOperand(2, dims.index_dims + i, factor);
     rule.onResult(0, dim, factor);
   }
-  for (int64_t axis : getAxes()) rule.carry(axis, axis, FactorKind::kWhole);
+  for (int64_t axis : getAxes()) rule.carry(axis, axis);
   rule.wholeOperand(1, dims.index_dims);
   if (getKind() == ScatterKind::add) rule.linear({0, 2});
   return rule.take();

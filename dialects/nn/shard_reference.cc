@@ -110,6 +110,8 @@ class Shard {
   void adjustGroups(Operation* local);
   FailureOr<SmallVector<Tensor>> evaluateGather(GatherOp local,
                                                 ArrayRef<Tensor> operands);
+  FailureOr<SmallVector<Tensor>> evaluateScatter(ScatterOp local,
+                                                 ArrayRef<Tensor> operands);
 
   Operation* op_;
   const ShardingRule& rule_;
@@ -341,6 +343,23 @@ void Shard::adjustAttributes(Operation* local) {
       });
 }
 
+// Indices into the rows that the shard has; where an index lies elsewhere, it
+// is outside.
+FailureOr<SmallVector<Tensor>> Shard::evaluateScatter(
+    ScatterOp local, ArrayRef<Tensor> operands) {
+  const Tensor& indices = operands[1];
+  Tensor local_indices(indices.type());
+  const int64_t length = local.getAxes().size();
+  for (int64_t i = 0; i < indices.size(); ++i) {
+    const Rows& rows = operand_rows_[0][local.getAxes()[i % length]];
+    const auto place =
+        std::lower_bound(rows.begin(), rows.end(), indices.getInt(i));
+    const bool is_here = place != rows.end() && *place == indices.getInt(i);
+    local_indices.setInt(i, is_here ? place - rows.begin() : -1);
+  }
+  return local.evaluate({operands[0], local_indices, operands[2]});
+}
+
 // Indices into the rows that the shard has; where an index lies elsewhere, the
 // result is 0.
 FailureOr<SmallVector<Tensor>> Shard::evaluateGather(
@@ -396,10 +415,15 @@ ShardResults Shard::evaluate(ArrayRef<Tensor> operands) {
   mlir::Block block;
   Operation* local = makeLocalOp(block, shard.error);
   if (!local) return shard;
-  auto gather = mlir::dyn_cast<GatherOp>(local);
-  auto results = gather
-                     ? evaluateGather(gather, slices)
-                     : mlir::cast<ReferenceOpInterface>(local).evaluate(slices);
+  auto results =
+      llvm::TypeSwitch<Operation*, FailureOr<SmallVector<Tensor>>>(local)
+          .Case([&](GatherOp gather) { return evaluateGather(gather, slices); })
+          .Case([&](ScatterOp scatter) {
+            return evaluateScatter(scatter, slices);
+          })
+          .Default([&](Operation* other) {
+            return mlir::cast<ReferenceOpInterface>(other).evaluate(slices);
+          });
   if (mlir::failed(results)) {
     shard.error = "a shard has no meaning for the values of its operands";
     return shard;

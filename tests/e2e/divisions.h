@@ -31,6 +31,9 @@ inline constexpr Division kDivisions[] = {
     {"L4", "s=4", "L=s"},
     {"B2E2MNV2", "d=2,e=2,t=2", "B=d;M=t,N=t,V=t;E=e"},
     {"B2MNV2B2", "d=2,t=2", "B=d;M=t,N=t,V=t;B=t"},
+    // Axes in both orders: shards change devices.
+    {"N2E4", "a=2,b=2", "N=b;E=b+a"},
+    {"B2L4M2", "a=2,b=2", "B=b;L=b+a;M=a"},
 };
 
 // Entries that act on a part of one model only.

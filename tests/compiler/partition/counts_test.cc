@@ -3,10 +3,12 @@
 
 #include <map>
 
+#include "compiler/autodiff/gradient.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/model_phases.h"
 #include "compiler/partition/collective_report.h"
 #include "compiler/partition/local_form.h"
+#include "compiler/partition/passes.h"
 #include "dialects/dist/dialect.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
@@ -25,6 +27,7 @@ class CountsTest : public testing::Test {
     mlir::DialectRegistry registry = simplify::testRegistry();
     registry.insert<dist::DistDialect>();
     registerLocalForms(registry);
+    autodiff::registerGradients(registry);
     return registry;
   }
 
@@ -39,12 +42,16 @@ class CountsTest : public testing::Test {
     return plan;
   }
 
-  std::vector<CollectiveUse> collectives(mlir::ModuleOp module,
-                                         const std::string& mesh,
-                                         const std::string& shard) {
-    std::vector<driver::Phase> phases = driver::simplifyModel();
-    for (driver::Phase& phase : driver::divideModel(planOf(mesh, shard)))
+  std::vector<CollectiveUse> collectives(
+      mlir::ModuleOp module, const plan::Plan& plan,
+      const driver::TrainOptions* train = nullptr) {
+    std::vector<driver::Phase> phases = driver::simplifyModel(train);
+    for (driver::Phase& phase : driver::divideModel(plan, train))
       phases.push_back(std::move(phase));
+    if (train)
+      phases.push_back({"merge", [](mlir::OpPassManager& pm) {
+                          pm.addPass(createMergeCollectivesPass());
+                        }});
     for (const driver::Phase& phase : phases) {
       mlir::PassManager passes(&context_);
       phase.build(passes);
@@ -67,8 +74,38 @@ class CountsTest : public testing::Test {
         &context_);
     EXPECT_TRUE(module);
     std::map<std::string, int64_t> counts;
-    for (const CollectiveUse& use : collectives(*module, mesh, shard))
+    for (const CollectiveUse& use : collectives(*module, planOf(mesh, shard)))
       counts[use.kind] += use.times;
+    return counts;
+  }
+
+  // Those of a training step by function ("main all_reduce"), scalars apart:
+  // @h_forward and @h_backward are a layer, run twice.
+  std::map<std::string, int64_t> countStep(const std::string& mesh,
+                                           const std::string& shard,
+                                           int zero = 0) {
+    driver::ImportOptions options;
+    options.dims["batch"] = 4;
+    options.dims["seq"] = 16;
+    auto module = driver::importModel(
+        "tests/data/onnx-tiny/gpt2/model_train.onnx", options, &context_);
+    EXPECT_TRUE(module);
+    driver::TrainOptions train;
+    train.optimizer = "adamw";
+    plan::Plan plan = planOf(mesh, shard);
+    plan.zero = zero;
+    collectives(*module, plan, &train);
+    std::map<std::string, int64_t> counts;
+    module->walk([&](mlir::Operation* op) {
+      const llvm::StringRef kind = op->getName().getStringRef();
+      if (!kind.starts_with("dist.") || op->getNumOperands() != 1 ||
+          llvm::isa<dist::AllSliceOp>(op) ||
+          mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType())
+                  .getRank() == 0)
+        return;
+      ++counts[op->getParentOfType<mlir::func::FuncOp>().getName().str() + " " +
+               kind.drop_front(5).str()];
+    });
     return counts;
   }
 
@@ -77,7 +114,7 @@ class CountsTest : public testing::Test {
                                            const std::string& shard) {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
     EXPECT_TRUE(module);
-    return collectives(*module, mesh, shard);
+    return collectives(*module, planOf(mesh, shard));
   }
 
   mlir::MLIRContext context_;
@@ -102,6 +139,29 @@ TEST_F(CountsTest, SequenceParallelLayersGatherAndScatterTwice) {
 TEST_F(CountsTest, BatchesNeedNothing) {
   for (const char* model : {"gpt2", "bert_mlm", "vit"})
     EXPECT_EQ(count(model, "d=2", "B=d"), Counts()) << model;
+}
+
+// Forward and backward of a layer: four all-reduces under M, N. With L four
+// all-gathers and four reduce-scatters, and two gathers more, since inputs of
+// products are not kept whole; biases and norms are reduced in one bucket.
+TEST_F(CountsTest, TrainedTensorParallelLayersReduceFourTimes) {
+  EXPECT_EQ(
+      countStep("t=2", "M=t,N=t"),
+      (Counts{{"h_forward all_reduce", 2}, {"h_backward all_reduce", 2}}));
+  EXPECT_EQ(countStep("t=2", "M=t,N=t;L=t"),
+            (Counts{{"h_forward all_gather", 2},
+                    {"h_forward reduce_scatter", 2},
+                    {"h_backward all_gather", 4},
+                    {"h_backward reduce_scatter", 2},
+                    {"main all_reduce", 1}}));
+}
+
+// One bucket for all gradients, and with ZeRO one for all parameters.
+TEST_F(CountsTest, GradientsAreReducedInBuckets) {
+  EXPECT_EQ(countStep("d=2", "B=d"), (Counts{{"main all_reduce", 1}}));
+  EXPECT_EQ(countStep("d=2", "B=d", 1),
+            (Counts{{"main reduce_scatter", 1}, {"main all_gather", 1}}));
+  EXPECT_EQ(countStep("d=2", "B=d", 3)["main reduce_scatter"], 1);
 }
 
 // Kernel 3, stride 1: one row each way. An 8 x 6 image of 4 channels in f32:
