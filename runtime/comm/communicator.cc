@@ -36,6 +36,15 @@ Collective::Collective(Operation operation, std::vector<int> ranks, int index)
       index_(index),
       fingerprint_(Fingerprint(operation_)) {}
 
+absl::Status DidNotArrive(const std::string& who, const Collective& collective,
+                          std::chrono::milliseconds patience,
+                          const std::string& more) {
+  return absl::DeadlineExceededError(
+      absl::StrCat(who, " did not arrive at ", Describe(collective.operation()),
+                   " within ", patience.count(), " ms", more,
+                   "; if it is alive and slow, raise --timeout"));
+}
+
 absl::Status Communicator::Agree(const absl::Status& status, int patience) {
   if (size() == 1) {
     agreed_ = !status.ok();

@@ -40,6 +40,12 @@ class Collective {
   const uint64_t fingerprint_;
 };
 
+// DeadlineExceeded: that `who` did not arrive within the time, what else is
+// known of it, and what to do.
+absl::Status DidNotArrive(const std::string& who, const Collective& collective,
+                          std::chrono::milliseconds patience,
+                          const std::string& more = "");
+
 // One rank's end. Every rank of a group runs the group's operations in the same
 // order. Used by one thread at a time, except Beats.
 //

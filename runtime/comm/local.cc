@@ -185,10 +185,9 @@ absl::Status LocalCommunicator::LosePatience(
   for (const size_t i : missing)
     absl::StrAppend(&names, names.empty() ? "" : ", ",
                     Describe(collective.ranks()[i]));
-  const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
-      names, " did not arrive at ", comm::Describe(collective.operation()),
-      " within ", (hub_->patience() * collective.operation().patience).count(),
-      " ms and made no progress (rank ", rank_, " waited)"));
+  const absl::Status status = DidNotArrive(
+      names, collective, hub_->patience() * collective.operation().patience,
+      absl::StrCat(" and made no progress (rank ", rank_, " waited)"));
   hub_->Fail(status);
   return status;
 }

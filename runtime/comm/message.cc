@@ -176,10 +176,8 @@ absl::Status MessageCommunicator::LosePatience(
   std::string names;
   for (const int rank : ranks)
     absl::StrAppend(&names, names.empty() ? "" : ", ", Describe(rank));
-  return absl::DeadlineExceededError(absl::StrCat(
-      names, " did not arrive at ", comm::Describe(collective.operation()),
-      " within ", (options_.patience * collective.operation().patience).count(),
-      " ms; if it is alive and slow, raise --timeout"));
+  return DidNotArrive(names, collective,
+                      options_.patience * collective.operation().patience);
 }
 
 // Waits for all requests, as long as some finish.

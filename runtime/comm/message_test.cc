@@ -137,7 +137,8 @@ TEST(MessageTest, ARankThatDoesNotComeIsNamed) {
   for (size_t i = 0; i < 3; i += 2) {
     EXPECT_THAT(std::string(statuses[i].message()),
                 HasSubstr("rank 1 (host1) did not arrive at all_reduce "
-                          "'gradients' of f32[4] within 150 ms"));
+                          "'gradients' of f32[4] within 150 ms; if it is "
+                          "alive and slow, raise --timeout"));
   }
   EXPECT_FALSE(communicators[1]->Progress().ok());
 }
