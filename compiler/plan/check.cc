@@ -41,27 +41,13 @@ bool LieTogether(const std::string& a, const std::string& b) {
 }
 
 Status CheckDimension(const Plan& plan, const Division& division) {
-  std::vector<std::string> names = KnownDimensions();
-  for (const Name& name : plan.names)
-    if (std::find(names.begin(), names.end(), name.dimension) == names.end())
-      names.push_back(name.dimension);
-  if (std::find(names.begin(), names.end(), division.dimension) !=
-          names.end() &&
-      division.dimension != "none" && division.dimension.back() != '\'')
+  const std::vector<std::string>& names = KnownDimensions();
+  if (std::find(names.begin(), names.end(), division.dimension) != names.end())
     return OkStatus();
-  names.erase(std::remove_if(names.begin(), names.end(),
-                             [](const std::string& name) {
-                               return name == "none" || name.back() == '\'';
-                             }),
-              names.end());
-  const bool is_role =
-      !division.dimension.empty() && division.dimension.back() == '\'';
   return Refuse(plan, division.where,
-                "shard: expected a dimension (" + Join(names) +
-                    ") or one given a name by 'names', found " +
+                "shard: expected a dimension (" + Join(names) + "), found " +
                     Quote(division.dimension) +
-                    (is_role ? "; entries mean the dimension without a mark"
-                             : Suggest(division.dimension, names)));
+                    Suggest(division.dimension, names));
 }
 
 Status CheckDivision(const Plan& plan, const Division& division) {
@@ -244,8 +230,10 @@ Status CheckPlan(const Plan& plan) {
     return Refuse(plan, FieldAt(plan, "mesh"), status);
   for (const Name& name : plan.names) {
     Status status = CheckGlob(name.tensor);
-    if (status.ok()) status = CheckDimensionName(name.dimension, true);
-    if (!status.ok()) return Refuse(plan, name.where, status);
+    if (status.ok()) status = CheckDimensionName(name.dimension);
+    if (!status.ok())
+      return Refuse(plan, name.where,
+                    "names: " + std::string(status.message()));
   }
   for (const Entry& entry : plan.shard)
     if (Status status = CheckEntry(plan, entry); !status.ok()) return status;

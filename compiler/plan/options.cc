@@ -97,7 +97,7 @@ StatusOr<Name> ParseName(const std::string& text) {
   name.dim = static_cast<int>(*dim);
   name.dimension = Trim(text.substr(equal + 1));
   if (Status status = CheckGlob(name.tensor); !status.ok()) return status;
-  if (Status status = CheckDimensionName(name.dimension, true); !status.ok())
+  if (Status status = CheckDimensionName(name.dimension); !status.ok())
     return status;
   return name;
 }

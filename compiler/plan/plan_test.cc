@@ -34,7 +34,7 @@ shard:
   - {M: tensor, N: tensor, V: tensor}
   - {at: "stages.{0,1}.*", H: [tensor:(1)2, tensor:(2)4]}
   - at: [a.*, b.*]
-    Q: tensor
+    X: tensor
 zero: 1
 gather: {prefetch: 2, hold: step}
 microbatches: 16
@@ -46,7 +46,7 @@ offload: optimizer
 memory: 78 GB
 overrides: [{tensor: "h.*.up.weight", sharding: "[{}, {tensor}]"}]
 budgets: {all_gather: 0 MB, total: 1.5 GB}
-names: ["h.*.up.weight:1=M", "*.q:2=Q"]
+names: ["h.*.up.weight:1=M", "*.q:2=X"]
 )";
 
 TEST(ParsePlan, ReadsEveryField) {
@@ -56,7 +56,7 @@ TEST(ParsePlan, ReadsEveryField) {
       Entries(plan),
       ElementsAre("{B: data, D: pipe}", "{M: tensor, N: tensor, V: tensor}",
                   "{at: \"stages.{0,1}.*\", H: [tensor:(1)2, tensor:(2)4]}",
-                  "{at: [\"a.*\", \"b.*\"], Q: tensor}"));
+                  "{at: [\"a.*\", \"b.*\"], X: tensor}"));
   EXPECT_EQ(plan.zero, 1);
   ASSERT_TRUE(plan.gather.has_value());
   EXPECT_EQ(plan.gather->prefetch, 2);
@@ -85,7 +85,7 @@ TEST(ParsePlan, ReadsEveryField) {
   ASSERT_EQ(plan.names.size(), 2u);
   EXPECT_EQ(plan.names[1].tensor, "*.q");
   EXPECT_EQ(plan.names[1].dim, 2);
-  EXPECT_EQ(plan.names[1].dimension, "Q");
+  EXPECT_EQ(plan.names[1].dimension, "X");
 }
 
 TEST(ParsePlan, KnowsWhereThingsStand) {
@@ -146,7 +146,7 @@ shard:
   - {B: data, D: pipe}
   - {M: tensor, N: tensor, V: tensor}
   - {at: "stages.{0,1}.*", H: [tensor:(1)2, tensor:(2)4]}
-  - {at: ["a.*", "b.*"], Q: tensor}
+  - {at: ["a.*", "b.*"], X: tensor}
 zero: 1
 gather: {prefetch: 2, hold: step}
 microbatches: 16
@@ -163,7 +163,7 @@ overrides:
 budgets: {all_gather: 0 B, total: 1500 MB}
 names:
   - "h.*.up.weight:1=M"
-  - "*.q:2=Q"
+  - "*.q:2=X"
 )");
 }
 
@@ -223,10 +223,9 @@ TEST(Options, Names) {
   EXPECT_EQ(name->tensor, "h.*.mlp.up.weight");
   EXPECT_EQ(name->dim, 1);
   EXPECT_EQ(name->dimension, "M");
-  EXPECT_EQ(ParseName("a:b=c:0=L'")->tensor, "a:b=c");
-  EXPECT_EQ(ParseName("a:0=L'")->dimension, "L'");
-  EXPECT_EQ(ParseName("a:0=none")->dimension, "none");
-  EXPECT_EQ(ParseName("a:0=gates")->dimension, "gates");
+  EXPECT_EQ(ParseName("a:b=c:0=L")->tensor, "a:b=c");
+  for (const char* text : {"a:0=L'", "a:0=none", "a:0=gates", "a:0=D"})
+    EXPECT_FALSE(ParseName(text).ok()) << text;
 }
 
 TEST(ParseBytes, Units) {

@@ -153,14 +153,13 @@ TEST(Refusals, OfEntries) {
         "found 'daat'; did you mean 'data'?"},
        {shard("{b: data}"),
         "p.yaml:2:10: shard: expected a dimension (B, D, M, N, E, L, V, H, W, "
-        "X) or one given a name by 'names', found 'b'; did you mean 'B'?"},
+        "X), found 'b'; did you mean 'B'?"},
        {shard("{rows: data}"),
         "p.yaml:2:10: shard: expected a dimension (B, D, M, N, E, L, V, H, W, "
-        "X) or one given a name by 'names', found 'rows'"},
+        "X), found 'rows'"},
        {shard("{L': data}"),
         "p.yaml:2:10: shard: expected a dimension (B, D, M, N, E, L, V, H, W, "
-        "X) or one given a name by 'names', found 'L''; entries mean the "
-        "dimension without a mark"},
+        "X), found 'L''"},
        {shard("{B: [data, data]}"),
         "p.yaml:2:10: shard 'B': expected each axis once in a dimension, found "
         "'data' twice"},
@@ -235,9 +234,14 @@ TEST(Refusals, OfOverridesAndNames) {
         "p.yaml:2:9: names: expected a tensor, a dimension's number and its "
         "name in one text, as \"h.*.up.weight:1=M\", found a map"},
        {"mesh: {}\nnames: [\"up.weight:1=m\"]",
-        "p.yaml:2:9: names: expected the name of a dimension, B, D, M, N, E, "
-        "L, V, H, W, X or one of your own of letters, digits and _, found 'm'; "
-        "did you mean 'M'?"}});
+        "p.yaml:2:9: names: expected the name of a dimension of tensors, B, M, "
+        "N, E, L, V, H, W, X, found 'm'; did you mean 'M'?"},
+       {"mesh: {}\nnames: [\"up.weight:1=gates\"]",
+        "p.yaml:2:9: names: expected the name of a dimension of tensors, B, M, "
+        "N, E, L, V, H, W, X, found 'gates'"},
+       {"mesh: {}\nnames: [\"up.weight:1=D\"]",
+        "p.yaml:2:9: names: expected the name of a dimension of tensors, B, M, "
+        "N, E, L, V, H, W, X, found 'D'"}});
 }
 
 TEST(Refusals, OfOptions) {
@@ -261,7 +265,7 @@ TEST(Refusals, OfOptions) {
             "'tensr'; did you mean 'tensor'?");
   EXPECT_EQ(shard("Batch=data"),
             "--shard: shard: expected a dimension (B, D, M, N, E, L, V, H, W, "
-            "X) or one given a name by 'names', found 'Batch'");
+            "X), found 'Batch'");
   EXPECT_EQ(shard("B=data+data"),
             "--shard: shard 'B': expected each axis once in a dimension, found "
             "'data' twice");

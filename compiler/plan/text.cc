@@ -261,23 +261,15 @@ absl::Status CheckMesh(const core::Mesh& mesh) {
   return absl::OkStatus();
 }
 
-absl::Status CheckDimensionName(const std::string& text, bool is_role) {
-  const std::vector<std::string>& known = KnownDimensions();
-  std::string name = text;
-  if (is_role && name == "none") return absl::OkStatus();
-  if (is_role && !name.empty() && name.back() == '\'') name.pop_back();
-  if (std::find(known.begin(), known.end(), name) != known.end())
+absl::Status CheckDimensionName(const std::string& text) {
+  // No tensor has a dimension of the sequence of layers.
+  std::vector<std::string> names = KnownDimensions();
+  names.erase(std::remove(names.begin(), names.end(), "D"), names.end());
+  if (std::find(names.begin(), names.end(), text) != names.end())
     return absl::OkStatus();
-  const std::string expected =
-      "expected the name of a dimension, " + Join(known) +
-      " or one of your own of letters, digits and _, found " + Quote(name);
-  if (!IsIdentifier(name) || name == "at" || name == "none")
-    return InvalidArgumentError(expected);
-  // One letter of the other case is a slip, not a name of one's own.
-  for (const std::string& other : known)
-    if (name.size() == 1 && std::toupper(name[0]) == other[0])
-      return InvalidArgumentError(expected + Suggest(name, known));
-  return absl::OkStatus();
+  return InvalidArgumentError("expected the name of a dimension of tensors, " +
+                              Join(names) + ", found " + Quote(text) +
+                              Suggest(text, names));
 }
 
 const std::vector<std::string>& KnownDimensions() {

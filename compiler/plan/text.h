@@ -39,9 +39,8 @@ absl::Status CheckUnused(const core::Mesh& mesh, const core::AxisRef& axis,
                          const std::string& what);
 // Names, sizes and order of a mesh.
 absl::Status CheckMesh(const core::Mesh& mesh);
-// A name that entries may have or, where `is_role`, that one dimension of one
-// tensor may have: L' where a name is met twice, none.
-absl::Status CheckDimensionName(const std::string& text, bool is_role);
+// A name that `names` may give a dimension of a tensor.
+absl::Status CheckDimensionName(const std::string& text);
 
 }  // namespace partita::plan
 
