@@ -1,5 +1,6 @@
 // The loss and what else a training step returns of a forward pass; see
 // passes.td.
+#include "compiler/autodiff/batch_statistics.h"
 #include "compiler/autodiff/passes.h"
 #include "dialects/nn/math_builder.h"
 
@@ -43,10 +44,7 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
         buildLoss(main, math, terminator->getOperand(*chosen));
     if (mlir::failed(value)) return failure();
     replaceResults(main, *value);
-    for (mlir::Operation& op : main.front())
-      if (auto norm = llvm::dyn_cast<nn::BatchNormOp>(op))
-        if (mlir::failed(updateStatistics(main, norm))) return failure();
-    return success();
+    return returnStatistics(main);
   }
 
   FailureOr<unsigned> chooseOutput(FuncOp main) {
@@ -156,34 +154,11 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
     while (main.getNumResults() > 0)
       (void)main.eraseResult(main.getNumResults() - 1);
     terminator->setOperands({});
-    addResult(main, value, nn::kNameAttr, "loss");
-  }
-
-  static void addResult(FuncOp main, Value value, llvm::StringRef attribute,
-                        llvm::StringRef text) {
     mlir::Builder builder(main.getContext());
-    const unsigned index = main.getNumResults();
-    (void)main.insertResult(index, value.getType(),
+    (void)main.insertResult(0, value.getType(),
                             builder.getDictionaryAttr(builder.getNamedAttr(
-                                attribute, builder.getStringAttr(text))));
-    main.front().getTerminator()->insertOperands(index, value);
-  }
-
-  static LogicalResult updateStatistics(FuncOp main, nn::BatchNormOp norm) {
-    if (!norm.getTraining()) return success();
-    const Value old[] = {norm.getMean(), norm.getVariance()};
-    for (auto [before, after] : llvm::zip_equal(old, norm.getNewStatistics())) {
-      auto argument = llvm::dyn_cast<mlir::BlockArgument>(before);
-      auto name = argument ? main.getArgAttrOfType<mlir::StringAttr>(
-                                 argument.getArgNumber(), nn::kNameAttr)
-                           : mlir::StringAttr();
-      if (!name)
-        return norm.emitOpError(
-            "expected running statistics to be stored tensors of the model, "
-            "so that a step can update them");
-      addResult(main, after, nn::kUpdatesAttr, name.getValue());
-    }
-    return success();
+                                nn::kNameAttr, builder.getStringAttr("loss"))));
+    terminator->insertOperands(0, value);
   }
 };
 

@@ -59,6 +59,9 @@ struct ModelArguments {
                         "Which device configuration of an ONNX model to read "
                         "as a mesh and shardings, or none; without: the only "
                         "one it has");
+    command->add_option("--weights", options.weights,
+                        "Folder of safetensors to take the weights from, by "
+                        "name: a checkpoint of partita train");
     command->add_option("--seed", options.seed,
                         "Seed of weights that no file holds");
   }
@@ -228,6 +231,7 @@ int compile(ModelArguments& arguments, const PlanArguments& plan_arguments,
     return kUserError;
   }
   Session session;
+  arguments.options.training = !options.train.optimizer.empty();
   auto module = arguments.import(session);
   if (!module) return kUserError;
   if (!options.plan) options.plan = planOfModel(*module);
@@ -402,6 +406,9 @@ int runCommand(int argc, char** argv) {
   import_command
       ->add_option("-o,--output", import_output, "The .mlir file to write")
       ->required();
+  import_command->add_flag("--training", import_model.options.training,
+                           "For training: batch norms of a Hugging Face model "
+                           "take the statistics of the batch");
   import_command->footer(
       "Example:\n  partita import model.onnx --dim batch=8,seq=128 -o "
       "model.mlir");

@@ -44,6 +44,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
   hf.small_dims = options.small_dims;
   hf.seed = options.seed;
   hf.optional_inputs = options.optional_inputs;
+  hf.training = options.training;
+  hf.with_weights = options.weights.empty();
   return is_folder ? huggingface::importHuggingFace(model, hf, context)
                    : huggingface::importFamily(model, hf, context);
 }
@@ -101,11 +103,9 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
   return nullptr;
 }
 
-}  // namespace
-
-mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
-                                              const ImportOptions& options,
-                                              mlir::MLIRContext* context) {
+mlir::OwningOpRef<mlir::ModuleOp> importAny(const std::string& model,
+                                            const ImportOptions& options,
+                                            mlir::MLIRContext* context) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::file_status status = fs::status(model, error);
@@ -120,6 +120,18 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
     return nullptr;
   }
   return importByConfig(model, /*is_folder=*/false, options, context);
+}
+
+}  // namespace
+
+mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
+                                              const ImportOptions& options,
+                                              mlir::MLIRContext* context) {
+  auto module = importAny(model, options, context);
+  if (module && !options.weights.empty() &&
+      mlir::failed(huggingface::takeWeights(*module, options.weights)))
+    return nullptr;
+  return module;
 }
 
 bool parseDims(const std::string& text, std::map<std::string, int64_t>& dims,

@@ -33,6 +33,12 @@ struct ImportOptions {
   // Hugging Face and families only: which optional inputs the model takes;
   // absent: its default.
   std::optional<std::vector<std::string>> optional_inputs;
+  // A folder of safetensors with the weights to take instead of the model's
+  // own, by name: a checkpoint of a training run. Empty: none.
+  std::string weights;
+  // Hugging Face and families only, as the others say it themselves: batch
+  // norms are to take the statistics of the batch.
+  bool training = false;
 };
 
 // `model` is an .onnx file, a Hugging Face folder, an .mlir file, or the name

@@ -260,12 +260,15 @@ Value Builder::batchNorm(Value x, const std::string& name, double epsilon,
       weight(name + ".running_mean", shape, Init::zeros(), "buffer");
   const Value variance =
       weight(name + ".running_var", shape, Init::ones(), "buffer");
-  return nn::BatchNormOp::create(
-             builder_, loc_, mlir::TypeRange{x.getType()}, x, gain, bias, mean,
-             variance, builder_.getI64IntegerAttr(feature),
-             builder_.getF64FloatAttr(epsilon),
-             /*training=*/mlir::UnitAttr(), builder_.getF64FloatAttr(0.1),
-             /*unbiased=*/mlir::UnitAttr())
+  mlir::SmallVector<mlir::Type> types = {x.getType()};
+  if (training_) types.append(2, mean.getType());
+  // As PyTorch, whose modules these are: 0.1 of the batch's unbiased variance.
+  const auto training = training_ ? builder_.getUnitAttr() : mlir::UnitAttr();
+  return nn::BatchNormOp::create(builder_, loc_, types, x, gain, bias, mean,
+                                 variance, builder_.getI64IntegerAttr(feature),
+                                 builder_.getF64FloatAttr(epsilon), training,
+                                 builder_.getF64FloatAttr(0.1),
+                                 /*unbiased=*/training)
       .getResult();
 }
 

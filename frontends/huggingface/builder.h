@@ -104,7 +104,7 @@ class Builder {
   Value layerNorm(Value x, const std::string& name, double epsilon);
   Value rmsNorm(Value x, const std::string& name, double epsilon);
   // With stored statistics "<name>.running_mean" and "<name>.running_var", over
-  // dimension `feature`.
+  // dimension `feature`; when training, with those of the batch.
   Value batchNorm(Value x, const std::string& name, double epsilon,
                   int64_t feature);
 
@@ -121,13 +121,14 @@ class Builder {
   mlir::Location loc() const { return loc_; }
 
  protected:
-  Builder(mlir::MLIRContext* context, mlir::Location loc)
-      : builder_(context), loc_(loc) {}
+  Builder(mlir::MLIRContext* context, mlir::Location loc, bool training)
+      : builder_(context), loc_(loc), training_(training) {}
   mlir::RankedTensorType f32(ArrayRef<int64_t> shape);
   mlir::RankedTensorType i64(ArrayRef<int64_t> shape);
 
   mlir::OpBuilder builder_;
   mlir::Location loc_;
+  bool training_;
 };
 
 class ModelBuilder : public Builder {

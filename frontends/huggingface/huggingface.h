@@ -34,6 +34,8 @@ struct HfOptions {
   // "token_type_ids". Absent: the model's default, which is attention_mask for
   // bert and none for the others.
   std::optional<std::vector<std::string>> optional_inputs;
+  // Batch norms take the statistics of the batch and return the running ones.
+  bool training = false;
 };
 
 // Imports a folder. Null after an error, which has been reported as a
@@ -49,6 +51,12 @@ mlir::OwningOpRef<mlir::ModuleOp> importHuggingFace(const std::string& folder,
 mlir::OwningOpRef<mlir::ModuleOp> importFamily(const std::string& name,
                                                const HfOptions& options,
                                                mlir::MLIRContext* context);
+
+// Takes the f32 weights of an imported model, by any frontend, from a folder of
+// safetensors instead, each by its name: a checkpoint of a training run. Fails,
+// after a diagnostic, where names or shapes are not the same.
+mlir::LogicalResult takeWeights(mlir::ModuleOp module,
+                                const std::string& folder);
 
 // All names that importFamily knows, in the order of a table for people.
 std::vector<std::string> familyNames();

@@ -14,8 +14,8 @@ using mlir::RankedTensorType;
 // Writes the body of a layer; its weights become arguments after the inputs.
 class ModelBuilder::LayerBuilder : public Builder {
  public:
-  LayerBuilder(StringRef kind, func::FuncOp func)
-      : Builder(func.getContext(), func.getLoc()),
+  LayerBuilder(StringRef kind, func::FuncOp func, bool training)
+      : Builder(func.getContext(), func.getLoc(), training),
         kind_(kind),
         block_(&func.getBody().front()) {
     builder_.setInsertionPointToEnd(block_);
@@ -42,7 +42,7 @@ ModelBuilder::ModelBuilder(mlir::MLIRContext* context, Config& config,
                            Weights& weights, const HfOptions& options,
                            ArrayRef<StringRef> dims,
                            ArrayRef<StringRef> optional_inputs)
-    : Builder(context, config.loc()),
+    : Builder(context, config.loc(), options.training),
       config_(config),
       weights_(weights),
       options_(options) {
@@ -135,7 +135,7 @@ ModelBuilder::Layer ModelBuilder::define(StringRef kind, ArrayRef<Value> inputs,
       at_end, loc, name, builder_.getFunctionType(input_types, {}));
   function.setPrivate();
   mlir::Block* block = function.addEntryBlock();
-  LayerBuilder layer(name, function);
+  LayerBuilder layer(name, function, training_);
   // A copy: weights add arguments while the body runs.
   const ValueList arguments(block->args_begin(), block->args_end());
   const ValueList results = body(layer, arguments);

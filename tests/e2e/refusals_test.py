@@ -198,6 +198,13 @@ class RefusalsTest(unittest.TestCase):
         os.truncate(weights, os.path.getsize(weights) - 100)
         self.refuse(1, ["weights.safetensors"], PARTITA, "compile", "gpt2", "-o", "m.partita")
 
+    def test_weights_of_another_model(self):
+        gpt2, other = os.path.join(DATA, "gpt2"), os.path.join(DATA, "gpt2_4l")
+        self.refuse(1, ["gpt2_4l", "missing", "unexpected"], PARTITA, "compile", gpt2, "--weights", other, "-o", "m.partita")
+        os.mkdir(self.path("empty"))
+        self.refuse(1, ["empty", "model.safetensors.index.json", "checkpoint"], PARTITA, "compile", gpt2, "--weights", "empty",
+                    "-o", "m.partita")
+
     def test_full_disk(self):
         self.refuse(1, ["expected to write"], PARTITA, "compile", os.path.join(DATA, "gpt2"), "-o", "m.partita",
                     limit_file_size=4096)

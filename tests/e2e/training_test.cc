@@ -41,12 +41,8 @@ class TrainingTest
     auto golden = ReadGoldenTraining(folder);
     ASSERT_TRUE(golden.ok()) << golden.status();
     golden_ = *std::move(golden);
-    driver::ImportOptions options;
-    for (const auto& [name, tensor] : golden_.inputs)
-      options.input_shapes[name] = tensor.shape;
     CompilerContext context;
-    auto module = driver::importModel(folder + "model_train.onnx", options,
-                                      context.get());
+    auto module = Import(folder, context.get());
     ASSERT_TRUE(module) << context.errors;
     std::optional<plan::Plan> plan;
     if (division.mesh[0] != '\0') {
@@ -66,6 +62,16 @@ class TrainingTest
     model_ = std::move(*compiled);
   }
 
+  virtual mlir::OwningOpRef<mlir::ModuleOp> Import(
+      const std::string& folder, mlir::MLIRContext* context) const {
+    driver::ImportOptions options;
+    for (const auto& [name, tensor] : golden_.inputs)
+      options.input_shapes[name] = tensor.shape;
+    return driver::importModel(folder + "model_train.onnx", options, context);
+  }
+
+  void ExpectEqualsPyTorch();
+
   // The outputs of step `step`, by name.
   std::map<std::string, HostTensor> Step(int64_t step) {
     std::map<std::string, HostTensor> named;
@@ -81,7 +87,7 @@ class TrainingTest
   std::unique_ptr<CompiledModel> model_;
 };
 
-TEST_P(TrainingTest, EqualsPyTorch) {
+void TrainingTest::ExpectEqualsPyTorch() {
   for (int64_t step = 1; step <= golden_.losses.elements(); ++step) {
     auto outputs = Step(step);
     ASSERT_TRUE(outputs.count("loss"));
@@ -122,6 +128,24 @@ TEST_P(TrainingTest, EqualsPyTorch) {
   }
 }
 
+TEST_P(TrainingTest, EqualsPyTorch) { ExpectEqualsPyTorch(); }
+
+// The same models by the other door, made from their configs.
+class FolderTrainingTest : public TrainingTest {
+ protected:
+  mlir::OwningOpRef<mlir::ModuleOp> Import(
+      const std::string& folder, mlir::MLIRContext* context) const override {
+    driver::ImportOptions options;
+    options.training = true;
+    const std::vector<int64_t>& shape = golden_.inputs.begin()->second.shape;
+    options.dims["batch"] = shape[0];
+    if (shape.size() == 2) options.dims["seq"] = shape[1];
+    return driver::importModel(folder, options, context);
+  }
+};
+
+TEST_P(FolderTrainingTest, EqualsPyTorch) { ExpectEqualsPyTorch(); }
+
 std::string NameOf(
     const testing::TestParamInfo<TrainingTest::ParamType>& info) {
   const auto& [model, division, zero] = info.param;
@@ -156,6 +180,19 @@ INSTANTIATE_TEST_SUITE_P(Zero, TrainingTest,
                          testing::Combine(testing::ValuesIn(kModels),
                                           testing::ValuesIn(kWithStates),
                                           testing::Values(1, 2, 3)),
+                         NameOf);
+
+constexpr const char* kFolderModels[] = {"gpt2", "coatnet_64", "coatnet_bias"};
+constexpr Division kFolderDivisions[] = {kWhole, {"B2", "d=2", "B=d"}};
+INSTANTIATE_TEST_SUITE_P(Folder, FolderTrainingTest,
+                         testing::Combine(testing::ValuesIn(kFolderModels),
+                                          testing::ValuesIn(kFolderDivisions),
+                                          kNoZero),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(FolderImages, FolderTrainingTest,
+                         testing::Combine(testing::Values("coatnet_bias"),
+                                          testing::Values(kImageDivisions[0]),
+                                          kNoZero),
                          NameOf);
 
 }  // namespace

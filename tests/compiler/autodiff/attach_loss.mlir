@@ -30,3 +30,28 @@ func.func @main(%x: tensor<4x3xf32> {nn.kind = "input", nn.name = "x"}, %g: tens
       : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
   return %y : tensor<4x3xf32>
 }
+
+// -----
+
+// Layers return theirs, and each call of a layer updates its own.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: -> (tensor<f32> {nn.name = "loss"}, tensor<3xf32> {nn.updates = "0.mean"}, tensor<3xf32> {nn.updates = "0.variance"}, tensor<3xf32> {nn.updates = "1.mean"}, tensor<3xf32> {nn.updates = "1.variance"})
+// CHECK: %[[A:.*]]:3 = call @layer
+// CHECK: %[[B:.*]]:3 = call @layer(%[[A]]#0
+// CHECK: return %{{.*}}, %[[A]]#1, %[[A]]#2, %[[B]]#1, %[[B]]#2
+// CHECK: func.func private @layer
+// CHECK: %[[Y:.*]], %[[S:.*]]:2 = nn.batch_norm
+// CHECK: return %[[Y]], %[[S]]#0, %[[S]]#1
+func.func @main(%x: tensor<4x3xf32> {nn.kind = "input", nn.name = "x"}, %g: tensor<3xf32> {nn.kind = "parameter", nn.name = "g"},
+                %m0: tensor<3xf32> {nn.kind = "buffer", nn.name = "0.mean"}, %v0: tensor<3xf32> {nn.kind = "buffer", nn.name = "0.variance"},
+                %m1: tensor<3xf32> {nn.kind = "buffer", nn.name = "1.mean"}, %v1: tensor<3xf32> {nn.kind = "buffer", nn.name = "1.variance"})
+    -> tensor<4x3xf32> {
+  %0 = call @layer(%x, %g, %m0, %v0) : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+  %1 = call @layer(%0, %g, %m1, %v1) : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
+  return %1 : tensor<4x3xf32>
+}
+func.func private @layer(%x: tensor<4x3xf32>, %g: tensor<3xf32>, %m: tensor<3xf32>, %v: tensor<3xf32>) -> tensor<4x3xf32> {
+  %y, %s:2 = nn.batch_norm %x, %g, %g, %m, %v feature = 1 epsilon = 1.0e-5 training
+      : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return %y : tensor<4x3xf32>
+}

@@ -1,0 +1,40 @@
+// Other weights for a model that was imported already, whatever its frontend.
+#include "dialects/nn/dialect.h"
+#include "frontends/huggingface/huggingface.h"
+#include "frontends/huggingface/weights.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::huggingface {
+
+mlir::LogicalResult takeWeights(mlir::ModuleOp module,
+                                const std::string& folder) {
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  if (!main)
+    return module.emitError("expected a function named 'main', found none");
+  const mlir::Location loc =
+      mlir::FileLineColLoc::get(module.getContext(), folder, 0, 0);
+  if (!Weights::exist(folder))
+    return mlir::emitError(loc)
+           << "expected a folder with model.safetensors, weights.safetensors "
+              "or model.safetensors.index.json (a checkpoint of partita train "
+              "is one), found none of them";
+  mlir::FailureOr<Weights> weights = Weights::open(folder, module.getContext());
+  if (failed(weights)) return mlir::failure();
+  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+    auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+    if (!name || !main.getArgAttr(i, nn::kSourceAttr)) continue;
+    auto type =
+        llvm::dyn_cast<mlir::RankedTensorType>(main.getArgument(i).getType());
+    // What is no float is no weight: it stays as the model has it.
+    if (!type || !type.getElementType().isF32()) {
+      weights->ignore({name.getValue()});
+      continue;
+    }
+    const Weights::Source source = weights->source(
+        name.getValue(), type.getShape(), Init::zeros(), module.getContext());
+    if (source.data) main.setArgAttr(i, nn::kSourceAttr, source.data);
+  }
+  return weights->finish(loc);
+}
+
+}  // namespace partita::huggingface
