@@ -191,7 +191,7 @@ void add(PlanArguments& arguments, CLI::App* command) {
                       "bf16 or f16; training updates f32 copies");
   command->add_option("--name", arguments.names,
                       "A dimension's name where it was found wrong, as in "
-                      "\"h.*.mlp.up.weight:1=M\"");
+                      "\"*.mlp.c_fc.weight:1=M\"");
   command->add_option("--devices", arguments.devices,
                       "Refuse a plan for another number of devices");
 }
@@ -476,7 +476,7 @@ int runCommand(int argc, char** argv) {
   inspect_command
       ->add_option("--name", inspect_names,
                    "What a dimension of parameters means, where it is not "
-                   "found: \"h.*.mlp.up.weight:1=M\"")
+                   "found: \"*.mlp.c_fc.weight:1=M\"")
       ->allow_extra_args(false);
   inspect_command->footer("Example:\n  partita inspect model.partita --json");
 
