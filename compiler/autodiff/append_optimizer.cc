@@ -2,6 +2,7 @@
 // a function, one for all parameters of a type.
 
 #include "compiler/autodiff/glob_list.h"
+#include "compiler/autodiff/loss_scale.h"
 #include "compiler/autodiff/optimizer.h"
 #include "compiler/autodiff/passes.h"
 #include "mlir/IR/SymbolTable.h"
@@ -58,6 +59,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     FailureOr<Optimizer> chosen = chooseOptimizer();
     if (mlir::failed(chosen)) return failure();
     optimizer_ = *chosen;
+    loss_scale_ = LossScale::find(main);
     takeGradients(main);
     if (trained_.empty())
       return main.emitError(
@@ -66,8 +68,13 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     addScalarInputs(main);
     mlir::OpBuilder builder(main.front().getTerminator());
     nn::MathBuilder math(builder, main.getLoc());
+    // Steps that were skipped are none.
+    if (loss_scale_ && step_)
+      step_ = mlir::arith::SubIOp::create(builder, main.getLoc(), step_,
+                                          loss_scale_->skipped);
     buildCorrections(math, builder, optimizer_, step_, scalars_);
-    if (clip_norm > 0) clip(main, builder, math);
+    if (clip_norm > 0 || loss_scale_) measure(main, math);
+    if (loss_scale_) skipOverflows(main, math);
     for (const Trained& trained : trained_) update(main, trained);
     return success();
   }
@@ -122,15 +129,23 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   }
 
   // Who asks for a gradient knows the parameter as the model has it.
-  static void showAsInModel(FuncOp main, unsigned result,
-                            const Trained& trained) {
+  void showAsInModel(FuncOp main, unsigned result, const Trained& trained) {
     auto viewed = llvm::dyn_cast_if_present<mlir::TypeAttr>(
         trained.attributes.get(nn::kViewOfAttr));
-    if (!viewed) return;
+    if (!viewed && !loss_scale_) return;
     mlir::Operation* terminator = main.front().getTerminator();
     mlir::OpBuilder builder(terminator);
-    Value shown = nn::ReshapeOp::create(builder, trained.gradient.getLoc(),
-                                        viewed.getValue(), trained.gradient);
+    nn::MathBuilder math(builder, trained.gradient.getLoc());
+    Value shown = trained.gradient;
+    if (loss_scale_) {  // without the scale it may not be a 16-bit number
+      shown = math.widen(shown);
+      shown = math.divide(shown,
+                          math.broadcast(loss_scale_->scale,
+                                         nn::MathBuilder::typeOf(shown), {}));
+    }
+    if (viewed)
+      shown = math.reshape(
+          shown, llvm::cast<RankedTensorType>(viewed.getValue()).getShape());
     terminator->setOperand(result, shown);
     SmallVector<mlir::Type> results(main.getResultTypes());
     results[result] = shown.getType();
@@ -199,9 +214,9 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     main.front().getTerminator()->insertOperands(index, value);
   }
 
-  // All gradients times min(1, clip_norm / their norm), as PyTorch's
-  // clip_grad_norm_ does.
-  void clip(FuncOp main, mlir::OpBuilder& builder, nn::MathBuilder& math) {
+  // What all gradients are multiplied with: back from the loss scale, and to
+  // a norm of at most clip_norm, as PyTorch's clip_grad_norm_ does.
+  void measure(FuncOp main, nn::MathBuilder& math) {
     Value total;
     for (const Trained& trained : trained_) {
       Value gradient = math.widen(trained.gradient);
@@ -212,22 +227,64 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       if (!dims.empty()) sum = math.reduce(nn::ReduceKind::sum, sum, dims);
       total = total ? math.add(total, sum) : sum;
     }
-    Value norm = math.sqrt(total);
-    Value limit = math.constant(nn::MathBuilder::typeOf(norm), clip_norm);
-    Value factor = mlir::arith::MinimumFOp::create(
-        builder, main.getLoc(), math.divide(limit, math.add(norm, 1e-6)),
-        math.constant(nn::MathBuilder::typeOf(norm), 1));
-    for (Trained& trained : trained_) {
-      Value wide = math.widen(trained.gradient);
-      trained.gradient = math.narrow(
-          math.multiply(wide, math.broadcast(factor, math.typeOf(wide), {})),
-          math.typeOf(trained.gradient));
+    const auto type = nn::MathBuilder::typeOf(total);
+    Value one = math.constant(type, 1);
+    if (loss_scale_) {
+      // NaN is not less either.
+      finite_ = math.compare(
+          mlir::arith::CmpFPredicate::OLT, total,
+          math.constant(type, std::numeric_limits<double>::infinity()));
+      factor_ = math.divide(one, loss_scale_->scale);
     }
-    unsigned index = 0;  // behind the loss, in front of updates
+    if (clip_norm <= 0) return;
+    Value norm = math.sqrt(total);
+    if (factor_) norm = math.multiply(norm, factor_);
+    mlir::OpBuilder builder(main.front().getTerminator());
+    Value clipping = mlir::arith::MinimumFOp::create(
+        builder, main.getLoc(),
+        math.divide(math.constant(type, clip_norm), math.add(norm, 1e-6)), one);
+    factor_ = factor_ ? math.multiply(factor_, clipping) : clipping;
+    addResult(main, norm, nn::kNameAttr, "grad_norm", firstUpdate(main));
+  }
+
+  // Behind the loss and what else is shown.
+  static unsigned firstUpdate(FuncOp main) {
+    unsigned index = 0;
     while (index < main.getNumResults() &&
            !main.getResultAttr(index, nn::kUpdatesAttr))
       ++index;
-    addResult(main, norm, nn::kNameAttr, "grad_norm", index);
+    return index;
+  }
+
+  // The next scale; buffers that the model updates itself stay as they were.
+  void skipOverflows(FuncOp main, nn::MathBuilder& math) {
+    mlir::Operation* terminator = main.front().getTerminator();
+    llvm::StringMap<Value> arguments;
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      if (auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr))
+        arguments[name.getValue()] = main.getArgument(i);
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      if (auto name =
+              main.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr))
+        terminator->setOperand(
+            i, chooseFinite(math, finite_, terminator->getOperand(i),
+                            arguments.lookup(name.getValue())));
+    for (auto& [name, value] :
+         loss_scale_->next(math, finite_, growth_interval)) {
+      if (name == kSkippedState)
+        addResult(main, value, nn::kNameAttr, kSkippedResult,
+                  firstUpdate(main));
+      addResult(main, value, nn::kUpdatesAttr, name, main.getNumResults());
+    }
+  }
+
+  static Value chooseFinite(nn::MathBuilder& math, Value finite, Value updated,
+                            Value old) {
+    const auto type = nn::MathBuilder::typeOf(updated);
+    return math.select(
+        math.broadcast(finite,
+                       RankedTensorType::get(type.getShape(), math.i1()), {}),
+        updated, old);
   }
 
   void update(FuncOp main, const Trained& trained) {
@@ -247,7 +304,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       names.push_back(trained.name + "/" + state);
     }
     for (Value scalar : {scalars_.learning_rate, scalars_.first_correction,
-                         scalars_.second_correction})
+                         scalars_.second_correction, factor_, finite_})
       if (scalar) operands.push_back(scalar);
     auto call = mlir::func::CallOp::create(builder, trained.parameter.getLoc(),
                                            functionOf(own, operands), operands);
@@ -272,15 +329,26 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
         mlir::OpBuilder::atBlockBegin(function.addEntryBlock());
     nn::MathBuilder math(body, loc);
     SmallVector<Value> given(function.getArguments());
+    auto next = given.begin() + 2 + states;
+    const auto take = [&](Value outside) {
+      return outside ? *next++ : Value();
+    };
     StepScalars scalars;
-    scalars.learning_rate = given[2 + states];
-    if (scalars_.first_correction) {
-      scalars.first_correction = given[3 + states];
-      scalars.second_correction = given[4 + states];
-    }
-    SmallVector<Value> updated =
-        buildUpdate(math, own, given[0], math.widen(given[1]),
-                    llvm::ArrayRef(given).slice(2, states), scalars);
+    scalars.learning_rate = take(scalars_.learning_rate);
+    scalars.first_correction = take(scalars_.first_correction);
+    scalars.second_correction = take(scalars_.second_correction);
+    Value factor = take(factor_), finite = take(finite_);
+    Value wide = math.widen(given[1]);
+    if (factor)
+      wide = math.multiply(
+          wide, math.broadcast(factor, nn::MathBuilder::typeOf(wide), {}));
+    SmallVector<Value> old = {given[0]};
+    llvm::append_range(old, llvm::ArrayRef(given).slice(2, states));
+    SmallVector<Value> updated = buildUpdate(
+        math, own, old[0], wide, llvm::ArrayRef(old).drop_front(), scalars);
+    if (finite)
+      for (auto [value, before] : llvm::zip_equal(updated, old))
+        value = chooseFinite(math, finite, value, before);
     if (gradient != type)  // a gradient has the type of its parameter
       updated.insert(
           updated.begin(),
@@ -293,6 +361,9 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   Optimizer optimizer_;
   StepScalars scalars_;
   Value step_;
+  std::optional<LossScale> loss_scale_;
+  Value factor_,
+      finite_;  // scalars; null where all gradients count as they are
   SmallVector<Trained> trained_;
 };
 

@@ -3,6 +3,7 @@
 #include "compiler/autodiff/function_gradients.h"
 #include "compiler/autodiff/glob_list.h"
 #include "compiler/autodiff/join_padded.h"
+#include "compiler/autodiff/loss_scale.h"
 #include "compiler/autodiff/passes.h"
 #include "compiler/autodiff/segments.h"
 #include "dialects/nn/math_builder.h"
@@ -61,6 +62,10 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
     mlir::OpBuilder builder(terminator);
     nn::MathBuilder math(builder, main.getLoc());
     Value loss_value = terminator->getOperand(*loss);
+    if (scaled_) {  // nobody else wants it
+      terminator->eraseOperand(*loss);
+      (void)main.eraseResult(*loss);
+    }
     ValueMap gradients;
     gradients[loss_value] =
         math.constant(nn::MathBuilder::typeOf(loss_value), 1);
@@ -79,18 +84,24 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
   }
 
   FailureOr<unsigned> findLoss(FuncOp main) {
+    std::optional<unsigned> found;
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
       auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
-      if (!name || name.getValue() != "loss") continue;
-      auto type = llvm::cast<mlir::RankedTensorType>(main.getResultTypes()[i]);
-      if (type.getRank() == 0 && type.getElementType().isF32()) return i;
-      return main.emitError("expected the loss to be a scalar f32, found ")
-                 << type,
-             failure();
+      if (!name) continue;
+      scaled_ = name.getValue() == kScaledLossResult;
+      if (scaled_ || name.getValue() == "loss") found = i;
+      if (scaled_) break;
     }
-    return main.emitError(
-               "expected a result named 'loss', found none; attach one with "
-               "--loss"),
+    if (!found)
+      return main.emitError(
+                 "expected a result named 'loss', found none; attach one with "
+                 "--loss"),
+             failure();
+    auto type =
+        llvm::cast<mlir::RankedTensorType>(main.getResultTypes()[*found]);
+    if (type.getRank() == 0 && type.getElementType().isF32()) return *found;
+    return main.emitError("expected the loss to be a scalar f32, found ")
+               << type,
            failure();
   }
 
@@ -142,6 +153,7 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
   }
 
   SmallVector<unsigned> trained_;  // arguments of main
+  bool scaled_ = false;            // whether the loss is the scaled one
 };
 
 }  // namespace

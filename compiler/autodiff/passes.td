@@ -72,10 +72,31 @@ def ReducePrecisionPass : Pass<"partita-reduce-precision", "::mlir::ModuleOp"> {
   let options = [Option<"type", "type", "std::string", /*default=*/"\"bf16\"", "bf16 or f16">];
 }
 
+def ScaleLossPass : Pass<"partita-scale-loss", "::mlir::ModuleOp"> {
+  let summary = "Scales what is differentiated, so that gradients fit f16";
+  let description = [{
+    The result `scaled_loss`, the loss times a scale, is what
+    `differentiate` takes then; `append-optimizer` scales gradients back, in
+    f32. A step of which some gradient is not finite changes no parameter, no
+    state and no buffer, counts in the new result `skipped`, and halves the
+    scale, which `growth-interval` good steps in a row double. The result
+    `loss_scale` is the scale of the step.
+
+    ```mlir
+    %unset = arith.cmpf oeq, %stored, %zero : tensor<f32>
+    %scale = arith.select %unset, %initial, %stored : tensor<i1>, tensor<f32>
+    %scaled = arith.mulf %loss, %scale : tensor<f32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"initial", "initial", "double", /*default=*/"65536", "The scale of the first step: a power of two">];
+}
+
 def DifferentiatePass : Pass<"partita-differentiate", "::mlir::ModuleOp"> {
   let summary = "Adds the gradients of the loss to the results of @main";
   let description = [{
-    The loss is the result of `@main` named `loss`. For each argument of kind
+    The loss is the result of `@main` named `scaled_loss`, which goes, or
+    `loss`. For each argument of kind
     `parameter` that is of floats and whose name matches `train`, there is a new
     result named `grad.<name>`, a zero where the loss does not depend on it.
 
@@ -128,6 +149,7 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
                  Option<"weight_decay", "weight-decay", "double", /*default=*/"0.01", "Weight decay">,
                  Option<"no_decay", "no-decay", "std::string", /*default=*/"\"\"", "Globs of parameters without weight decay, separated by ';'">,
                  Option<"clip_norm", "clip-norm", "double", /*default=*/"0", "Largest norm of all gradients together; 0: any">,
+                 Option<"growth_interval", "growth-interval", "int64_t", /*default=*/"2000", "Good steps in a row that double the loss scale">,
                  Option<"keep_gradients", "keep-gradients", "bool", /*default=*/"false", "Whether gradients stay results">];
 }
 

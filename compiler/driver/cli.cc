@@ -162,6 +162,9 @@ void add(TrainOptions& train, CLI::App* command) {
   option("--momentum", train.momentum, "Of sgd");
   option("--clip-norm", train.clip_norm,
          "Largest norm of all gradients together; 0: any");
+  option("--loss-scale", train.loss_scale,
+         "With --precision f16, what the loss is multiplied with at first: a "
+         "power of two");
   option("--recompute", train.recompute,
          "What the backward pass computes again: none, selective (what is "
          "elementwise, norms), full (whole layers)");

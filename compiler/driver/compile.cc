@@ -46,7 +46,7 @@ class Compilation {
     std::string object, code;
     if (mlir::failed(dump("import")) ||
         mlir::failed(runPhases(simplifyModel(train()))) ||
-        mlir::failed(runPhases(reducePrecision(precision()))) ||
+        mlir::failed(runPhases(reducePrecision(precision(), train()))) ||
         mlir::failed(divide()) ||
         mlir::failed(runPhases(lowerToExec(train() != nullptr))))
       return failure();

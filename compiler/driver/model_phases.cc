@@ -49,14 +49,19 @@ std::vector<Phase> simplifyModel(const TrainOptions* train,
   return phases;
 }
 
-std::vector<Phase> reducePrecision(plan::Precision precision) {
+std::vector<Phase> reducePrecision(plan::Precision precision,
+                                   const TrainOptions* train) {
   if (precision == plan::Precision::kF32) return {};
   autodiff::ReducePrecisionPassOptions options;
   options.type = plan::WordOf(plan::PrecisionWords(), precision);
   // Composites are known, which say themselves what they compute in f32;
   // gradients are not there yet: they follow.
-  return {{"precision", [options](mlir::OpPassManager& pm) {
+  const bool scaled = train && precision == plan::Precision::kF16;
+  autodiff::ScaleLossPassOptions scaling;
+  if (scaled) scaling.initial = train->loss_scale;
+  return {{"precision", [=](mlir::OpPassManager& pm) {
              pm.addPass(autodiff::createReducePrecisionPass(options));
+             if (scaled) pm.addPass(autodiff::createScaleLossPass(scaling));
              pm.addPass(mlir::createCanonicalizerPass());
              pm.addPass(mlir::createCSEPass());
            }}};

@@ -26,8 +26,10 @@ struct Phase {
 std::vector<Phase> simplifyModel(const TrainOptions* train = nullptr,
                                  bool outline_layers = true);
 
-// f32 to what parameters and activations are stored as; nothing for f32.
-std::vector<Phase> reducePrecision(plan::Precision precision);
+// f32 to what parameters and activations are stored as; nothing for f32. With
+// `train` the loss is scaled where that is f16.
+std::vector<Phase> reducePrecision(plan::Precision precision,
+                                   const TrainOptions* train = nullptr);
 
 // A loss to a whole training step, on one device.
 std::vector<Phase> trainModel(const TrainOptions& train);

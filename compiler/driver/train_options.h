@@ -19,6 +19,7 @@ struct TrainOptions {
   std::string recompute = "selective";
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum = 0,
          weight_decay = 0.01, clip_norm = 0;
+  double loss_scale = 65536;  // of the first step in f16
   bool keep_gradients = false;
 };
 
