@@ -97,18 +97,29 @@ int64_t ArgumentValues::count(bool was_read) const {
   });
 }
 
-double distanceOf(const Tensor& found, const Tensor& expected) {
-  double largest = 0, distance = 0;
+namespace {
+double valueOf(const Tensor& tensor, int64_t i) {
+  return tensor.isFloat() ? tensor.getFloat(i) : tensor.getInt(i);
+}
+}  // namespace
+
+double largestOf(const Tensor& tensor) {
+  double largest = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    if (const double value = valueOf(tensor, i); std::isfinite(value))
+      largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+double distanceOf(const Tensor& found, const Tensor& expected, double least) {
+  double distance = 0;
   for (int64_t i = 0; i < found.size(); ++i) {
-    const double f = found.isFloat() ? found.getFloat(i) : found.getInt(i);
-    const double e =
-        expected.isFloat() ? expected.getFloat(i) : expected.getInt(i);
-    if (std::isfinite(e)) largest = std::max(largest, std::abs(e));
+    const double f = valueOf(found, i), e = valueOf(expected, i);
     if (f == e || (std::isnan(f) && std::isnan(e))) continue;
     if (std::isnan(f) || std::isnan(e)) return std::nan("");
     distance = std::max(distance, std::abs(f - e));
   }
-  return distance / std::max(largest, 1e-30);
+  return distance / std::max(largestOf(expected), least);
 }
 
 }  // namespace partita::driver

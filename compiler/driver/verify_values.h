@@ -37,10 +37,13 @@ class ArgumentValues {
   std::map<std::string, bool> read_;  // by name of the weight
 };
 
-// Largest difference over the largest magnitude, element by element in
-// row-major order, of tensors of one size; NaN where one has NaN and the other
-// has none.
-double distanceOf(const nn::Tensor& found, const nn::Tensor& expected);
+// Largest difference over the largest magnitude (`least`, if that is larger),
+// element by element in row-major order, of tensors of one size; NaN where one
+// has NaN and the other has none.
+double distanceOf(const nn::Tensor& found, const nn::Tensor& expected,
+                  double least = 1e-30);
+// The largest finite magnitude.
+double largestOf(const nn::Tensor& tensor);
 
 }  // namespace partita::driver
 
