@@ -1,6 +1,7 @@
 // Chooses the frontend by what the path is.
 #include "compiler/driver/import_model.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -60,6 +61,24 @@ void addSmallDims(const std::string& model,
   }
 }
 
+// A size that a model cannot have shows far from where it was given: whether
+// all sizes are given, and with others the model can be read.
+bool readsWithSmallDims(const std::string& model, onnx::ImportOptions options,
+                        mlir::MLIRContext* context) {
+  std::map<std::string, int64_t> small;
+  addSmallDims(model, small);
+  const auto same_name = [](const auto& a, const auto& b) {
+    return a.first == b.first;
+  };
+  if (!std::equal(small.begin(), small.end(), options.dims.begin(),
+                  options.dims.end(), same_name))
+    return false;
+  options.dims = std::move(small);
+  mlir::ScopedDiagnosticHandler quiet(
+      context, [](mlir::Diagnostic&) { return mlir::success(); });
+  return static_cast<bool>(onnx::importOnnx(model, options, context));
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
                                              const ImportOptions& options,
                                              mlir::MLIRContext* context) {
@@ -89,8 +108,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
     onnx_options.configuration = options.onnx_configuration;
     onnx_options.mark_tensors = options.mark_tensors;
     auto module = onnx::importOnnx(model, onnx_options, context);
-    // A size that a model cannot have shows far from where it was given.
-    if (!module && !options.dims.empty())
+    if (!module && !options.dims.empty() &&
+        readsWithSmallDims(model, onnx_options, context))
       mlir::emitRemark(mlir::UnknownLoc::get(context))
           << "the model was read with --dim " << textOf(options.dims)
           << "; it may have been exported for smaller sizes";

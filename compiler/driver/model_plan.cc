@@ -5,7 +5,8 @@
 
 namespace partita::driver {
 
-std::optional<plan::Plan> planOfModel(mlir::ModuleOp module) {
+std::optional<plan::Plan> planOfModel(mlir::ModuleOp module,
+                                      const std::string& model) {
   if (module.getOps<dist::MeshOp>().empty()) return std::nullopt;
   auto mesh = sharding::meshOf(module);
   if (mlir::failed(mesh)) return std::nullopt;
@@ -15,7 +16,9 @@ std::optional<plan::Plan> planOfModel(mlir::ModuleOp module) {
   mlir::emitRemark(module.getLoc())
       << "the model is divided as its own annotations say, over the mesh "
       << plan::ToString(plan.mesh)
-      << "; to import an ONNX model without: --onnx-configuration none";
+      << (llvm::StringRef(model).ends_with(".onnx")
+              ? "; to read it without them: --onnx-configuration none"
+              : "");
   return plan;
 }
 

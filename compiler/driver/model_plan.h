@@ -3,6 +3,7 @@
 #define PARTITA_COMPILER_DRIVER_MODEL_PLAN_H_
 
 #include <optional>
+#include <string>
 
 #include "compiler/plan/plan.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -11,8 +12,9 @@ namespace partita::driver {
 
 // A module with a mesh (annotations of an ONNX model, say) is divided over it
 // where the user gives no plan: its own annotations, and nothing else. None
-// where it has no mesh.
-std::optional<plan::Plan> planOfModel(mlir::ModuleOp module);
+// where it has no mesh. `model` is where it was read from, for the remark.
+std::optional<plan::Plan> planOfModel(mlir::ModuleOp module,
+                                      const std::string& model = "");
 
 }  // namespace partita::driver
 

@@ -62,6 +62,7 @@ class Application {
     FailureOr<int> decomposed = decompose();
     if (mlir::failed(decomposed) || *decomposed > 0) return decomposed;
     core::DelayReductions(problem_.graph, shardings_);
+    warnOfIdleAxes();
     setMesh(module_, plan_.mesh);
     writeShardings(problem_, shardings_);
     writeBarred(problem_);
@@ -96,6 +97,32 @@ class Application {
           << division.dimension << "' divides nothing: no dimension "
           << (scoped ? "in the scope of its entry" : "of this model")
           << " can be divided by that name; partita inspect shows the names";
+  }
+
+  // Of those that entries name, the entries are warned of.
+  void warnOfIdleAxes() {
+    for (auto [i, axis] : llvm::enumerate(plan_.mesh.axes)) {
+      const core::AxisRef whole = core::WholeAxis(plan_.mesh, i);
+      const auto named = [&](const plan::Entry& entry) {
+        return llvm::any_of(entry.divisions,
+                            [&](const plan::Division& division) {
+                              return core::OverlapAny(whole, division.axes);
+                            });
+      };
+      const auto divides = [&](const core::Sharding& sharding) {
+        return core::OverlapAny(whole, sharding.unreduced) ||
+               llvm::any_of(sharding.dims, [&](const core::DimSharding& dim) {
+                 return core::OverlapAny(whole, dim.axes);
+               });
+      };
+      if (axis.size == 1 || llvm::any_of(plan_.shard, named) ||
+          llvm::any_of(shardings_, divides))
+        continue;
+      mlir::emitWarning(module_.getLoc())
+          << "axis '" << axis.name << "' divides nothing: its " << axis.size
+          << " devices compute the same; add an entry for it, or leave it out "
+             "of the mesh";
+    }
   }
 
   static bool append(const std::vector<core::AxisRef>& axes,

@@ -66,9 +66,9 @@ mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
   auto found = plan.fields.find("zero");
   const auto refuse = [&](const char* what) {
     return module.emitError(found == plan.fields.end()
-                                ? plan.origin
-                                : plan::Where(plan, found->second))
-           << ": zero: " << plan.zero << what;
+                                ? "--zero"
+                                : plan::Where(plan, found->second) + ": zero")
+           << ": " << plan.zero << what;
   };
   const std::vector<core::AxisRef> axes = axesOfBatch(plan);
   if (axes.empty())
