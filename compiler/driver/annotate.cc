@@ -55,6 +55,8 @@ class Annotation {
     return write();
   }
 
+  Fault fault() const { return fault_; }
+
  private:
   mlir::InFlightDiagnostic error() {
     return mlir::emitError(
@@ -62,6 +64,9 @@ class Annotation {
   }
 
   LogicalResult readFile() {
+    if (options_.configuration.empty())
+      return error() << "--configuration: expected a name, found ''; leave it "
+                        "out for 'partita'";
     if (!llvm::StringRef(options_.model).ends_with(".onnx"))
       return error() << "expected an .onnx file to annotate, found "
                      << options_.model;
@@ -71,7 +76,16 @@ class Annotation {
       return error() << "cannot open '" << options_.model
                      << "': " << buffer.getError().message();
     buffer_ = std::move(*buffer);
-    return checkFolder();
+    return mlir::failed(checkOutput()) ? failure() : checkFolder();
+  }
+
+  // The one file of the model must not be lost to a mistake.
+  LogicalResult checkOutput() {
+    std::error_code unknown;
+    if (!std::filesystem::equivalent(options_.model, options_.output, unknown))
+      return success();
+    return error() << "-o: expected a file other than the model, found "
+                   << options_.output << "; give another name";
   }
 
   // Weights in other files are named relative to the model's folder.
@@ -106,7 +120,8 @@ class Annotation {
       import.onnx_configuration = "none";
     module_ = importModel(options_.model, import, context_);
     if (!module_ || mlir::failed(checkModel(*module_))) return failure();
-    plan_ = options_.plan ? options_.plan : planOfModel(*module_);
+    plan_ =
+        options_.plan ? options_.plan : planOfModel(*module_, options_.model);
     if (plan_) return success();
     return error() << "expected a plan to write down: --plan FILE, or --mesh "
                       "and --shard; found none, and no device configuration "
@@ -129,11 +144,8 @@ class Annotation {
     std::vector<Phase> dividing = divideModel(*plan_);
     dividing.pop_back();  // whole tensors with their shardings
     phases.insert(phases.end(), dividing.begin(), dividing.end());
-    for (const Phase& phase : phases) {
-      mlir::PassManager manager(context_);
-      phase.build(manager);
-      if (mlir::failed(manager.run(*module_))) return failure();
-    }
+    for (const Phase& phase : phases)
+      if (mlir::failed(runPhase(*module_, phase, fault_))) return failure();
     return success();
   }
 
@@ -232,13 +244,18 @@ class Annotation {
   std::map<std::string, RankedTensorType> types_;
   onnx::ModelAnnotations annotations_;
   int64_t without_words_ = 0;
+  Fault fault_ = Fault::kUser;
 };
 
 }  // namespace
 
 FailureOr<llvm::json::Value> annotateModel(const AnnotateOptions& options,
-                                           mlir::MLIRContext* context) {
-  return Annotation(options, context).run();
+                                           mlir::MLIRContext* context,
+                                           Fault* fault) {
+  Annotation annotation(options, context);
+  FailureOr<llvm::json::Value> facts = annotation.run();
+  if (fault) *fault = annotation.fault();
+  return facts;
 }
 
 void printAnnotation(const llvm::json::Value& value,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compiler/driver/import_model.h"
+#include "compiler/driver/run_phase.h"
 #include "compiler/plan/plan.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -26,9 +27,11 @@ struct AnnotateOptions {
 // file again with a configuration of that name: on each node the shardings of
 // those of its tensors that the divided model still has. What became part of
 // larger operations, and shards that are not runs of rows, are left out and
-// counted. Fails after diagnostics; nothing is written then.
+// counted. Fails after diagnostics; nothing is written then, and `fault`, where
+// given, says whose fault it is.
 mlir::FailureOr<llvm::json::Value> annotateModel(const AnnotateOptions& options,
-                                                 mlir::MLIRContext* context);
+                                                 mlir::MLIRContext* context,
+                                                 Fault* fault = nullptr);
 void printAnnotation(const llvm::json::Value& facts, llvm::raw_ostream& stream);
 
 }  // namespace partita::driver

@@ -19,6 +19,7 @@
 #include "compiler/driver/inspect_dims.h"
 #include "compiler/driver/model_plan.h"
 #include "compiler/driver/plan_arguments.h"
+#include "compiler/driver/run_phase.h"
 #include "compiler/driver/session.h"
 #include "compiler/driver/verify.h"
 #include "llvm/ADT/StringExtras.h"
@@ -184,11 +185,6 @@ void add(PlanArguments& arguments, CLI::App* command) {
                       "What its axes divide, first priority first, as in "
                       "\"B=data;M=tensor,N=tensor,V=tensor;L=tensor\"; "
                       "in some layers only, as in \"H=tensor@stages.0.*\"");
-  command
-      ->add_option("--zero", arguments.zero,
-                   "When training, divide over the axes of B too: 1 or 2 the "
-                   "optimizer's states, 3 the parameters as well (ZeRO)")
-      ->check(CLI::Range(0, 3));
   command->add_option("--precision", arguments.precision,
                       "What parameters and activations are stored as: f32, "
                       "bf16 or f16; training updates f32 copies");
@@ -197,6 +193,15 @@ void add(PlanArguments& arguments, CLI::App* command) {
                       "\"*.mlp.c_fc.weight:1=M\"");
   command->add_option("--devices", arguments.devices,
                       "Refuse a plan for another number of devices");
+}
+
+// Of a plan for training.
+void addZero(PlanArguments& arguments, CLI::App* command) {
+  command
+      ->add_option("--zero", arguments.zero,
+                   "When training, divide over the axes of B too: 1 or 2 the "
+                   "optimizer's states, 3 the parameters as well (ZeRO)")
+      ->check(CLI::Range(0, 3));
 }
 
 // The plan that the options describe; false after a message.
@@ -222,6 +227,10 @@ bool finish(const PlanArguments& arguments, plan::Precision& precision) {
   return true;
 }
 
+ExitCode exitCodeOf(Fault fault) {
+  return fault == Fault::kOurs ? kInternalError : kUserError;
+}
+
 int compile(ModelArguments& arguments, const PlanArguments& plan_arguments,
             CompileOptions& options, bool json) {
   if (!arguments.finish()) return kUsageError;
@@ -237,14 +246,13 @@ int compile(ModelArguments& arguments, const PlanArguments& plan_arguments,
   arguments.options.training = !options.train.optimizer.empty();
   auto module = arguments.import(session);
   if (!module) return kUserError;
-  if (!options.plan) options.plan = planOfModel(*module);
+  if (!options.plan) options.plan = planOfModel(*module, arguments.model);
   options.source_folder = arguments.folder();
   if (!module->getName())
     module->setName(fs::path(arguments.model).stem().string());
-  Fault fault;
+  Fault fault = Fault::kUser;
   auto report = compileToFile(*module, options, &fault);
-  if (mlir::failed(report))
-    return fault == Fault::kOurs ? kInternalError : kUserError;
+  if (mlir::failed(report)) return exitCodeOf(fault);
   if (json)
     llvm::outs() << report->toJson() << "\n";
   else
@@ -256,7 +264,7 @@ int compile(ModelArguments& arguments, const PlanArguments& plan_arguments,
 int judge(ModelArguments& arguments, const PlanArguments& plan_arguments,
           bool json,
           const std::function<mlir::FailureOr<llvm::json::Value>(
-              mlir::ModuleOp, const plan::Plan&)>& judgement,
+              mlir::ModuleOp, const plan::Plan&, Fault&)>& judgement,
           void (*print)(const llvm::json::Value&, llvm::raw_ostream&)) {
   if (!arguments.finish()) return kUsageError;
   std::optional<plan::Plan> plan;
@@ -264,14 +272,15 @@ int judge(ModelArguments& arguments, const PlanArguments& plan_arguments,
   Session session;
   auto module = arguments.import(session);
   if (!module || mlir::failed(checkModel(*module))) return kUserError;
-  if (!plan) plan = planOfModel(*module);
+  if (!plan) plan = planOfModel(*module, arguments.model);
   if (!plan) {
     llvm::errs() << "error: expected a plan to judge: --plan FILE, or --mesh "
                     "and --shard\n";
     return kUsageError;
   }
-  auto result = judgement(*module, *plan);
-  if (mlir::failed(result)) return kUserError;
+  Fault fault = Fault::kUser;
+  auto result = judgement(*module, *plan, fault);
+  if (mlir::failed(result)) return exitCodeOf(fault);
   if (json)
     llvm::outs() << *result << "\n";
   else
@@ -287,8 +296,9 @@ int annotate(ModelArguments& arguments, const PlanArguments& plan_arguments,
   options.model = arguments.model;
   options.import = arguments.options;
   Session session;
-  auto facts = annotateModel(options, session.context());
-  if (mlir::failed(facts)) return kUserError;
+  Fault fault = Fault::kUser;
+  auto facts = annotateModel(options, session.context(), &fault);
+  if (mlir::failed(facts)) return exitCodeOf(fault);
   if (json)
     llvm::outs() << *facts << "\n";
   else
@@ -431,6 +441,7 @@ int runCommand(int argc, char** argv) {
   compile_command->add_option("--dump-dir", compile_options.dump_dir,
                               "Write the IR after each phase here, numbered");
   add(compile_plan, compile_command);
+  addZero(compile_plan, compile_command);
   add(compile_options.train, compile_command);
   compile_command->footer(
       "Example:\n  partita compile model.mlir -o model.partita --dump-dir ir/");
@@ -508,16 +519,20 @@ int runCommand(int argc, char** argv) {
   if (*compile_command)
     return compile(compile_model, compile_plan, compile_options, json);
   if (*explain_command)
-    return judge(explain_model, explain_plan, json, explainPlan,
-                 printExplanation);
+    return judge(
+        explain_model, explain_plan, json,
+        [](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
+          return explainPlan(module, plan, &fault);
+        },
+        printExplanation);
   if (*verify_command) {
     verify_model.options.small_dims = true;
     verify_options.source_folder = verify_model.folder();
     if (isatty(STDERR_FILENO)) verify_options.progress = &llvm::errs();
     return judge(
         verify_model, verify_plan, json,
-        [&](mlir::ModuleOp module, const plan::Plan& plan) {
-          return verifyPlan(module, plan, verify_options);
+        [&](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
+          return verifyPlan(module, plan, verify_options, &fault);
         },
         printVerification);
   }

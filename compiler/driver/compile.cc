@@ -16,6 +16,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/TypeUtilities.h"
 
 namespace partita::driver {
 namespace {
@@ -43,6 +44,7 @@ class Compilation {
                              wrong);
     if (mlir::failed(checkModel(module_))) return failure();
     countModel();
+    if (train()) remarkOnConstants();
     std::string object, code;
     if (mlir::failed(dump("import")) ||
         mlir::failed(runPhases(simplifyModel(train()))) ||
@@ -77,22 +79,10 @@ class Compilation {
   }
 
   LogicalResult runPhases(const std::vector<Phase>& phases) {
-    for (const Phase& next : phases) {
-      bool passed = false;
-      LogicalResult result = phase(next.name, [&] {
-        mlir::PassManager manager(module_.getContext());
-        next.build(manager);
-        passed = mlir::succeeded(manager.run(module_));
-        return success(passed);
-      });
-      // What names and entries say is the user's, and has been answered.
-      if (!passed &&
-          llvm::is_contained(
-              {"loss", "rules", "differentiate", "name", "shard"}, next.name))
+    for (const Phase& next : phases)
+      if (mlir::failed(phase(next.name,
+                             [&] { return runPhase(module_, next, fault_); })))
         return failure();
-      if (!passed) return blameUs(next.name);
-      if (mlir::failed(result)) return failure();  // its dump
-    }
     return success();
   }
 
@@ -115,15 +105,6 @@ class Compilation {
     return checkBudgets(module_, *options_.plan);
   }
 
-  LogicalResult blameUs(const std::string& name) {
-    fault_ = Fault::kOurs;
-    return mlir::emitError(mlir::UnknownLoc::get(module_.getContext()))
-           << "phase '" << name
-           << "' failed on a model that the compiler had accepted. This is a "
-              "bug of ours, please report it, with the model or the IR that "
-              "--dump-dir writes";
-  }
-
   LogicalResult generate(std::string& object) {
     kernels::ObjectOptions object_options;
     object_options.cpu = options_.cpu;
@@ -132,7 +113,7 @@ class Compilation {
       generated = kernels::generateCode(module_, object_options);
       return success(mlir::succeeded(generated));
     });
-    if (mlir::failed(generated)) return blameUs("code");
+    if (mlir::failed(generated)) return blameUs(module_, "code", fault_);
     object = std::move(*generated);
     return result;
   }
@@ -181,6 +162,27 @@ class Compilation {
           llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i])
               .getNumElements();
     }
+  }
+
+  // Exporters that fold constants take the names of weights with them.
+  void remarkOnConstants() {
+    FuncOp main = module_.lookupSymbol<FuncOp>("main");
+    int64_t constants = 0;
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
+      constants += kind && kind.getValue() == "constant" &&
+                   llvm::isa<mlir::FloatType>(
+                       mlir::getElementTypeOrSelf(main.getArgumentTypes()[i]));
+    }
+    if (constants == 0) return;
+    mlir::emitRemark(module_.getLoc())
+        << constants
+        << (constants == 1 ? " weight has no name of its own and is a constant"
+                           : " weights have no names of their own and are "
+                             "constants")
+        << ", which training does not change; an export with "
+           "training=TrainingMode.TRAINING and without constant folding keeps "
+           "the names";
   }
 
   void countProgram() {

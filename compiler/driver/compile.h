@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/driver/run_phase.h"
 #include "compiler/driver/train_options.h"
 #include "compiler/plan/plan.h"
 #include "llvm/Support/JSON.h"
@@ -42,11 +43,6 @@ struct CompileReport {
 
   llvm::json::Value toJson() const;
 };
-
-// Whose fault it is that a model was not compiled: the user's, who gave
-// something that cannot be compiled or written, or that of a phase that failed
-// on a model it should have taken.
-enum class Fault { kUser, kOurs };
 
 // Makes the folder for dumps. Returns what is wrong with `options` (the
 // processor is unknown, the folder cannot be made), or an empty text.

@@ -8,6 +8,7 @@
 #include "compiler/driver/session.h"
 #include "compiler/partition/collective_report.h"
 #include "compiler/partition/padding_report.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/base/quantity.h"
@@ -22,13 +23,10 @@ using mlir::success;
 using partition::CollectiveUse;
 using partition::Padding;
 
-LogicalResult runPhases(mlir::ModuleOp module,
-                        const std::vector<Phase>& phases) {
-  for (const Phase& phase : phases) {
-    mlir::PassManager manager(module.getContext());
-    phase.build(manager);
-    if (mlir::failed(manager.run(module))) return failure();
-  }
+LogicalResult runPhases(mlir::ModuleOp module, const std::vector<Phase>& phases,
+                        Fault& fault) {
+  for (const Phase& phase : phases)
+    if (mlir::failed(runPhase(module, phase, fault))) return failure();
   return success();
 }
 
@@ -38,14 +36,16 @@ struct Costs {
   std::vector<Padding> paddings;
 };
 
-FailureOr<Costs> costsUnder(mlir::ModuleOp module, const plan::Plan& plan) {
+FailureOr<Costs> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
+                            Fault& fault) {
   mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
   std::vector<Phase> phases = divideModel(plan);
   const Phase partitioning = std::move(phases.back());
   phases.pop_back();
-  if (mlir::failed(runPhases(*copy, phases))) return failure();
+  if (mlir::failed(runPhases(*copy, phases, fault))) return failure();
   auto paddings = partition::listPaddings(*copy);
-  if (mlir::failed(paddings) || mlir::failed(runPhases(*copy, {partitioning})))
+  if (mlir::failed(paddings) ||
+      mlir::failed(runPhase(*copy, partitioning, fault)))
     return failure();
   auto uses = partition::listCollectives(*copy);
   if (mlir::failed(uses)) return failure();
@@ -61,9 +61,12 @@ std::string keyOf(const Padding& padding) {
                        padding.block, padding.axes, padding.priority);
 }
 
-std::string textOf(const plan::Plan& plan, const plan::Division& division) {
+std::string textOf(const plan::Plan& plan, const plan::Entry& entry,
+                   const plan::Division& division) {
+  const std::string scope =
+      entry.at.empty() ? "" : " at " + llvm::join(entry.at, ", ");
   return division.dimension + ": " + core::ToString(plan.mesh, division.axes) +
-         " (" + plan::Where(plan, division.where) + ")";
+         scope + " (" + plan::Where(plan, division.where) + ")";
 }
 
 std::string textOf(const plan::Plan& plan, const plan::Override& override) {
@@ -75,22 +78,23 @@ std::string textOf(const plan::Plan& plan, const plan::Override& override) {
 // it.
 class Trials {
  public:
-  static FailureOr<Trials> run(mlir::ModuleOp module, const plan::Plan& plan) {
+  static FailureOr<Trials> run(mlir::ModuleOp module, const plan::Plan& plan,
+                               Fault& fault) {
     Trials trials;
-    for (size_t entry = 0; entry < plan.shard.size(); ++entry)
-      for (size_t i = 0; i < plan.shard[entry].divisions.size(); ++i) {
+    for (auto [number, entry] : llvm::enumerate(plan.shard))
+      for (auto [i, division] : llvm::enumerate(entry.divisions)) {
         plan::Plan less = plan;
-        auto& divisions = less.shard[entry].divisions;
+        auto& divisions = less.shard[number].divisions;
         divisions.erase(divisions.begin() + i);
-        if (mlir::failed(trials.add(
-                module, textOf(plan, plan.shard[entry].divisions[i]), less)))
+        if (mlir::failed(
+                trials.add(module, textOf(plan, entry, division), less, fault)))
           return failure();
       }
     for (size_t i = 0; i < plan.overrides.size(); ++i) {
       plan::Plan less = plan;
       less.overrides.erase(less.overrides.begin() + i);
       if (mlir::failed(
-              trials.add(module, textOf(plan, plan.overrides[i]), less)))
+              trials.add(module, textOf(plan, plan.overrides[i]), less, fault)))
         return failure();
     }
     return trials;
@@ -113,8 +117,14 @@ class Trials {
   };
 
   LogicalResult add(mlir::ModuleOp module, std::string name,
-                    const plan::Plan& less) {
-    auto costs = costsUnder(module, less);
+                    const plan::Plan& less, Fault& fault) {
+    // What a part of the plan alone leaves undone, nobody asked for.
+    mlir::ScopedDiagnosticHandler quiet(
+        module.getContext(), [](mlir::Diagnostic& diagnostic) {
+          return success(diagnostic.getSeverity() !=
+                         mlir::DiagnosticSeverity::Error);
+        });
+    auto costs = costsUnder(module, less, fault);
     if (mlir::failed(costs)) return failure();
     Trial trial{std::move(name), {}};
     for (const CollectiveUse& use : costs->collectives)
@@ -142,14 +152,14 @@ std::string causeOf(const Padding& padding, const plan::Plan& plan) {
     return "the model's annotation";
   }
   const plan::Division* cause = nullptr;
-  for (const plan::Division& division :
-       plan.shard[padding.priority - 1].divisions) {
+  const plan::Entry& entry = plan.shard[padding.priority - 1];
+  for (const plan::Division& division : entry.divisions) {
     const bool is_named =
         llvm::StringRef(padding.name).starts_with(division.dimension);
     if (uses(division.axes) && (cause == nullptr || is_named))
       cause = &division;
   }
-  return cause == nullptr ? "" : textOf(plan, *cause);
+  return cause == nullptr ? "" : textOf(plan, entry, *cause);
 }
 
 // The nearest sizes that need no padding.
@@ -217,16 +227,19 @@ void printPadding(const llvm::json::Object& row, llvm::raw_ostream& stream) {
 }  // namespace
 
 FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
-                                         const plan::Plan& plan) {
+                                         const plan::Plan& plan, Fault* fault) {
+  Fault unasked = Fault::kUser;
+  Fault& blamed = fault == nullptr ? unasked : *fault;
   mlir::OwningOpRef<mlir::ModuleOp> simplified(module.clone());
-  if (mlir::failed(runPhases(*simplified, simplifyModel())) ||
+  if (mlir::failed(runPhases(*simplified, simplifyModel(), blamed)) ||
       mlir::failed(runPhases(
           *simplified,
-          reducePrecision(plan.precision.value_or(plan::Precision::kF32)))))
+          reducePrecision(plan.precision.value_or(plan::Precision::kF32)),
+          blamed)))
     return failure();
-  auto costs = costsUnder(*simplified, plan);
+  auto costs = costsUnder(*simplified, plan, blamed);
   if (mlir::failed(costs)) return failure();
-  auto trials = Trials::run(*simplified, plan);
+  auto trials = Trials::run(*simplified, plan, blamed);
   if (mlir::failed(trials)) return failure();
   llvm::json::Array collectives, paddings;
   int64_t sent = 0, padded = 0;

@@ -2,6 +2,7 @@
 #ifndef PARTITA_COMPILER_DRIVER_EXPLAIN_H_
 #define PARTITA_COMPILER_DRIVER_EXPLAIN_H_
 
+#include "compiler/driver/run_phase.h"
 #include "compiler/plan/plan.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -16,9 +17,11 @@ namespace partita::driver {
 //   has most, the annotation behind it ("why"), and sizes that "fits";
 // each with the smallest part of the plan "without" which it is not there: the
 // last override or entry (tried, each, on a copy), empty where none alone is.
-// Fails after diagnostics where the model cannot be divided.
+// Fails after diagnostics where the model cannot be divided; `fault`, where
+// given, says whose fault it is.
 mlir::FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
-                                               const plan::Plan& plan);
+                                               const plan::Plan& plan,
+                                               Fault* fault = nullptr);
 void printExplanation(const llvm::json::Value& explanation,
                       llvm::raw_ostream& stream);
 

@@ -41,12 +41,6 @@ constexpr int64_t kMostWork = 3'000'000'000;
 // A layer's input is then once a model's, once another layer's.
 constexpr int64_t kLayersKept = 2;
 
-LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase) {
-  mlir::PassManager manager(module.getContext());
-  phase.build(manager);
-  return manager.run(module);
-}
-
 // What numbers may differ by that are computed in another order.
 double toleranceOf(mlir::ModuleOp module) {
   double tolerance = kTolerance;
@@ -87,10 +81,11 @@ class Verification {
     phases.pop_back();
     // These keep whole tensors: what they leave is compared.
     for (const Phase& phase : phases)
-      if (mlir::failed(runPhase(*whole_, phase))) return failure();
+      if (mlir::failed(runPhase(*whole_, phase, fault_))) return failure();
     numberOperations();
     mlir::OwningOpRef<mlir::ModuleOp> divided(whole_->clone());
-    if (mlir::failed(runPhase(*divided, partitioning))) return failure();
+    if (mlir::failed(runPhase(*divided, partitioning, fault_)))
+      return failure();
     if (mlir::failed(runImported()) || mlir::failed(runWhole()) ||
         mlir::failed(runDivided(*divided)))
       return failure();
@@ -108,6 +103,8 @@ class Verification {
     if (!first_.empty()) facts["first"] = first_;
     return llvm::json::Value(std::move(facts));
   }
+
+  Fault fault() const { return fault_; }
 
  private:
   // Leaves out layers of a large model, but none that the plan tells from
@@ -301,14 +298,19 @@ class Verification {
   int64_t compared_ = 0;
   double largest_ = 0, largest_to_imported_ = 0;
   std::string first_;
+  Fault fault_ = Fault::kUser;
 };
 
 }  // namespace
 
 FailureOr<llvm::json::Value> verifyPlan(mlir::ModuleOp module,
                                         const plan::Plan& plan,
-                                        const VerifyOptions& options) {
-  return Verification(module, plan, options).run();
+                                        const VerifyOptions& options,
+                                        Fault* fault) {
+  Verification verification(module, plan, options);
+  FailureOr<llvm::json::Value> facts = verification.run();
+  if (fault) *fault = verification.fault();
+  return facts;
 }
 
 void printVerification(const llvm::json::Value& verification,

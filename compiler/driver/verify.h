@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "compiler/driver/run_phase.h"
 #include "compiler/plan/plan.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -33,10 +34,11 @@ struct VerifyOptions {
 //
 // "equal" says whether all agree; "first" which operation, in which layer,
 // differs first. Fails after diagnostics where the model cannot be divided or
-// run.
+// run; `fault`, where given, says whose fault it is.
 mlir::FailureOr<llvm::json::Value> verifyPlan(mlir::ModuleOp module,
                                               const plan::Plan& plan,
-                                              const VerifyOptions& options);
+                                              const VerifyOptions& options,
+                                              Fault* fault = nullptr);
 void printVerification(const llvm::json::Value& verification,
                        llvm::raw_ostream& stream);
 

@@ -113,7 +113,6 @@ TEST_F(ImporterTest, TellsKindsOfWeightsApart) {
   EXPECT_EQ(argAttr(main, 2, nn::kKindAttr), "buffer");
   EXPECT_EQ(argAttr(main, 3, nn::kKindAttr), "constant");
   EXPECT_EQ(argAttr(main, 4, nn::kKindAttr), "constant");
-  EXPECT_NE(errors_.find("1 weights have no names"), std::string::npos);
 }
 
 TEST_F(ImporterTest, IdentityOfAnInitializerIsAnotherParameter) {

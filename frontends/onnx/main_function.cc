@@ -304,7 +304,6 @@ void GraphImporter::annotateArguments() {
   };
   for (auto& [name, input] : inputs_)
     set(input.value, name, "input", input.is_unsigned);
-  int64_t anonymous = 0;
   for (const Weight& weight : weights_) {
     ElementType stored =
         getElementType(weight.tensor->type, main_.getContext());
@@ -313,16 +312,6 @@ void GraphImporter::annotateArguments() {
                                     weight.range.offset,
                                     weight.range.bytes.size(), stored.type);
     main_.setArgAttr(weight.argument.getArgNumber(), nn::kSourceAttr, source);
-    anonymous +=
-        isAnonymous(weight.name) && mlir::isa<mlir::FloatType>(stored.type);
-  }
-  if (anonymous > 0) {
-    mlir::emitRemark(main_.getLoc())
-        << anonymous
-        << " weights have no names of their own and are constants: to train "
-        << "this model, export it with training=TrainingMode.TRAINING and "
-           "without "
-        << "constant folding";
   }
 }
 

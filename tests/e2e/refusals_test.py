@@ -89,6 +89,19 @@ class RefusalsTest(unittest.TestCase):
                           "  %0 = exec.launch @k(%x) : (tensor<4xf32>) -> tensor<4xf32>\n"
                           "  return %0 : tensor<4xf32>\n}")
 
+    def test_phase_that_fails_is_our_bug_where_plans_are_judged(self):
+        # A kernel written by hand that is a layer, too: its part is no kernel for the whole.
+        with open(self.path("m.mlir"), "w", encoding="utf-8") as file:
+            file.write("func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> attributes {exec.kernel} {\n"
+                       "  %0 = math.exp %x : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n"
+                       "func.func @main(%x: tensor<4xf32> {nn.kind = \"input\", nn.name = \"x\"},\n"
+                       "    %y: tensor<4xf32> {nn.kind = \"input\", nn.name = \"y\"}) -> (tensor<4xf32>, tensor<4xf32>) {\n"
+                       "  %0 = exec.launch @k(%x) : (tensor<4xf32>) -> tensor<4xf32>\n"
+                       "  %1 = call @k(%y) : (tensor<4xf32>) -> tensor<4xf32>\n"
+                       "  return %0, %1 : tensor<4xf32>, tensor<4xf32>\n}")
+        for command in ("explain", "verify"):
+            self.refuse(70, ["bug of ours", "phase 'partition'"], PARTITA, command, "m.mlir", "--mesh", "t=2", "--shard", "B=t")
+
     def test_places_are_files_or_names(self):
         with open(self.path("m.mlir"), "w", encoding="utf-8") as file:
             file.write("func.func @main(%x: tensor<2xi4>) -> tensor<2xi4> { return %x : tensor<2xi4> }")
@@ -143,8 +156,12 @@ class RefusalsTest(unittest.TestCase):
     def test_size_beyond_the_model(self):
         self.refuse(1, ["seq", "at most 32", "--dim"], PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "seq=99999",
                     "-o", "m.partita")
-        self.refuse(1, ["--dim batch=1,seq=99999"], PARTITA, "compile", os.path.join(DATA, "gpt2/model_eval.onnx"), "--dim",
-                    "batch=1,seq=99999", "-o", "m.partita")
+        model = os.path.join(DATA, "gpt2/model_eval.onnx")
+        hint = "exported for smaller sizes"
+        self.refuse(1, ["--dim batch=1,seq=99999", hint], PARTITA, "compile", model, "--dim", "batch=1,seq=99999", "-o",
+                    "m.partita")
+        # Not where something else is wrong.
+        self.assertNotIn(hint, self.run_command(PARTITA, "inspect", model, "--dim", "batch=1").stderr)
 
     def test_shapes_and_optional_inputs(self):
         model = os.path.join(DATA, "gpt2/model_eval.onnx")
@@ -164,6 +181,44 @@ class RefusalsTest(unittest.TestCase):
         self.refuse(1, ["--shard: shard 'B'", "'t' here and in entry 1"], *gpt2, "--shard", "B=t;B=t")
         self.refuse(1, ["--devices: expected the 2 devices of the mesh {t: 2} (--mesh), found 3"], *gpt2, "--shard", "M=t;",
                     "--devices", "3")
+
+    def test_zero_belongs_to_training(self):
+        gpt2 = (os.path.join(DATA, "gpt2"), "--dim", "batch=2,seq=4", "--mesh", "t=2", "--zero", "1")
+        for command in ("explain", "verify"):
+            self.refuse(2, ["partita %s has no option '--zero'" % command], PARTITA, command, *gpt2, "--shard", "B=t")
+        compiling = (PARTITA, "compile", *gpt2, "-o", "m.partita")
+        self.refuse(1, ["error: --zero: 1 divides what training keeps, and this program does not train"], *compiling, "--shard",
+                    "B=t")
+        self.refuse(1, ["error: --zero: 1 divides", "no entry divides B"], *compiling, "--shard", "M=t")
+
+    def test_weights_without_names_matter_to_training(self):
+        model = (PARTITA, "compile", os.path.join(DATA, "coatnet_bias/model_eval.onnx"), "--dim", "batch=2", "-o", "m.partita")
+        self.assertNotIn("of its own", self.run_command(*model).stderr)
+        said = self.run_command(*model, "--train", "sgd").stderr
+        self.assertRegex(said, r"[0-9]+ weights? ha(s|ve) no names? of (its|their) own")
+
+    def test_axis_that_divides_nothing(self):
+        result = self.run_command(PARTITA, "explain", os.path.join(DATA, "gpt2"), "--dim", "batch=2,seq=4", "--mesh",
+                                  "data=2,tensor=2", "--shard", "B=data")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr.count("divides nothing"), 1, result.stderr)
+        self.assertIn("axis 'tensor' divides nothing: its 2 devices compute the same; add an entry for it, or leave it out of "
+                      "the mesh", result.stderr)
+
+    def test_names_of_ones_own(self):
+        with open(self.path("p.yaml"), "w", encoding="utf-8") as file:
+            file.write('mesh: {t: 2}\nnames: ["*.mlp.c_fc.weight:1=gates"]\n')
+        self.refuse(1, ["p.yaml:2:9: names: expected the name of a dimension of tensors, B, M, ", "found 'gates'"], PARTITA,
+                    "explain", os.path.join(DATA, "gpt2"), "--plan", "p.yaml")
+
+    def test_annotating_a_file_in_place(self):
+        model = os.path.join(DATA, "gpt2/model_eval.onnx")
+        shutil.copyfile(model, self.path("m.onnx"))
+        annotate = (PARTITA, "annotate", "m.onnx", "--dim", "batch=2,seq=4", "--mesh", "t=2", "--shard", "B=t", "-o")
+        self.refuse(1, ["-o: expected a file other than the model, found ./m.onnx"], *annotate, "./m.onnx")
+        with open(model, "rb") as before, open(self.path("m.onnx"), "rb") as after:
+            self.assertEqual(before.read(), after.read())
+        self.refuse(1, ["--configuration: expected a name, found ''"], *annotate, "n.onnx", "--configuration", "")
 
     def test_rule_that_divides_to_wrong_numbers(self):
         self.compile_text(1, ["nn.rule", "to hold when the operation is divided"],

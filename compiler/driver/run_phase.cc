@@ -1,0 +1,30 @@
+// One pass manager for each phase.
+#include "compiler/driver/run_phase.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace partita::driver {
+
+mlir::LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase,
+                             Fault& fault) {
+  mlir::PassManager manager(module.getContext());
+  phase.build(manager);
+  if (mlir::succeeded(manager.run(module))) return mlir::success();
+  // What names and entries say is the user's, and has been answered.
+  if (llvm::is_contained({"loss", "rules", "differentiate", "name", "shard"},
+                         phase.name))
+    return mlir::failure();
+  return blameUs(module, phase.name, fault);
+}
+
+mlir::LogicalResult blameUs(mlir::ModuleOp module, const std::string& name,
+                            Fault& fault) {
+  fault = Fault::kOurs;
+  return mlir::emitError(mlir::UnknownLoc::get(module.getContext()))
+         << "phase '" << name
+         << "' failed on a model that the compiler had accepted. This is a bug "
+            "of ours, please report it, with the model or the IR that "
+            "--dump-dir writes";
+}
+
+}  // namespace partita::driver

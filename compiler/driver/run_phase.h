@@ -1,0 +1,29 @@
+// Runs the compiler's phases, and says whose fault it is where one fails.
+#ifndef PARTITA_COMPILER_DRIVER_RUN_PHASE_H_
+#define PARTITA_COMPILER_DRIVER_RUN_PHASE_H_
+
+#include <string>
+
+#include "compiler/driver/model_phases.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LLVM.h"
+
+namespace partita::driver {
+
+// Whose fault it is that a model was not compiled or judged: the user's, who
+// gave something that cannot be compiled or written, or that of a phase that
+// failed on a model it should have taken.
+enum class Fault { kUser, kOurs };
+
+// Fails after diagnostics. Sets `fault` to kOurs, and says so, unless the phase
+// is one that answers what the user says.
+mlir::LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase,
+                             Fault& fault);
+
+// Says that the phase of this name has a bug; fails always.
+mlir::LogicalResult blameUs(mlir::ModuleOp module, const std::string& name,
+                            Fault& fault);
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_RUN_PHASE_H_
