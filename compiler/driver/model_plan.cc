@@ -2,12 +2,29 @@
 #include "compiler/driver/model_plan.h"
 
 #include "compiler/sharding/convert.h"
+#include "dialects/dist/dialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::driver {
+namespace {
+
+// Local types stand in @main then.
+bool isPartitioned(mlir::ModuleOp module) {
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  if (!main) return false;
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (main.getArgAttr(i, dist::kGlobalTypeAttr)) return true;
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    if (main.getResultAttr(i, dist::kGlobalTypeAttr)) return true;
+  return false;
+}
+
+}  // namespace
 
 std::optional<plan::Plan> planOfModel(mlir::ModuleOp module,
                                       const std::string& model) {
-  if (module.getOps<dist::MeshOp>().empty()) return std::nullopt;
+  if (module.getOps<dist::MeshOp>().empty() || isPartitioned(module))
+    return std::nullopt;
   auto mesh = sharding::meshOf(module);
   if (mlir::failed(mesh)) return std::nullopt;
   plan::Plan plan;
