@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/core/projection.h"
+
 namespace partita::core {
 namespace {
 
@@ -127,12 +129,6 @@ class Delay {
     return changed;
   }
 
-  int64_t BytesOf(int value) const {
-    int64_t bytes = graph_.values[value].element_bytes;
-    for (int64_t size : graph_.values[value].shape) bytes *= size;
-    return bytes;
-  }
-
   bool ReadersPass(int value) const {
     int64_t bytes = 0, most_tied = 0;
     for (int use : uses_[value]) {
@@ -141,8 +137,8 @@ class Delay {
       for (size_t i = 0; i < op.operands.size(); ++i)
         if (op.operands[i] == value && !IsLinear(op, i)) return false;
       for (int result : op.results) {
-        const int64_t share =
-            BytesOf(result) / static_cast<int64_t>(op.rule.linear.size());
+        const int64_t share = BytesOf(graph_.values[result]) /
+                              static_cast<int64_t>(op.rule.linear.size());
         // One of its callers reads what a function returns, at a time.
         if (op.is_tie)
           most_tied = std::max(most_tied, share);
@@ -150,7 +146,8 @@ class Delay {
           bytes += share;
       }
     }
-    return !uses_[value].empty() && bytes + most_tied <= BytesOf(value);
+    return !uses_[value].empty() &&
+           bytes + most_tied <= BytesOf(graph_.values[value]);
   }
 
   bool Stays(int value, const Partial& partial) const {

@@ -276,8 +276,9 @@ Status CheckSupported(const Plan& plan) {
     return refuse("stages", "cutting a model into stages", "set it to auto");
   for (const Recompute& rule : plan.recompute)
     if (rule.policy != RecomputePolicy::kNone)
-      return refuse("recompute", "computing values a second time",
-                    "set it to none");
+      return refuse("recompute", "computing values a second time by a plan",
+                    "set it to none and say it for the whole model with "
+                    "--recompute");
   if (plan.offload != Offload::kNone)
     return refuse("offload", "keeping optimizer state on the host",
                   "set it to none");

@@ -85,11 +85,11 @@ struct Override {
   Location where;
 };
 
-// A dimension named by the user: "h.*.mlp.up.weight:1=M".
+// A dimension named by the user: "*.mlp.c_fc.weight:1=M".
 struct Name {
   std::string tensor;  // glob
   int dim = 0;
-  std::string dimension;  // M; L' (another role of L); none
+  std::string dimension;  // one of B M N E L V H W X
   Location where;
 };
 
@@ -143,7 +143,7 @@ absl::StatusOr<core::Mesh> ParseMeshOption(const std::string& text);
 absl::StatusOr<std::vector<Entry>> ParseShardOption(
     const std::string& text, const core::Mesh& mesh,
     const std::vector<Name>& names = {});
-// "h.*.mlp.up.weight:1=M": --name, and the items of `names`; the caller says
+// "*.mlp.c_fc.weight:1=M": --name, and the items of `names`; the caller says
 // which. The two above say --mesh and --shard themselves.
 absl::StatusOr<Name> ParseName(const std::string& text);
 

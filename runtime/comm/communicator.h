@@ -68,13 +68,14 @@ class Communicator {
   virtual absl::StatusOr<std::unique_ptr<Collective>> Prepare(
       Operation operation, std::vector<int> ranks) = 0;
   // `input` and `output` hold the operation's bytes in host memory. Returns
-  // when the output is there and the input may be overwritten. Does not
-  // allocate.
+  // when the output is there and the input may be overwritten.
   virtual absl::Status Run(Collective& collective, const void* input,
                            void* output) = 0;
 
-  // This rank is at work: others do not lose patience. OK unless some rank has
-  // failed.
+  // This rank is at work: others that are threads of this process do not lose
+  // patience. Processes judge by messages alone: a rank that computes for
+  // longer than the patience between two collectives needs a longer one. OK
+  // unless some rank has failed.
   virtual absl::Status Progress() = 0;
   // Changes with every sign of life of this rank; any thread may ask.
   virtual uint64_t Beats() const = 0;

@@ -52,7 +52,7 @@ struct Operation {
 
 // "all_reduce 'h.0.mlp.down' of f32[8,16]"
 std::string Describe(const Operation& operation);
-// Equal for equal operations; members of a group compare it.
+// Equal for equal operations; members of a group that are threads compare it.
 uint64_t Fingerprint(const Operation& operation);
 
 // Runs of `run` bytes in up to three nested loops: run (i, j, k) begins at byte
