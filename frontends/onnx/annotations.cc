@@ -31,18 +31,15 @@ std::string namesOf(llvm::ArrayRef<DeviceConfiguration> configurations) {
       ", ");
 }
 
-FailureOr<std::vector<DeviceConfiguration>> readConfigurations(
-    const Model& model, mlir::Location loc) {
-  std::vector<DeviceConfiguration> configurations;
-  for (const Field& field : model.configurations) {
-    DeviceConfiguration configuration;
-    WireError error;
-    if (!parseDeviceConfiguration(field, configuration, error))
-      return mlir::emitError(loc) << "not an ONNX model, " << error.str();
+LogicalResult checkConfigurations(
+    llvm::ArrayRef<DeviceConfiguration> configurations, mlir::Location loc) {
+  for (auto [i, configuration] : llvm::enumerate(configurations)) {
     const llvm::StringRef name(configuration.name);
-    if (llvm::any_of(configurations, [&](const DeviceConfiguration& other) {
-          return other.name == configuration.name;
-        }))
+    if (llvm::is_contained(
+            llvm::map_range(
+                configurations.take_front(i),
+                [](const DeviceConfiguration& other) { return other.name; }),
+            configuration.name))
       return mlir::emitError(loc)
              << "expected configurations of distinct names, found '" << name
              << "' twice";
@@ -57,9 +54,8 @@ FailureOr<std::vector<DeviceConfiguration>> readConfigurations(
              << "configuration '" << name << "': expected "
              << configuration.num_devices
              << " names of devices, as num_devices says, found " << names;
-    configurations.push_back(std::move(configuration));
   }
-  return configurations;
+  return success();
 }
 
 // The configuration to read; null where there is none to read.
@@ -175,16 +171,15 @@ int64_t blockOf(const ShardedDim& dim, int64_t size, std::string& error) {
 FailureOr<std::optional<Annotations>> Annotations::read(
     const Model& model, const std::string& wanted, mlir::Location loc,
     LocationOf location_of) {
-  auto configurations = readConfigurations(model, loc);
-  if (failed(configurations)) return failure();
-  auto chosen = choose(*configurations, wanted, loc);
+  if (failed(checkConfigurations(model.configurations, loc))) return failure();
+  auto chosen = choose(model.configurations, wanted, loc);
   if (failed(chosen)) return failure();
   Annotations annotations;
   if (*chosen) {
     annotations.name_ = std::string((*chosen)->name);
     annotations.devices_ = (*chosen)->num_devices;
   }
-  for (const DeviceConfiguration& configuration : *configurations)
+  for (const DeviceConfiguration& configuration : model.configurations)
     annotations.known_.push_back(std::string(configuration.name));
   const bool strict = wanted.empty();
   if (failed(annotations.addNodes(model.graph.nodes, strict, location_of)))
@@ -200,7 +195,7 @@ FailureOr<std::optional<Annotations>> Annotations::read(
 LogicalResult Annotations::addNodes(llvm::ArrayRef<Node> nodes, bool strict,
                                     LocationOf location_of) {
   for (const Node& node : nodes) {
-    if (!node.device_configurations.empty() &&
+    if (node.device_configurations &&
         failed(addNode(node, strict, location_of(node))))
       return failure();
     for (const Attribute& attribute : node.attributes)
@@ -215,11 +210,7 @@ LogicalResult Annotations::addNode(const Node& node, bool strict,
                                    mlir::Location loc) {
   std::vector<Entry> entries;
   bool found = false;
-  for (const Field& field : node.device_configurations) {
-    NodeConfiguration configuration;
-    WireError error;
-    if (!parseNodeConfiguration(field, configuration, error))
-      return mlir::emitError(loc) << "not an ONNX model, " << error.str();
+  for (const NodeConfiguration& configuration : *node.device_configurations) {
     const llvm::StringRef name(configuration.configuration);
     if (strict && !llvm::is_contained(known_, name))
       return mlir::emitError(loc)
@@ -235,16 +226,15 @@ LogicalResult Annotations::addNode(const Node& node, bool strict,
                                   << name << "' per node, found several";
     found = true;
     stages_ += configuration.has_stage;
-    for (ShardingSpec& spec : configuration.specs)
-      if (failed(addSpec(node, std::move(spec), loc, entries)))
-        return failure();
+    for (const ShardingSpec& spec : configuration.specs)
+      if (failed(addSpec(node, spec, loc, entries))) return failure();
   }
   if (!entries.empty())
-    entries_[node.device_configurations[0].bytes.data()] = std::move(entries);
+    entries_[node.device_configurations.get()] = std::move(entries);
   return success();
 }
 
-LogicalResult Annotations::addSpec(const Node& node, ShardingSpec spec,
+LogicalResult Annotations::addSpec(const Node& node, const ShardingSpec& spec,
                                    mlir::Location loc,
                                    std::vector<Entry>& entries) {
   if (!llvm::is_contained(node.inputs, spec.tensor) &&
@@ -274,7 +264,7 @@ LogicalResult Annotations::addSpec(const Node& node, ShardingSpec spec,
     placements_.push_back(std::move(placement));
     described_.push_back(std::string(spec.tensor));
   }
-  entry.spec = std::move(spec);
+  entry.spec = spec;
   entries.push_back(std::move(entry));
   return success();
 }
@@ -305,8 +295,8 @@ void Annotations::addMesh(mlir::ModuleOp module) const {
 
 const Annotations::Entry* Annotations::find(const Node& node,
                                             std::string_view tensor) const {
-  if (node.device_configurations.empty()) return nullptr;
-  auto found = entries_.find(node.device_configurations[0].bytes.data());
+  if (!node.device_configurations) return nullptr;
+  auto found = entries_.find(node.device_configurations.get());
   if (found == entries_.end()) return nullptr;
   for (const Entry& entry : found->second)
     if (entry.spec.tensor == tensor) return &entry;

@@ -58,7 +58,7 @@ class Annotations {
   // `strict`: unknown names of configurations are errors.
   mlir::LogicalResult addNode(const Node& node, bool strict,
                               mlir::Location loc);
-  mlir::LogicalResult addSpec(const Node& node, ShardingSpec spec,
+  mlir::LogicalResult addSpec(const Node& node, const ShardingSpec& spec,
                               mlir::Location loc, std::vector<Entry>& entries);
   // Nodes of graphs in attributes too.
   mlir::LogicalResult addNodes(llvm::ArrayRef<Node> nodes, bool strict,
@@ -78,8 +78,8 @@ class Annotations {
   std::vector<Placement> placements_;
   std::vector<std::string> described_;  // the first tensor of each placement
   Grid grid_;
-  // By the encoded configurations of the node, which copies of it share.
-  llvm::DenseMap<const char*, std::vector<Entry>> entries_;
+  // By the configurations of the node, which copies of it share.
+  llvm::DenseMap<const void*, std::vector<Entry>> entries_;
   // Of arguments, whose attributes are written when the signature is known.
   llvm::DenseMap<mlir::Value, dist::ShardingAttr> arguments_;
   int64_t constants_ = 0, stages_ = 0;

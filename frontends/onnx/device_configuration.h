@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "frontends/onnx/field_decoder.h"
 #include "frontends/onnx/wire.h"
 
 namespace partita::onnx {
@@ -52,12 +53,12 @@ struct NodeConfiguration {
   int64_t stage = 0;
 };
 
-// Decode the message in `field` (of kBytes), whose bytes must outlive what they
-// give. False with `error` set where it is not one.
-bool parseDeviceConfiguration(const Field& field, DeviceConfiguration& out,
-                              WireError& error);
-bool parseNodeConfiguration(const Field& field, NodeConfiguration& out,
-                            WireError& error);
+// Decode the message in `field`, whose bytes must outlive what they give. False
+// after an error, which the decoder has.
+bool decodeDeviceConfiguration(FieldDecoder& decoder, const Field& field,
+                               DeviceConfiguration& out);
+bool decodeNodeConfiguration(FieldDecoder& decoder, const Field& field,
+                             NodeConfiguration& out);
 
 }  // namespace partita::onnx
 

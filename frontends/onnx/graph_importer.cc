@@ -203,7 +203,7 @@ LogicalResult GraphImporter::importNode(const Node& original, Scope& scope) {
     }
     scope.later.erase(llvm::StringRef(output));
   }
-  if (!annotations_ || node.device_configurations.empty()) {
+  if (!annotations_ || !node.device_configurations) {
     if (failed(importWith(node, scope))) return failure();
   } else {
     Node used = node;

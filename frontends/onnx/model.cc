@@ -4,32 +4,19 @@
 
 #include <cstring>
 
+#include "frontends/onnx/field_decoder.h"
+
 namespace partita::onnx {
 namespace {
 
-// Graphs nest in attributes of nodes; no exporter goes beyond a few levels.
-constexpr int kMaxDepth = 64;
-// Each decoded message costs memory, and an empty one has two bytes: bound what
-// a hostile file can make us allocate.
-constexpr uint64_t kMaxMessages = uint64_t{1} << 22;
-
-class Parser {
+class Parser : public FieldDecoder {
  public:
-  explicit Parser(WireError& error) : error_(error) {}
+  using FieldDecoder::FieldDecoder;
 
   bool model(std::string_view bytes, Model& out);
   bool tensor(const Field& field, TensorProto& out);
 
  private:
-  // Runs `decode` on each field of the message in `field`.
-  template <typename Decode>
-  bool message(const Field& field, const char* name, Decode decode);
-
-  bool expect(const Field& field, WireType type, const char* what);
-  bool text(const Field& field, const char* what, std::string_view& out);
-  bool integer(const Field& field, const char* what, int64_t& out);
-  bool integers(const Field& field, const char* what,
-                std::vector<int64_t>& out);
   bool real(const Field& field, const char* what, float& out);
   bool reals(const Field& field, const char* what, std::vector<float>& out);
   // A packed field of fixed-size numbers, or one of them.
@@ -39,6 +26,7 @@ class Parser {
   bool pair(const Field& field, const char* name, Strings& out);
   bool attribute(const Field& field, Attribute& out);
   bool attributeNested(const Field& field, Attribute& out);
+  bool nodeConfiguration(const Field& field, Node& out);
   bool node(const Field& field, Node& out);
   bool graph(const Field& field, Graph& out);
   bool function(const Field& field, Function& out);
@@ -47,69 +35,7 @@ class Parser {
   bool type(const Field& field, ValueInfo& out);
   bool tensorType(const Field& field, ValueInfo& out);
   bool shape(const Field& field, ValueInfo& out);
-
-  WireError& error_;
-  int depth_ = 0;
-  uint64_t messages_ = 0;
 };
-
-template <typename Decode>
-bool Parser::message(const Field& field, const char* name, Decode decode) {
-  if (!expect(field, WireType::kBytes, name)) return false;
-  if (depth_ >= kMaxDepth) {
-    error_.set(field.offset,
-               std::string(
-                   "expected messages nested at most 64 deep, found another ") +
-                   name);
-    return false;
-  }
-  if (++messages_ > kMaxMessages) {
-    error_.set(field.offset, "expected at most 4194304 messages in one file");
-    return false;
-  }
-  ++depth_;
-  WireReader reader(field.bytes, field.offset, error_);
-  Field part;
-  while (reader.next(part)) {
-    if (!decode(part)) break;
-  }
-  --depth_;
-  return !error_.isSet();
-}
-
-bool Parser::expect(const Field& field, WireType type, const char* what) {
-  if (field.type == type) return true;
-  error_.set(field.offset, std::string("expected ") + what + " (field " +
-                               std::to_string(field.number) + ") to be " +
-                               toString(type) + ", found " +
-                               toString(field.type));
-  return false;
-}
-
-bool Parser::text(const Field& field, const char* what, std::string_view& out) {
-  if (!expect(field, WireType::kBytes, what)) return false;
-  out = field.bytes;
-  return true;
-}
-
-bool Parser::integer(const Field& field, const char* what, int64_t& out) {
-  if (!expect(field, WireType::kVarint, what)) return false;
-  out = static_cast<int64_t>(field.value);
-  return true;
-}
-
-bool Parser::integers(const Field& field, const char* what,
-                      std::vector<int64_t>& out) {
-  if (field.type != WireType::kBytes) {
-    if (!expect(field, WireType::kVarint, what)) return false;
-    out.push_back(static_cast<int64_t>(field.value));
-    return true;
-  }
-  WireReader reader(field.bytes, field.offset, error_);
-  uint64_t value;
-  while (reader.nextVarint(value)) out.push_back(static_cast<int64_t>(value));
-  return !error_.isSet();
-}
 
 float toFloat(uint64_t bits) {
   uint32_t word = static_cast<uint32_t>(bits);
@@ -131,8 +57,8 @@ bool Parser::reals(const Field& field, const char* what,
     return real(field, what, out.back());
   }
   if (field.bytes.size() % 4 != 0) {
-    error_.set(field.offset, std::string("expected ") + what +
-                                 " to be a multiple of 4 bytes");
+    error().set(field.offset, std::string("expected ") + what +
+                                  " to be a multiple of 4 bytes");
     return false;
   }
   for (size_t i = 0; i < field.bytes.size(); i += 4) {
@@ -154,9 +80,9 @@ bool Parser::fixedData(const Field& field, WireType type, unsigned size,
   }
   // Unpacked or in several pieces: legal, but no writer of ONNX does it, and a
   // view cannot hold it.
-  error_.set(field.offset, std::string("expected ") + what +
-                               " to be one packed field of " +
-                               std::to_string(size) + "-byte numbers");
+  error().set(field.offset, std::string("expected ") + what +
+                                " to be one packed field of " +
+                                std::to_string(size) + "-byte numbers");
   return false;
 }
 
@@ -254,6 +180,15 @@ bool Parser::attribute(const Field& field, Attribute& out) {
   });
 }
 
+bool Parser::nodeConfiguration(const Field& field, Node& out) {
+  if (!out.device_configurations)
+    out.device_configurations =
+        std::make_shared<std::vector<NodeConfiguration>>();
+  out.device_configurations->emplace_back();
+  return decodeNodeConfiguration(*this, field,
+                                 out.device_configurations->back());
+}
+
 bool Parser::node(const Field& field, Node& out) {
   return message(field, "NodeProto", [&](const Field& part) {
     switch (part.number) {
@@ -277,9 +212,7 @@ bool Parser::node(const Field& field, Node& out) {
       case 9:
         return pair(part, "NodeProto.metadata_props", out.metadata);
       case 10:
-        out.device_configurations.push_back(part);
-        return expect(part, WireType::kBytes,
-                      "NodeProto.device_configurations");
+        return nodeConfiguration(part, out);
       default:
         return true;
     }
@@ -443,18 +376,19 @@ bool Parser::model(std::string_view bytes, Model& out) {
         out.functions.emplace_back();
         return function(part, out.functions.back());
       case 26:
-        out.configurations.push_back(part);
-        return expect(part, WireType::kBytes, "ModelProto.configuration");
+        out.configurations.emplace_back();
+        return decodeDeviceConfiguration(*this, part,
+                                         out.configurations.back());
       default:
         return true;
     }
   });
   if (!ok) return false;
   if (!has_graph) {
-    error_.set(bytes.size(),
-               "expected a graph (field 7 of ModelProto), found the end: the "
-               "file is truncated, or not "
-               "an ONNX model");
+    error().set(bytes.size(),
+                "expected a graph (field 7 of ModelProto), found the end: the "
+                "file is truncated, or not "
+                "an ONNX model");
     return false;
   }
   return true;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "frontends/onnx/device_configuration.h"
 #include "frontends/onnx/wire.h"
 
 namespace partita::onnx {
@@ -111,8 +112,8 @@ struct Node {
   std::vector<std::string_view> inputs, outputs;
   std::vector<Attribute> attributes;
   Strings metadata;
-  // Encoded NodeDeviceConfigurationProto messages; see device_configuration.h.
-  std::vector<Field> device_configurations;
+  // Null: none. Copies of a node share them.
+  std::shared_ptr<std::vector<NodeConfiguration>> device_configurations;
 };
 
 struct Graph {
@@ -143,7 +144,7 @@ struct Model {
   std::vector<Function> functions;
   Graph graph;
   Strings metadata;
-  std::vector<Field> configurations;  // encoded DeviceConfigurationProto
+  std::vector<DeviceConfiguration> configurations;
 };
 
 // Reads a ModelProto, a TensorProto (a backend test's input_0.pb, say). False

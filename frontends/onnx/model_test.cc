@@ -168,6 +168,28 @@ TEST(ModelTest, BoundsTheNumberOfMessages) {
   EXPECT_NE(message.find("at most 4194304 messages"), std::string::npos);
 }
 
+// Shapes and device annotations of one file count together.
+TEST(ModelTest, BoundsTheNumberOfMessagesOfAllKinds) {
+  std::string many;
+  for (int i = 0; i < 2200 * 1000; ++i) many += std::string("\x0a\0", 2);
+  std::string factors = many;
+  for (size_t i = 0; i < factors.size(); i += 2) factors[i] = '\x12';
+  Message shape = Message().message(1, Message().bytes(2, many));
+  Message input = Message().bytes(1, "x").message(2, shape);
+  Message spec = Message().bytes(4, factors);
+  Message node = Message().message(10, Message().message(2, spec));
+  std::string message;
+  EXPECT_TRUE(parses(
+      Message().message(7, Message().message(11, input)).encoded(), &message))
+      << message;
+  EXPECT_TRUE(parses(Message().message(7, Message().message(1, node)).encoded(),
+                     &message))
+      << message;
+  Message both = Message().message(11, input).message(1, node);
+  EXPECT_FALSE(parses(Message().message(7, both).encoded(), &message));
+  EXPECT_NE(message.find("at most 4194304 messages"), std::string::npos);
+}
+
 TEST(ModelTest, RefusesWhatIsNoModel) {
   std::string message;
   EXPECT_FALSE(parses("", &message));

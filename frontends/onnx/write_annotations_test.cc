@@ -12,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::Pair;
+using testing::Pointee;
 using testing::SizeIs;
 
 ShardingSpec halves(int64_t axis) {
@@ -43,13 +44,8 @@ void write(const Message& model, const ModelAnnotations& annotations,
   ASSERT_TRUE(parseModel(written.bytes, written.model, error)) << error.str();
 }
 
-NodeConfiguration configurationOf(const Node& node, size_t i = 0) {
-  NodeConfiguration configuration;
-  WireError error;
-  EXPECT_TRUE(parseNodeConfiguration(node.device_configurations[i],
-                                     configuration, error))
-      << error.str();
-  return configuration;
+const NodeConfiguration& configurationOf(const Node& node, size_t i = 0) {
+  return node.device_configurations->at(i);
 }
 
 const Message kModel =
@@ -72,11 +68,8 @@ TEST(WriteAnnotations, OnTheNodesThatHaveTheTensors) {
   EXPECT_THAT(written.model.graph.initializers, SizeIs(1));
   EXPECT_THAT(written.model.opsets, SizeIs(1));
 
-  DeviceConfiguration configuration;
-  WireError error;
   ASSERT_THAT(written.model.configurations, SizeIs(1));
-  ASSERT_TRUE(parseDeviceConfiguration(written.model.configurations[0],
-                                       configuration, error));
+  const DeviceConfiguration& configuration = written.model.configurations[0];
   EXPECT_EQ(configuration.name, "tp");
   EXPECT_EQ(configuration.num_devices, 4);
 
@@ -113,7 +106,7 @@ TEST(WriteAnnotations, ReplacesTheSameAndKeepsOthers) {
   write(before, annotations, written);
   EXPECT_THAT(written.model.configurations, SizeIs(2));
   const Node& node = written.model.graph.nodes[0];
-  ASSERT_THAT(node.device_configurations, SizeIs(2));
+  ASSERT_THAT(node.device_configurations, Pointee(SizeIs(2)));
   EXPECT_EQ(configurationOf(node, 0).configuration, "dp");
   EXPECT_EQ(configurationOf(node, 1).configuration, "tp");
   EXPECT_EQ(configurationOf(node, 1).specs[0].tensor, "y");
@@ -125,7 +118,8 @@ TEST(WriteAnnotations, ReplacesTheSameAndKeepsOthers) {
       writeAnnotations(written.bytes, none, again.bytes, again.counts, error));
   ASSERT_TRUE(parseModel(again.bytes, again.model, error));
   EXPECT_THAT(again.model.configurations, SizeIs(2));
-  EXPECT_THAT(again.model.graph.nodes[0].device_configurations, SizeIs(1));
+  EXPECT_THAT(again.model.graph.nodes[0].device_configurations,
+              Pointee(SizeIs(1)));
   EXPECT_EQ(again.counts.annotated_nodes, 0);
 }
 

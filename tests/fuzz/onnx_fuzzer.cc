@@ -35,17 +35,14 @@ class Checker {
       if (attribute.t) Tensor(*attribute.t);
       if (attribute.g) Graph(*attribute.g);
     }
-    for (const onnx::Field& field : node.device_configurations) Devices(field);
+    if (!node.device_configurations) return;
+    for (const onnx::NodeConfiguration& configuration :
+         *node.device_configurations)
+      Devices(configuration);
   }
 
  private:
-  void Devices(const onnx::Field& field) const {
-    onnx::NodeConfiguration configuration;
-    onnx::WireError error;
-    if (!onnx::parseNodeConfiguration(field, configuration, error)) {
-      if (!error.isSet() || error.offset > file_.size()) abort();
-      return;
-    }
+  void Devices(const onnx::NodeConfiguration& configuration) const {
     Inside(configuration.configuration);
     for (const onnx::ShardingSpec& spec : configuration.specs) {
       Inside(spec.tensor);
