@@ -3,6 +3,7 @@
 
 #include "compiler/autodiff/glob_list.h"
 #include "compiler/autodiff/loss_scale.h"
+#include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/optimizer.h"
 #include "compiler/autodiff/passes.h"
 #include "mlir/IR/SymbolTable.h"
@@ -23,7 +24,6 @@ using mlir::success;
 using mlir::Value;
 using mlir::func::FuncOp;
 
-constexpr char kGradientPrefix[] = "grad.";
 constexpr char kMaster[] = "master";
 
 // The type that a parameter is updated in.
@@ -306,21 +306,23 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     for (Value scalar : {scalars_.learning_rate, scalars_.first_correction,
                          scalars_.second_correction, factor_, finite_})
       if (scalar) operands.push_back(scalar);
-    auto call = mlir::func::CallOp::create(builder, trained.parameter.getLoc(),
-                                           functionOf(own, operands), operands);
+    auto call = mlir::func::CallOp::create(
+        builder, trained.parameter.getLoc(),
+        functionOf(own, operands, trained.parameter.getType()), operands);
     for (auto [name, value] : llvm::zip_equal(names, call.getResults()))
       addResult(main, value, nn::kUpdatesAttr, name, main.getNumResults());
   }
 
   // One for each parameter: dimensions of parameters of one shape are not one.
   // Those that are still equal when the program is divided become one then.
-  FuncOp functionOf(const Optimizer& own, llvm::ArrayRef<Value> operands) {
+  FuncOp functionOf(const Optimizer& own, llvm::ArrayRef<Value> operands,
+                    mlir::Type stored) {
     const size_t states = own.states().size();
-    mlir::Type type = operands[0].getType(), gradient = operands[1].getType();
+    mlir::Type type = operands[0].getType();
     const mlir::Location loc = operands[0].getLoc();
     SmallVector<mlir::Type> inputs, results(1 + states, type);
     for (Value operand : operands) inputs.push_back(operand.getType());
-    if (gradient != type) results.insert(results.begin(), gradient);
+    if (stored != type) results.insert(results.begin(), stored);
     FuncOp function =
         FuncOp::create(loc, optimizer + "_update",
                        mlir::FunctionType::get(&getContext(), inputs, results));
@@ -349,10 +351,10 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     if (finite)
       for (auto [value, before] : llvm::zip_equal(updated, old))
         value = chooseFinite(math, finite, value, before);
-    if (gradient != type)  // a gradient has the type of its parameter
+    if (stored != type)
       updated.insert(
           updated.begin(),
-          math.narrow(updated[0], llvm::cast<RankedTensorType>(gradient)));
+          math.narrow(updated[0], llvm::cast<RankedTensorType>(stored)));
     mlir::func::ReturnOp::create(body, loc, updated);
     mlir::SymbolTable(getOperation()).insert(function);
     return function;

@@ -1,6 +1,7 @@
 // The loss and what else a training step returns of a forward pass; see
 // passes.td.
 #include "compiler/autodiff/batch_statistics.h"
+#include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/passes.h"
 #include "dialects/nn/math_builder.h"
 
@@ -72,7 +73,8 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
                  "expected the loss to be cross-entropy, mse or none, found '")
                  << loss << "'",
              failure();
-    if (type.getRank() == 0 && type.getElementType().isF32()) return y;
+    if (type.getRank() == 0 && type.getElementType().isF32())
+      return microbatches > 1 ? math.divide(y, microbatches) : y;
     return main.emitError(
                "expected an output that is a loss, a scalar f32, "
                "found ")
@@ -100,14 +102,48 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
         nn::CrossEntropyOp::create(builder, loc, losses_type, y, targets,
                                    builder.getI64IntegerAttr(ignore_index),
                                    builder.getF64FloatAttr(label_smoothing));
-    Value counts = math.select(
-        math.compare(mlir::arith::CmpIPredicate::ne, targets,
-                     math.constantInt(targets_type, ignore_index)),
-        math.constant(losses_type, 1), math.constant(losses_type, 0));
-    Value count = sum(math, counts);
+    if (microbatches > 1) {
+      count_ = countInFunction(main, builder, targets);
+      Value divisor = addInput(main, kLossDivisorInput,
+                               llvm::cast<RankedTensorType>(count_.getType()));
+      return math.divide(sum(math, losses), divisor);
+    }
+    Value count = countTargets(math, targets);
     count = mlir::arith::MaximumFOp::create(
         builder, loc, count, math.constant(nn::MathBuilder::typeOf(count), 1));
     return math.divide(sum(math, losses), count);
+  }
+
+  // How many are not `ignore_index`, as f32.
+  Value countTargets(nn::MathBuilder& math, Value targets) {
+    const RankedTensorType type = nn::MathBuilder::typeOf(targets),
+                           counts_type = RankedTensorType::get(
+                               type.getShape(),
+                               mlir::Float32Type::get(&getContext()));
+    return sum(math,
+               math.select(math.compare(mlir::arith::CmpIPredicate::ne, targets,
+                                        math.constantInt(type, ignore_index)),
+                           math.constant(counts_type, 1),
+                           math.constant(counts_type, 0)));
+  }
+
+  // A function of its own: counts are needed before the gradients of any
+  // microbatch.
+  Value countInFunction(FuncOp main, mlir::OpBuilder& builder, Value targets) {
+    FuncOp function =
+        FuncOp::create(main.getLoc(), "count_targets",
+                       mlir::FunctionType::get(
+                           &getContext(), targets.getType(),
+                           RankedTensorType::get({}, builder.getF32Type())));
+    function.setPrivate();
+    mlir::OpBuilder body =
+        mlir::OpBuilder::atBlockBegin(function.addEntryBlock());
+    nn::MathBuilder math(body, main.getLoc());
+    mlir::func::ReturnOp::create(body, main.getLoc(),
+                                 countTargets(math, function.getArgument(0)));
+    mlir::SymbolTable(getOperation()).insert(function);
+    return mlir::func::CallOp::create(builder, main.getLoc(), function, targets)
+        .getResult(0);
   }
 
   FailureOr<Value> squaredError(FuncOp main, nn::MathBuilder& math, Value y) {
@@ -149,17 +185,26 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
     return main.getArgument(index);
   }
 
-  static void replaceResults(FuncOp main, Value value) {
+  void replaceResults(FuncOp main, Value value) {
     mlir::Operation* terminator = main.front().getTerminator();
     while (main.getNumResults() > 0)
       (void)main.eraseResult(main.getNumResults() - 1);
     terminator->setOperands({});
-    mlir::Builder builder(main.getContext());
-    (void)main.insertResult(0, value.getType(),
-                            builder.getDictionaryAttr(builder.getNamedAttr(
-                                nn::kNameAttr, builder.getStringAttr("loss"))));
-    terminator->insertOperands(0, value);
+    addResult(main, "loss", value);
+    if (count_) addResult(main, kTargetCountResult, count_);
   }
+
+  static void addResult(FuncOp main, llvm::StringRef name, Value value) {
+    mlir::Builder builder(main.getContext());
+    const unsigned index = main.getNumResults();
+    (void)main.insertResult(index, value.getType(),
+                            builder.getDictionaryAttr(builder.getNamedAttr(
+                                nn::kNameAttr, builder.getStringAttr(name))));
+    main.front().getTerminator()->insertOperands(index, value);
+  }
+
+  Value
+      count_;  // of the targets that count; null unless there are microbatches
 };
 
 }  // namespace

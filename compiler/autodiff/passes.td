@@ -17,6 +17,12 @@ def AttachLossPass : Pass<"partita-attach-loss", "::mlir::ModuleOp"> {
     The running statistics of batch norms in training mode become results that
     update their buffers.
 
+    With `microbatches` the loss is the share that a microbatch has of the
+    step's: the mean over the positions of all. How many of its targets count,
+    `@count_targets` of them, becomes the result `target_count`; how many there
+    are in all, the new input `loss_divisor`. `--partita-accumulate` brings the
+    two together.
+
     ```mlir
     func.func @main(%x, %w) -> (tensor<2x5x9xf32>) { ... return %y }
     // becomes
@@ -32,7 +38,8 @@ def AttachLossPass : Pass<"partita-attach-loss", "::mlir::ModuleOp"> {
   let options = [Option<"loss", "loss", "std::string", /*default=*/"\"cross-entropy\"", "cross-entropy, mse or none">,
                  Option<"output", "output", "std::string", /*default=*/"\"\"", "Which result: its name; empty: the first">,
                  Option<"ignore_index", "ignore-index", "int64_t", /*default=*/"-100", "Target of positions that do not count">,
-                 Option<"label_smoothing", "label-smoothing", "double", /*default=*/"0", "Share of the target spread over all classes">];
+                 Option<"label_smoothing", "label-smoothing", "double", /*default=*/"0", "Share of the target spread over all classes">,
+                 Option<"microbatches", "microbatches", "int64_t", /*default=*/"1", "How many make a step">];
 }
 
 def ReducePrecisionPass : Pass<"partita-reduce-precision", "::mlir::ModuleOp"> {
@@ -117,6 +124,34 @@ def DifferentiatePass : Pass<"partita-differentiate", "::mlir::ModuleOp"> {
                  Option<"recompute", "recompute", "std::string", /*default=*/"\"selective\"", "none, selective (what is elementwise, norms) or full (whole layers)">];
   let statistics = [Statistic<"functions", "functions", "Backward functions made">,
                     Statistic<"saved", "saved", "Values that forward functions keep">];
+}
+
+def AccumulatePass : Pass<"partita-accumulate", "::mlir::ModuleOp"> {
+  let summary = "Makes a step of several microbatches";
+  let description = [{
+    The body of `@main` computes the loss and the gradients of one microbatch.
+    It is repeated `microbatches` times, on the next rows of the batch each
+    time: losses and gradients are added up, gradients in f32; buffers that a
+    microbatch updates are what the next one reads. Inputs get a dimension in
+    front; their first one was named B. As the model has it, the two are one
+    (`nn.view_of`). `loss_divisor` is the sum of all microbatches'
+    `target_count`, or 1 where no target counts.
+
+    ```mlir
+    func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"]}, %w) -> (%loss, %dw) {
+      %loss, %dw = call @step(%x, %w)
+    // becomes, with microbatches=2
+    func.func @main(%x: tensor<2x4x6xf32> {nn.view_of = tensor<8x6xf32>}, %w) -> (%loss, %dw) {
+      %0 = nn.slice %x starts = [0, 0, 0] ...
+      %loss0, %dw0 = call @step(%0, %w)
+      %1 = nn.slice %x starts = [1, 0, 0] ...
+      %loss1, %dw1 = call @step(%1, %w)
+      %loss = arith.addf %loss0, %loss1
+      %dw = arith.addf %dw0, %dw1
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"microbatches", "microbatches", "int64_t", /*default=*/"1", "How many">];
 }
 
 def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {

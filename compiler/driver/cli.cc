@@ -196,12 +196,17 @@ void add(PlanArguments& arguments, CLI::App* command) {
 }
 
 // Of a plan for training.
-void addZero(PlanArguments& arguments, CLI::App* command) {
+void addTrainingPlan(PlanArguments& arguments, CLI::App* command) {
   command
       ->add_option("--zero", arguments.zero,
                    "When training, divide over the axes of B too: 1 or 2 the "
                    "optimizer's states, 3 the parameters as well (ZeRO)")
       ->check(CLI::Range(0, 3));
+  command
+      ->add_option("--microbatches", arguments.microbatches,
+                   "When training, into how many parts the batch is cut, one "
+                   "after the other; gradients are added up")
+      ->check(CLI::Range(1, 1 << 20));
 }
 
 // The plan that the options describe; false after a message.
@@ -441,7 +446,7 @@ int runCommand(int argc, char** argv) {
   compile_command->add_option("--dump-dir", compile_options.dump_dir,
                               "Write the IR after each phase here, numbered");
   add(compile_plan, compile_command);
-  addZero(compile_plan, compile_command);
+  addTrainingPlan(compile_plan, compile_command);
   add(compile_options.train, compile_command);
   compile_command->footer(
       "Example:\n  partita compile model.mlir -o model.partita --dump-dir ir/");

@@ -36,7 +36,12 @@ double now() {
 class Compilation {
  public:
   Compilation(mlir::ModuleOp module, const CompileOptions& options)
-      : module_(module), options_(options), start_(now()) {}
+      : module_(module),
+        options_(options),
+        train_(options.train),
+        start_(now()) {
+    if (options.plan) train_.microbatches = options.plan->microbatches;
+  }
 
   FailureOr<CompileReport> run() {
     if (std::string wrong = prepareOptions(options_); !wrong.empty())
@@ -88,7 +93,7 @@ class Compilation {
 
   // Null: inference.
   const TrainOptions* train() const {
-    return options_.train.optimizer.empty() ? nullptr : &options_.train;
+    return train_.optimizer.empty() ? nullptr : &train_;
   }
 
   plan::Precision precision() const {
@@ -233,6 +238,7 @@ class Compilation {
 
   mlir::ModuleOp module_;
   const CompileOptions& options_;
+  TrainOptions train_;  // with what the plan says of it
   const double start_;
   int dumps_ = 0;
   Fault fault_ = Fault::kUser;
@@ -264,6 +270,16 @@ llvm::json::Value CompileReport::toJson() const {
 }
 
 std::string prepareOptions(const CompileOptions& options) {
+  if (const auto& plan = options.plan;
+      plan && plan->microbatches > 1 && options.train.optimizer.empty()) {
+    auto field = plan->fields.find("microbatches");
+    return (field == plan->fields.end()
+                ? "--microbatches"
+                : plan::Where(*plan, field->second) + ": microbatches") +
+           ": expected 1 where nothing is trained, found " +
+           std::to_string(plan->microbatches) +
+           "; compile with --train, or leave it out";
+  }
   if (std::string wrong = kernels::checkCpu(options.cpu); !wrong.empty())
     return "--cpu: " + wrong;
   std::error_code error;

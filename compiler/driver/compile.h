@@ -45,7 +45,8 @@ struct CompileReport {
 };
 
 // Makes the folder for dumps. Returns what is wrong with `options` (the
-// processor is unknown, the folder cannot be made), or an empty text.
+// processor is unknown, the folder cannot be made, the plan asks for
+// microbatches of what is not trained), or an empty text.
 std::string prepareOptions(const CompileOptions& options);
 
 // Compiles `module` (which is consumed: it is lowered in place) and writes the

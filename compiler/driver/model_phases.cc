@@ -36,6 +36,7 @@ std::vector<Phase> simplifyModel(const TrainOptions* train,
                         options.output = train.loss_output;
                         options.ignore_index = train.ignore_index;
                         options.label_smoothing = train.label_smoothing;
+                        options.microbatches = train.microbatches;
                         pm.addPass(autodiff::createAttachLossPass(options));
                       }});
   // Composites first: every later pass knows them better than their parts.
@@ -73,6 +74,9 @@ std::vector<Phase> trainModel(const TrainOptions& train) {
              gradients.train = train.trained;
              gradients.recompute = train.recompute;
              pm.addPass(autodiff::createDifferentiatePass(gradients));
+             autodiff::AccumulatePassOptions sums;
+             sums.microbatches = train.microbatches;
+             pm.addPass(autodiff::createAccumulatePass(sums));
              autodiff::AppendOptimizerPassOptions optimizer;
              optimizer.optimizer = train.optimizer;
              optimizer.beta1 = train.beta1;
@@ -111,6 +115,13 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
                       options.names = namesOption(plan);
                       pm.addPass(sharding::createNameDimensionsPass(options));
                     }});
+  // All that follows is traced at the size of a microbatch.
+  if (train && train->microbatches > 1)
+    phases.push_back({"split-batch", [train = *train](mlir::OpPassManager& pm) {
+                        sharding::SplitBatchPassOptions options;
+                        options.microbatches = train.microbatches;
+                        pm.addPass(sharding::createSplitBatchPass(options));
+                      }});
   // Gradients of what is exposed need no exposing of their own. Names are found
   // in the model alone, and spread to what its gradients add.
   if (train) {

@@ -10,11 +10,14 @@ absl::StatusOr<plan::Plan> Assemble(const PlanArguments& arguments,
                                     const std::vector<plan::Name>& names) {
   plan::Plan plan;
   plan.origin = "--shard";
-  absl::StatusOr<core::Mesh> mesh = plan::ParseMeshOption(arguments.mesh);
-  if (!mesh.ok()) return mesh.status();
-  plan.mesh = *std::move(mesh);
+  if (!arguments.mesh.empty()) {
+    absl::StatusOr<core::Mesh> mesh = plan::ParseMeshOption(arguments.mesh);
+    if (!mesh.ok()) return mesh.status();
+    plan.mesh = *std::move(mesh);
+  }
   plan.names = names;
   plan.zero = arguments.zero;
+  plan.microbatches = arguments.microbatches;
   auto precision = arguments.FindPrecision();
   if (!precision.ok()) return precision.status();
   plan.precision = *precision;
@@ -54,12 +57,13 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
       return absl::InvalidArgumentError(
           "--devices: expected a plan that says how to use them: --plan FILE, "
           "or --mesh and --shard");
-    return std::optional<plan::Plan>();
+    if (microbatches == 1) return std::optional<plan::Plan>();
   }
-  if (!plan_path.empty() &&
-      (!mesh.empty() || !shard.empty() || zero > 0 || !precision.empty()))
+  if (!plan_path.empty() && (!mesh.empty() || !shard.empty() || zero > 0 ||
+                             microbatches > 1 || !precision.empty()))
     return absl::InvalidArgumentError(
-        "expected either --plan or --mesh, --shard, --zero and --precision, "
+        "expected either --plan or --mesh, --shard, --zero, --microbatches "
+        "and --precision, "
         "found both; put them into " +
         plan_path);
   std::vector<plan::Name> parsed_names;

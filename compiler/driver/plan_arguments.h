@@ -16,11 +16,12 @@ struct PlanArguments {
   std::string mesh, shard;         // --mesh, --shard
   std::vector<std::string> names;  // --name
   int zero = 0;                    // --zero
+  int64_t microbatches = 1;        // --microbatches
   std::string precision;           // --precision; empty: as the model has it
   int64_t devices = 0;             // --devices; 0: as many as the mesh has
 
   // The plan they describe; none where they say nothing. Refuses a plan file
-  // together with --mesh, --shard, --zero or --precision, --shard without
+  // together with --mesh, --shard, --zero, --microbatches or --precision, --shard without
   // --mesh, a mesh of another number of devices, and what the compiler does not
   // act on yet.
   absl::StatusOr<std::optional<plan::Plan>> Finish() const;

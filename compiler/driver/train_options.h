@@ -21,6 +21,7 @@ struct TrainOptions {
          weight_decay = 0.01, clip_norm = 0;
   double loss_scale = 65536;  // of the first step in f16
   bool keep_gradients = false;
+  int64_t microbatches = 1;  // the plan's
 };
 
 }  // namespace partita::driver

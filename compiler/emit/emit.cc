@@ -107,6 +107,11 @@ class ModuleEmitter {
                 attributes.get(dist::kGlobalTypeAttr));
     if (mlir::failed(shard)) return failure();
     port->shard = std::move(*shard);
+    if (auto viewed = llvm::dyn_cast_if_present<mlir::TypeAttr>(
+            attributes.get(nn::kViewOfAttr)))
+      port->model_shape = llvm::cast<mlir::RankedTensorType>(viewed.getValue())
+                              .getShape()
+                              .vec();
     port->name = std::move(name);
     port->role = roleOf(attributes.get(nn::kRoleAttr));
     ports.push_back(std::move(port));

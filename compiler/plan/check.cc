@@ -267,9 +267,6 @@ Status CheckSupported(const Plan& plan) {
             "is not supported yet; give its axes to another dimension");
   if (plan.gather.has_value())
     return refuse("gather", "gathering parameters at their use", leave_out);
-  if (plan.microbatches > 1)
-    return refuse("microbatches", "cutting a batch into several",
-                  "set it to 1");
   if (plan.schedule.has_value())
     return refuse("schedule", "a pipeline's schedule", leave_out);
   if (!plan.stages.empty())

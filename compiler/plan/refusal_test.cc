@@ -288,9 +288,6 @@ TEST(CheckSupported, RefusesEachFieldOfLaterByName) {
   EXPECT_EQ(refusal("gather: {prefetch: 1}"),
             "p.yaml:2:9: gather: gathering parameters at their use is not "
             "supported yet; leave the field out");
-  EXPECT_EQ(refusal("microbatches: 2"),
-            "p.yaml:2:15: microbatches: cutting a batch into several is not "
-            "supported yet; set it to 1");
   EXPECT_EQ(refusal("schedule: 1f1b"),
             "p.yaml:2:11: schedule: a pipeline's schedule is not supported "
             "yet; leave the field out");

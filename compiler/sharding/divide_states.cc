@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "dialects/nn/dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::sharding {
@@ -58,6 +59,26 @@ void divide(const std::vector<int64_t>& shape,
   core::CanonicalizeBlocks(shape, sharding);
 }
 
+// Sums of gradients over microbatches lie as what they update does, and are
+// not left partial: each microbatch's share is reduced at once. They are the
+// last additions before the update that `updated` is a result of.
+void divideSums(mlir::Value updated, int64_t microbatches,
+                const Problem& problem, const core::Sharding& sharding,
+                std::vector<core::Sharding>& shardings) {
+  auto update = updated.getDefiningOp<mlir::func::CallOp>();
+  mlir::Value sum = update ? update.getOperand(1) : mlir::Value();
+  core::Sharding closed = sharding;
+  for (core::DimSharding& dim : closed.dims) dim.open = false;
+  for (int64_t left = microbatches - 1; sum && left > 0; --left) {
+    auto add = sum.getDefiningOp<mlir::arith::AddFOp>();
+    if (!add) return;
+    const int id = problem.ids.lookup(sum);
+    if (problem.graph.values[id].shape.size() == closed.dims.size())
+      shardings[id] = closed;
+    sum = add.getLhs();
+  }
+}
+
 }  // namespace
 
 mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
@@ -90,11 +111,15 @@ mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
     auto kind = main.getArgAttrOfType<mlir::StringAttr>(updated.getArgNumber(),
                                                         nn::kKindAttr);
     const int id = problem.ids.lookup(updated);
-    if (plan.zero == 3 || (kind && kind.getValue() == "state"))
+    if (plan.zero == 3 || (kind && kind.getValue() == "state")) {
       divide(problem.graph.values[id].shape, axes, priority, shardings[id]);
-    else
+      if (plan.zero >= 2)
+        divideSums(main.front().getTerminator()->getOperand(i),
+                   plan.microbatches, problem, shardings[id], shardings);
+    } else {
       shardings[id].replicated.insert(shardings[id].replicated.end(),
                                       axes.begin(), axes.end());
+    }
   }
   if (!any)
     return refuse(

@@ -48,6 +48,25 @@ def ExposeFactorsPass : Pass<"partita-expose-factors", "::mlir::ModuleOp"> {
                     Statistic<"viewed", "viewed", "Parameters given another shape">];
 }
 
+def SplitBatchPass : Pass<"partita-split-batch", "::mlir::ModuleOp"> {
+  let summary = "Makes the model one of a microbatch";
+  let description = [{
+    Wants named dimensions (`--partita-name-dimensions`). Every dimension that
+    carries B becomes `microbatches` times smaller: what is differentiated and
+    divided from here on is one microbatch, and `--partita-accumulate` makes a
+    step of several. Refused where rows of the batch are not treated alike, and
+    where an input has its batch elsewhere than first.
+
+    ```mlir
+    // microbatches=2
+    func.func @main(%x: tensor<8x6xf32> {nn.dims = ["B", "E"]}) -> tensor<8x6xf32> {
+    // becomes
+    func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"]}) -> tensor<4x6xf32> {
+    ```
+  }];
+  let options = [Option<"microbatches", "microbatches", "int64_t", /*default=*/"1", "How many; divides the batch">];
+}
+
 def ApplyPlanPass : Pass<"partita-apply-plan", "::mlir::ModuleOp"> {
   let summary = "Gives every value a sharding, as a plan says";
   let description = [{

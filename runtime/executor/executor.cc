@@ -18,9 +18,13 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
+// A whole tensor has the shape that users give it, a block the program's.
 TensorSpec Describe(const program::Port& port) {
+  const bool viewed = port.model_shape() != nullptr && port.shard() == nullptr;
   return {port.name()->str(), program::ToBase(port.type()->dtype()),
-          program::ShapeOf(*port.type()), program::BytesOf(*port.type())};
+          viewed ? program::ToVector(port.model_shape())
+                 : program::ShapeOf(*port.type()),
+          program::BytesOf(*port.type())};
 }
 
 template <typename Tensor>

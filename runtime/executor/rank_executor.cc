@@ -17,9 +17,10 @@ TensorSpec GlobalSpec(const program::Port& port) {
   TensorSpec spec;
   spec.name = port.name()->str();
   spec.dtype = program::ToBase(port.type()->dtype());
-  spec.shape = port.shard() == nullptr
-                   ? program::ShapeOf(*port.type())
-                   : program::ToVector(port.shard()->shape());
+  spec.shape =
+      port.model_shape() != nullptr ? program::ToVector(port.model_shape())
+      : port.shard() == nullptr     ? program::ShapeOf(*port.type())
+                                    : program::ToVector(port.shard()->shape());
   spec.bytes = *base::ByteCount(spec.dtype, spec.shape);
   return spec;
 }
@@ -53,27 +54,25 @@ absl::StatusOr<std::unique_ptr<RankExecutor>> RankExecutor::Load(
   const program::Program& program = rank->executor_->artifact().program();
   for (int64_t i = 0; i < program::SizeOrZero(program.inputs()); ++i)
     rank->inputs_.push_back(
-        rank->MakePort(*program.inputs()->Get(static_cast<unsigned>(i))));
+        rank->MakePort(*program.inputs()->Get(static_cast<unsigned>(i)),
+                       rank->executor_->inputs()[static_cast<size_t>(i)]));
   for (int64_t i = 0; i < program::SizeOrZero(program.outputs()); ++i)
     rank->outputs_.push_back(
-        rank->MakePort(*program.outputs()->Get(static_cast<unsigned>(i))));
+        rank->MakePort(*program.outputs()->Get(static_cast<unsigned>(i)),
+                       rank->executor_->outputs()[static_cast<size_t>(i)]));
   return rank;
 }
 
-RankExecutor::Port RankExecutor::MakePort(
-    const program::Port& description) const {
+RankExecutor::Port RankExecutor::MakePort(const program::Port& description,
+                                          const TensorSpec& local) const {
   const program::MeshPlace& place = executor_->place();
   const program::Mesh* mesh = executor_->artifact().program().mesh();
-  Port port = {&description,
-               {},
-               GlobalSpec(description),
-               BlockMap(description.shard(), *description.type(), place),
-               program::HoldsFirstCopy(description.shard(), mesh, place.rank()),
-               nullptr};
-  port.local = {port.global.name, port.global.dtype,
-                program::ShapeOf(*description.type()),
-                program::BytesOf(*description.type())};
-  return port;
+  return {&description,
+          local,
+          GlobalSpec(description),
+          BlockMap(description.shard(), *description.type(), place),
+          program::HoldsFirstCopy(description.shard(), mesh, place.rank()),
+          nullptr};
 }
 
 absl::Status RankExecutor::CheckTensors(

@@ -81,7 +81,8 @@ class RankExecutor {
 
   explicit RankExecutor(std::unique_ptr<Executor> executor)
       : executor_(std::move(executor)) {}
-  Port MakePort(const program::Port& description) const;
+  Port MakePort(const program::Port& description,
+                const TensorSpec& local) const;
   static absl::Status CheckTensors(const char* what,
                                    const std::vector<Port>& ports,
                                    const std::vector<ConstTensor>& tensors);

@@ -85,9 +85,13 @@ class Validator {
       const std::string where = absl::StrCat(what, " '", name, "'");
       const absl::StatusOr<int64_t> bytes = ValidateType(*port.type());
       if (!bytes.ok()) return At(where, bytes.status());
-      PARTITA_RETURN_IF_ERROR(At(
-          where,
-          ValidateShard(program_.mesh(), port.shard(), *port.type()).status()));
+      const absl::StatusOr<int64_t> elements =
+          ValidateShard(program_.mesh(), port.shard(), *port.type());
+      if (!elements.ok()) return At(where, elements.status());
+      if (port.model_shape() != nullptr &&
+          base::ElementCount(ToVector(port.model_shape())) != *elements)
+        return At(where,
+                  Bad("its shape in the model has another number of elements"));
     }
     return absl::OkStatus();
   }

@@ -250,7 +250,8 @@ program::Rows ProcessSession::InputRows() const {
         *program().inputs()->Get(static_cast<unsigned>(i));
     const TensorSpec& spec = inputs_[static_cast<size_t>(i)];
     if (port.role() != program::PortRole::data) continue;
-    if (spec.shape.empty() || (size >= 0 && spec.shape[0] != size))
+    // A device's rows of all microbatches do not lie together.
+    if (port.model_shape() != nullptr || spec.shape.empty() || (size >= 0 && spec.shape[0] != size))
       return Session::InputRows();
     size = spec.shape[0];
     program::Rows own = {0, size};

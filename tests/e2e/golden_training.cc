@@ -25,16 +25,17 @@ HostTensor Scalar(base::DType dtype, T value) {
 
 }  // namespace
 
-absl::StatusOr<GoldenTraining> ReadGoldenTraining(const std::string& folder) {
+absl::StatusOr<GoldenTraining> ReadGoldenTraining(const std::string& folder,
+                                                  const std::string& run) {
   GoldenTraining golden;
-  for (auto [prefix, tensors] : {std::pair("in.", &golden.inputs),
-                                 {"grad.", &golden.gradients},
-                                 {"step1.", &golden.stepped}}) {
+  for (auto [prefix, tensors] : {std::pair(std::string("in."), &golden.inputs),
+                                 {run + "grad.", &golden.gradients},
+                                 {run + "step1.", &golden.stepped}}) {
     auto read = ReadTensors(folder + "io.safetensors", prefix);
     if (!read.ok()) return read.status();
     *tensors = *read;
   }
-  auto losses = ReadTensors(folder + "io.safetensors", "losses");
+  auto losses = ReadTensors(folder + "io.safetensors", run + "losses");
   if (!losses.ok()) return losses.status();
   golden.losses = losses->at("");
   auto text = llvm::MemoryBuffer::getFile(folder + "targets.json");
@@ -58,6 +59,18 @@ std::map<std::string, HostTensor> GoldenTraining::InputsOf(
   result["lr"] = Scalar<float>(base::DType::kF32, kLearningRate);
   result["step"] = Scalar<int64_t>(base::DType::kI64, step);
   return result;
+}
+
+void GoldenTraining::Repeat(int64_t times) {
+  const auto repeat = [&](HostTensor& tensor) {
+    const std::string once = tensor.bytes;
+    for (int64_t i = 1; i < times; ++i) tensor.bytes += once;
+    if (!tensor.shape.empty()) tensor.shape[0] *= times;
+  };
+  for (auto& [name, tensor] : inputs) repeat(tensor);
+  repeat(targets);
+  for (auto it = stepped.begin(); it != stepped.end();)
+    it = gradients.count(it->first) ? std::next(it) : stepped.erase(it);
 }
 
 }  // namespace partita::e2e

@@ -23,10 +23,16 @@ struct GoldenTraining {
   // What step `step`, the first being 1, of a compiled program is given.
   std::map<std::string, HostTensor> InputsOf(
       const std::vector<executor::TensorSpec>& specs, int64_t step) const;
+
+  // The batch `times` times, one after the other: means stay as they are.
+  // Buffers, which follow the batches one by one, are expected no more.
+  void Repeat(int64_t times);
 };
 
-// Of the model in `folder`, which ends with a slash.
-absl::StatusOr<GoldenTraining> ReadGoldenTraining(const std::string& folder);
+// Of the model in `folder`, which ends with a slash. `run` begins the names of
+// what another run than the first one gave.
+absl::StatusOr<GoldenTraining> ReadGoldenTraining(const std::string& folder,
+                                                  const std::string& run = "");
 
 }  // namespace partita::e2e
 

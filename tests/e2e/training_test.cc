@@ -31,16 +31,41 @@ double FirstStep(double gradient) {
   return kLearningRate * gradient / (std::abs(gradient) + 1e-8);
 }
 
-class TrainingTest
-    : public testing::TestWithParam<std::tuple<const char*, Division, int>> {
+// How the batch of a step comes about: the golden one, cut into `count` parts
+// or, `repeated`, as often one after the other, cut into as many.
+struct Microbatches {
+  int64_t count = 1;
+  bool repeated = false;
+};
+
+constexpr Microbatches kOneBatch;
+
+using Case = std::tuple<const char*, Division, int, Microbatches>;
+
+std::string NameOf(const testing::TestParamInfo<Case>& info) {
+  const auto& [model, division, zero, microbatches] = info.param;
+  return absl::StrCat(
+      model, "_", division.name, zero > 0 ? absl::StrCat("Zero", zero) : "",
+      microbatches.repeated    ? "Repeated"
+      : microbatches.count > 1 ? "Cut"
+                               : "",
+      microbatches.count > 1 ? absl::StrCat(microbatches.count) : "");
+}
+
+class TrainingTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    const auto& [model, division, zero] = GetParam();
+    const auto& [model, division, zero, microbatches] = GetParam();
     const std::string folder =
         absl::StrCat("tests/data/onnx-tiny/", model, "/");
-    auto golden = ReadGoldenTraining(folder);
+    auto golden = ReadGoldenTraining(
+        folder, model == std::string("coatnet_64") && microbatches.count == 2 &&
+                        !microbatches.repeated
+                    ? "micro2."
+                    : "");
     ASSERT_TRUE(golden.ok()) << golden.status();
     golden_ = *std::move(golden);
+    if (microbatches.repeated) golden_.Repeat(microbatches.count);
     CompilerContext context;
     auto module = Import(folder, context.get());
     ASSERT_TRUE(module) << context.errors;
@@ -55,9 +80,12 @@ class TrainingTest
       plan->shard = *entries;
       plan->zero = zero;
     }
+    if (microbatches.count > 1) {
+      if (!plan) plan.emplace();
+      plan->microbatches = microbatches.count;
+    }
     auto compiled = CompiledModel::MakeTraining(
-        *module, testing::TempDir(), absl::StrCat(model, division.name, zero),
-        plan, AdamW());
+        *module, testing::TempDir(), NameOf({GetParam(), 0}), plan, AdamW());
     ASSERT_TRUE(compiled.ok()) << compiled.status();
     model_ = std::move(*compiled);
   }
@@ -146,28 +174,22 @@ class FolderTrainingTest : public TrainingTest {
 
 TEST_P(FolderTrainingTest, EqualsPyTorch) { ExpectEqualsPyTorch(); }
 
-std::string NameOf(
-    const testing::TestParamInfo<TrainingTest::ParamType>& info) {
-  const auto& [model, division, zero] = info.param;
-  return absl::StrCat(model, "_", division.name,
-                      zero > 0 ? absl::StrCat("Zero", zero) : "");
-}
-
 const auto kNoZero = testing::Values(0);
-
+const auto kOne = testing::Values(kOneBatch);
 INSTANTIATE_TEST_SUITE_P(Whole, TrainingTest,
                          testing::Combine(testing::ValuesIn(kModels),
-                                          testing::Values(kWhole), kNoZero),
+                                          testing::Values(kWhole), kNoZero,
+                                          kOne),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Divided, TrainingTest,
                          testing::Combine(testing::ValuesIn(kModels),
                                           testing::ValuesIn(kDivisions),
-                                          kNoZero),
+                                          kNoZero, kOne),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Images, TrainingTest,
                          testing::Combine(testing::ValuesIn(kConvModels),
                                           testing::ValuesIn(kImageDivisions),
-                                          kNoZero),
+                                          kNoZero, kOne),
                          NameOf);
 
 constexpr Division kWithStates[] = {
@@ -179,20 +201,54 @@ constexpr Division kWithStates[] = {
 INSTANTIATE_TEST_SUITE_P(Zero, TrainingTest,
                          testing::Combine(testing::ValuesIn(kModels),
                                           testing::ValuesIn(kWithStates),
-                                          testing::Values(1, 2, 3)),
+                                          testing::Values(1, 2, 3), kOne),
                          NameOf);
+
+// Batch norms make a batch of parts another one: coatnet_64 has references of
+// its own for two, in which each has its own statistics.
+constexpr const char* kCutModels[] = {"bert_mlm", "gpt2", "t5", "vit",
+                                      "coatnet_64"};
+constexpr const char* kLargeBatches[] = {"gpt2_4l", "vit_3l"};
+constexpr Division kCutDivisions[] = {
+    kWhole, {"B2", "d=2", "B=d"}, {"B2MNV2", "d=2,t=2", "B=d;M=t,N=t,V=t"}};
+INSTANTIATE_TEST_SUITE_P(Cut, TrainingTest,
+                         testing::Combine(testing::ValuesIn(kCutModels),
+                                          testing::ValuesIn(kCutDivisions),
+                                          kNoZero,
+                                          testing::Values(Microbatches{2})),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(CutIntoFour, TrainingTest,
+                         testing::Combine(testing::ValuesIn(kLargeBatches),
+                                          testing::ValuesIn(kCutDivisions),
+                                          kNoZero,
+                                          testing::Values(Microbatches{4})),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    CutZero, TrainingTest,
+    testing::Combine(testing::Values("gpt2_4l", "coatnet_64"),
+                     testing::Values(kWithStates[0], kWithStates[1],
+                                     kWithStates[3]),
+                     testing::Values(1, 2, 3),
+                     testing::Values(Microbatches{2})),
+    NameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Repeated, TrainingTest,
+    testing::Combine(testing::ValuesIn(kModels),
+                     testing::Values(kWhole, kDivisions[6]), kNoZero,
+                     testing::Values(Microbatches{3, true})),
+    NameOf);
 
 constexpr const char* kFolderModels[] = {"gpt2", "coatnet_64", "coatnet_bias"};
 constexpr Division kFolderDivisions[] = {kWhole, {"B2", "d=2", "B=d"}};
 INSTANTIATE_TEST_SUITE_P(Folder, FolderTrainingTest,
                          testing::Combine(testing::ValuesIn(kFolderModels),
                                           testing::ValuesIn(kFolderDivisions),
-                                          kNoZero),
+                                          kNoZero, kOne),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(FolderImages, FolderTrainingTest,
                          testing::Combine(testing::Values("coatnet_bias"),
                                           testing::Values(kImageDivisions[0]),
-                                          kNoZero),
+                                          kNoZero, kOne),
                          NameOf);
 
 }  // namespace

@@ -1,0 +1,205 @@
+// One body for each microbatch, and sums of what they return; see passes.td.
+#include "compiler/autodiff/microbatches.h"
+#include "compiler/autodiff/passes.h"
+#include "dialects/nn/math_builder.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace partita::autodiff {
+
+#define GEN_PASS_DEF_ACCUMULATEPASS
+#include "compiler/autodiff/passes.h.inc"
+
+namespace {
+
+using llvm::SmallVector;
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::RankedTensorType;
+using mlir::success;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+
+constexpr char kDimsAttr[] = "nn.dims";  // as the dialect checks it
+
+class Accumulate : public impl::AccumulatePassBase<Accumulate> {
+ public:
+  using AccumulatePassBase::AccumulatePassBase;
+
+  void runOnOperation() override {
+    if (microbatches <= 1) return;
+    auto main = getOperation().lookupSymbol<FuncOp>("main");
+    if (!main) {
+      getOperation().emitError("expected a function named 'main', found none");
+      return signalPassFailure();
+    }
+    if (mlir::failed(run(main))) signalPassFailure();
+  }
+
+ private:
+  LogicalResult run(FuncOp main) {
+    readMain(main);
+    if (batched_.empty())
+      return main.emitError(
+          "expected inputs whose first dimension is named B, found none");
+    mlir::OpBuilder builder(main.front().getTerminator());
+    SmallVector<mlir::IRMapping> maps(microbatches);
+    viewInputs(main);
+    sliceInputs(main, builder, maps);
+    divideByAll(main, builder, maps);
+    for (mlir::IRMapping& map : maps) repeat(main, builder, map);
+    replaceResults(main);
+    for (mlir::Operation* op : llvm::reverse(body_)) op->erase();
+    eraseDivisor(main);
+    return success();
+  }
+
+  static llvm::StringRef textOf(mlir::Attribute attribute) {
+    auto text = llvm::dyn_cast_if_present<mlir::StringAttr>(attribute);
+    return text ? text.getValue() : llvm::StringRef();
+  }
+
+  void readMain(FuncOp main) {
+    for (mlir::Operation& op : main.front().without_terminator())
+      body_.push_back(&op);
+    mlir::Operation* terminator = main.front().getTerminator();
+    for (unsigned i = 0; i < main.getNumResults(); ++i) {
+      results_.push_back(terminator->getOperand(i));
+      places_[results_.back()].push_back(i);
+      if (textOf(main.getResultAttr(i, nn::kNameAttr)) == kTargetCountResult)
+        count_ = results_.back().getDefiningOp<CallOp>();
+    }
+    sums_.resize(results_.size());
+    for (mlir::BlockArgument argument : main.getArguments()) {
+      const unsigned i = argument.getArgNumber();
+      by_name_[textOf(main.getArgAttr(i, nn::kNameAttr))] = argument;
+      if (textOf(main.getArgAttr(i, nn::kKindAttr)) != "input") continue;
+      if (textOf(main.getArgAttr(i, nn::kNameAttr)) == kLossDivisorInput)
+        divisor_ = argument;
+      auto dims = llvm::dyn_cast_if_present<mlir::ArrayAttr>(
+          main.getArgAttr(i, kDimsAttr));
+      if (dims && !dims.empty() && isBatch(textOf(dims[0])))
+        batched_.push_back(argument);
+    }
+  }
+
+  // Of the texts that name a dimension: the first segment is the batch.
+  static bool isBatch(llvm::StringRef dim) {
+    return dim.split('*').first == "B";
+  }
+
+  // [rows, ...] to [microbatches, rows, ...].
+  void viewInputs(FuncOp main) {
+    mlir::Builder builder(main.getContext());
+    for (mlir::BlockArgument input : batched_) {
+      auto type = llvm::cast<RankedTensorType>(input.getType());
+      SmallVector<int64_t> shape(type.getShape()), all = shape;
+      all[0] *= microbatches;
+      shape.insert(shape.begin(), microbatches);
+      const unsigned i = input.getArgNumber();
+      main.setArgAttr(i, nn::kViewOfAttr, mlir::TypeAttr::get(type.clone(all)));
+      SmallVector<mlir::Attribute> dims(
+          main.getArgAttrOfType<mlir::ArrayAttr>(i, kDimsAttr).getValue());
+      dims.insert(dims.begin(), builder.getStringAttr(
+                                    std::to_string(microbatches.getValue())));
+      main.setArgAttr(i, kDimsAttr, builder.getArrayAttr(dims));
+      microbatch_types_.push_back(type);
+      input.setType(type.clone(shape));
+    }
+  }
+
+  void sliceInputs(FuncOp main, mlir::OpBuilder& builder,
+                   llvm::MutableArrayRef<mlir::IRMapping> maps) {
+    nn::MathBuilder math(builder, main.getLoc());
+    for (auto [k, map] : llvm::enumerate(maps))
+      for (auto [input, type] : llvm::zip_equal(batched_, microbatch_types_)) {
+        SmallVector<int64_t> starts(type.getRank() + 1, 0),
+            strides(type.getRank() + 1, 1), shape(type.getShape());
+        starts[0] = k;
+        shape.insert(shape.begin(), 1);
+        Value rows = nn::SliceOp::create(
+            builder, input.getLoc(), type.clone(shape), input, starts, strides);
+        map.map(input, math.reshape(rows, type.getShape()));
+      }
+  }
+
+  // The targets of all microbatches are counted first.
+  void divideByAll(FuncOp main, mlir::OpBuilder& builder,
+                   llvm::MutableArrayRef<mlir::IRMapping> maps) {
+    if (!count_ || !divisor_) return;
+    nn::MathBuilder math(builder, main.getLoc());
+    Value total;
+    for (mlir::IRMapping& map : maps) {
+      Value count = builder.clone(*count_, map)->getResult(0);
+      total = total ? math.add(total, count) : count;
+    }
+    total = mlir::arith::MaximumFOp::create(
+        builder, main.getLoc(), total,
+        math.constant(nn::MathBuilder::typeOf(total), 1));
+    for (mlir::IRMapping& map : maps) map.map(divisor_, total);
+  }
+
+  void repeat(FuncOp main, mlir::OpBuilder& builder, mlir::IRMapping& map) {
+    for (auto& [argument, value] : updated_) map.map(argument, value);
+    for (mlir::Operation* op : body_) {
+      if (op == count_) continue;  // there already
+      builder.clone(*op, map);
+      // Gradients are added as soon as they are there.
+      addUp(main, builder, op->getResults(), map);
+    }
+    addUp(main, builder, main.getArguments(), map);
+    for (auto [i, result] : llvm::enumerate(results_)) {
+      llvm::StringRef name = textOf(main.getResultAttr(i, nn::kUpdatesAttr));
+      if (name.empty()) continue;
+      sums_[i] = map.lookupOrDefault(result);
+      updated_[by_name_.lookup(name)] = sums_[i];
+    }
+  }
+
+  void addUp(FuncOp main, mlir::OpBuilder& builder, mlir::ValueRange values,
+             mlir::IRMapping& map) {
+    nn::MathBuilder math(builder, main.getLoc());
+    for (Value given : values) {
+      for (unsigned i : places_.lookup(given)) {
+        llvm::StringRef name = textOf(main.getResultAttr(i, nn::kNameAttr));
+        const bool gradient = name.consume_front(kGradientPrefix);
+        Value value = map.lookupOrDefault(given);
+        if (gradient) value = math.widen(value);
+        const bool adds = sums_[i] && (gradient || name == "loss");
+        sums_[i] = adds ? math.add(sums_[i], value) : value;
+      }
+    }
+  }
+
+  void replaceResults(FuncOp main) {
+    mlir::Operation* terminator = main.front().getTerminator();
+    for (unsigned i = results_.size(); i-- > 0;) {
+      if (textOf(main.getResultAttr(i, nn::kNameAttr)) == kTargetCountResult) {
+        terminator->eraseOperand(i);
+        (void)main.eraseResult(i);
+      } else {
+        terminator->setOperand(i, sums_[i]);
+      }
+    }
+    main.setType(mlir::FunctionType::get(&getContext(),
+                                         main.front().getArgumentTypes(),
+                                         terminator->getOperandTypes()));
+  }
+
+  void eraseDivisor(FuncOp main) {
+    if (divisor_) (void)main.eraseArgument(divisor_.getArgNumber());
+  }
+
+  SmallVector<mlir::Operation*> body_;  // of one microbatch
+  SmallVector<Value> results_, sums_;   // of one, and of all so far
+  llvm::DenseMap<Value, SmallVector<unsigned>> places_;  // among results_
+  llvm::StringMap<mlir::BlockArgument> by_name_;
+  SmallVector<mlir::BlockArgument> batched_;
+  SmallVector<RankedTensorType> microbatch_types_;  // of batched_
+  mlir::BlockArgument divisor_;
+  CallOp count_;
+  llvm::DenseMap<Value, Value> updated_;  // buffers, as the last one left them
+};
+
+}  // namespace
+}  // namespace partita::autodiff

@@ -1,0 +1,168 @@
+// The model at the size of a microbatch; see passes.td.
+#include "compiler/sharding/dims.h"
+#include "compiler/sharding/passes.h"
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace partita::sharding {
+
+#define GEN_PASS_DEF_SPLITBATCHPASS
+#include "compiler/sharding/passes.h.inc"
+
+namespace {
+
+using llvm::SmallVector;
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::RankedTensorType;
+using mlir::success;
+using mlir::Value;
+using mlir::func::FuncOp;
+
+bool carriesBatch(const Dim& dim) {
+  return llvm::any_of(dim.segments, [](const DimSegment& segment) {
+    return llvm::StringRef(segment.name).rtrim('\'') == "B";
+  });
+}
+
+struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
+  using SplitBatchPassBase::SplitBatchPassBase;
+
+  void runOnOperation() override {
+    if (microbatches > 1 && mlir::failed(run(getOperation())))
+      signalPassFailure();
+  }
+
+ private:
+  LogicalResult run(mlir::ModuleOp module) {
+    auto main = module.lookupSymbol<FuncOp>("main");
+    if (!main)
+      return module.emitError("expected a function named 'main', found none");
+    if (mlir::failed(checkInputs(main))) return failure();
+    for (FuncOp function : module.getOps<FuncOp>())
+      if (!function.isExternal() && mlir::failed(split(function)))
+        return failure();
+    return success();
+  }
+
+  // What cannot be split is said of the inputs, which users know.
+  LogicalResult checkInputs(FuncOp main) {
+    bool any = false;
+    for (mlir::BlockArgument argument : main.getArguments()) {
+      const unsigned index = argument.getArgNumber();
+      const auto text = [&](llvm::StringRef name) {
+        auto attr = main.getArgAttrOfType<mlir::StringAttr>(index, name);
+        return attr ? attr.getValue() : llvm::StringRef();
+      };
+      auto dims = dimsOf(argument);
+      if (!dims) continue;
+      for (auto [i, dim] : llvm::enumerate(*dims)) {
+        if (!carriesBatch(dim)) continue;
+        any = true;
+        const int64_t size =
+            llvm::cast<RankedTensorType>(argument.getType()).getDimSize(i);
+        const auto refuse = [&] {
+          return main.emitError()
+                 << "microbatches: expected " << text(nn::kKindAttr) << " '"
+                 << text(nn::kNameAttr) << "' ";
+        };
+        if (text(nn::kKindAttr) != "input")
+          return refuse() << "not to have the batch as a dimension, found B as "
+                             "dimension "
+                          << i;
+        if (i != 0 || !dim.isNamed("B"))
+          return refuse() << "to have the batch first, found dimension " << i
+                          << " to be " << print(dim);
+        if (size % microbatches != 0)
+          return refuse() << "to have a batch that divides by "
+                          << microbatches.getValue() << ", found " << size
+                          << "; choose another number of microbatches, or "
+                             "import the model with another batch";
+      }
+    }
+    if (any) return success();
+    return main.emitError(
+        "microbatches: expected inputs with a batch, found no dimension named "
+        "B (of one row it has no name); name it with --name "
+        "\"INPUT:DIMENSION=B\"");
+  }
+
+  LogicalResult split(FuncOp function) {
+    // Names stand in attributes: all types are read before one is changed.
+    SmallVector<std::pair<Value, RankedTensorType>> changed;
+    const auto note = [&](Value value) {
+      if (RankedTensorType type = splitType(value); type != value.getType())
+        changed.push_back({value, type});
+    };
+    mlir::Block& body = function.front();
+    for (mlir::BlockArgument argument : body.getArguments()) note(argument);
+    for (Operation& op : body) {
+      if (mlir::failed(checkAttributes(&op))) return failure();
+      for (Value result : op.getResults()) note(result);
+    }
+    for (auto [value, type] : changed) {
+      value.setType(type);
+      if (auto constant = value.getDefiningOp<mlir::arith::ConstantOp>())
+        constant.setValueAttr(
+            llvm::cast<mlir::SplatElementsAttr>(constant.getValue())
+                .resizeSplat(type));
+    }
+    function.setType(
+        mlir::FunctionType::get(&getContext(), body.getArgumentTypes(),
+                                body.getTerminator()->getOperandTypes()));
+    return success();
+  }
+
+  RankedTensorType splitType(Value value) {
+    auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+    auto dims = dimsOf(value);
+    if (!type || !dims) return type;
+    SmallVector<int64_t> shape(type.getShape());
+    for (auto [size, dim] : llvm::zip_equal(shape, *dims))
+      if (carriesBatch(dim)) size /= microbatches;
+    return type.clone(shape);
+  }
+
+  // Shapes are in types; where an operation says more of the batch, it says
+  // nothing of a part of it.
+  LogicalResult checkAttributes(Operation* op) {
+    const auto batch = [&](Value value, unsigned dim) {
+      auto dims = dimsOf(value);
+      return dims && carriesBatch((*dims)[dim]);
+    };
+    const auto sizeOf = [](Value value, unsigned dim) {
+      return llvm::cast<RankedTensorType>(value.getType()).getDimSize(dim);
+    };
+    if (auto constant = llvm::dyn_cast<mlir::arith::ConstantOp>(op)) {
+      if (llvm::isa<mlir::SplatElementsAttr>(constant.getValue()) ||
+          splitType(constant) == constant.getType())
+        return success();
+      return op->emitOpError(
+          "microbatches: expected what differs between the rows of a batch to "
+          "be an input, found a constant");
+    }
+    if (auto slice = llvm::dyn_cast<nn::SliceOp>(op)) {
+      for (unsigned i = 0; i < slice.getStarts().size(); ++i)
+        if (batch(slice.getInput(), i) &&
+            sizeOf(slice.getInput(), i) != sizeOf(slice.getResult(), i))
+          return op->emitOpError(
+                     "microbatches: expected all rows of a batch to be used "
+                     "alike, found rows picked from dimension ")
+                 << i;
+    }
+    if (auto pad = llvm::dyn_cast<nn::PadOp>(op)) {
+      for (unsigned i = 0; i < pad.getLow().size(); ++i)
+        if (batch(pad.getInput(), i) &&
+            sizeOf(pad.getInput(), i) != sizeOf(pad.getResult(), i))
+          return op->emitOpError(
+                     "microbatches: expected a batch that keeps its size, "
+                     "found rows added to dimension ")
+                 << i;
+    }
+    return success();
+  }
+};
+
+}  // namespace
+}  // namespace partita::sharding

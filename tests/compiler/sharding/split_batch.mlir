@@ -1,0 +1,74 @@
+// RUN: partita-opt %s --partita-split-batch=microbatches=2 --split-input-file --verify-diagnostics | FileCheck %s
+
+// Every dimension that carries B, in functions too; constants, the batch in a
+// flattened dimension.
+// CHECK-LABEL: func.func private @layer(
+// CHECK-SAME: %{{.*}}: tensor<2x3x6xf32>
+// CHECK-SAME: -> tensor<6x6xf32>
+// CHECK: %[[C:.*]] = arith.constant {{.*}}dense<2.000000e+00> : tensor<6x6xf32>
+// CHECK: nn.reshape {{.*}} : tensor<2x3x6xf32> -> tensor<6x6xf32>
+func.func private @layer(%x: tensor<4x3x6xf32> {nn.dims = ["B", "L", "E"]}) -> tensor<12x6xf32> {
+  %two = arith.constant {nn.dims = [["B*L", "E"]]} dense<2.0> : tensor<12x6xf32>
+  %0 = nn.reshape %x {nn.dims = [["B*L", "E"]]} : tensor<4x3x6xf32> -> tensor<12x6xf32>
+  %1 = arith.mulf %0, %two {nn.dims = [["B*L", "E"]]} : tensor<12x6xf32>
+  return %1 : tensor<12x6xf32>
+}
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %{{.*}}: tensor<2x3x6xf32> {nn.dims = ["B", "L", "E"]
+// CHECK-SAME: tensor<6x6xf32> {nn.dims = ["E", "E'"]
+// CHECK-SAME: -> tensor<6x6xf32>
+// CHECK: call @layer(%{{.*}}) {{.*}} : (tensor<2x3x6xf32>) -> tensor<6x6xf32>
+// CHECK: nn.dot_general {{.*}} : tensor<6x6xf32>, tensor<6x6xf32> -> tensor<6x6xf32>
+func.func @main(%x: tensor<4x3x6xf32> {nn.dims = ["B", "L", "E"], nn.kind = "input", nn.name = "x"},
+                %w: tensor<6x6xf32> {nn.dims = ["E", "E'"], nn.kind = "parameter", nn.name = "w"}) -> tensor<12x6xf32> {
+  %0 = call @layer(%x) {nn.dims = [["B*L", "E"]]} : (tensor<4x3x6xf32>) -> tensor<12x6xf32>
+  %1 = nn.dot_general %0, %w contract = [1] x [0] {nn.dims = [["B*L", "E"]]} : tensor<12x6xf32>, tensor<6x6xf32> -> tensor<12x6xf32>
+  return %1 : tensor<12x6xf32>
+}
+
+// -----
+
+// expected-error @below {{microbatches: expected input 'x' to have a batch that divides by 2, found 3; choose another number of microbatches, or import the model with another batch}}
+func.func @main(%x: tensor<3x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"}) -> tensor<3x6xf32> {
+  return %x : tensor<3x6xf32>
+}
+
+// -----
+
+// expected-error @below {{microbatches: expected input 'x' to have the batch first, found dimension 1 to be B}}
+func.func @main(%x: tensor<3x4xf32> {nn.dims = ["L", "B"], nn.kind = "input", nn.name = "x"}) -> tensor<3x4xf32> {
+  return %x : tensor<3x4xf32>
+}
+
+// -----
+
+// expected-error @below {{microbatches: expected inputs with a batch, found no dimension named B}}
+func.func @main(%x: tensor<4x6xf32> {nn.dims = ["4", "E"], nn.kind = "input", nn.name = "x"}) -> tensor<4x6xf32> {
+  return %x : tensor<4x6xf32>
+}
+
+// -----
+
+// expected-error @below {{microbatches: expected parameter 'p' not to have the batch as a dimension, found B as dimension 0}}
+func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"},
+                %p: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "parameter", nn.name = "p"}) -> tensor<4x6xf32> {
+  %0 = arith.addf %x, %p {nn.dims = [["B", "E"]]} : tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"}) -> tensor<2x6xf32> {
+  // expected-error @below {{microbatches: expected all rows of a batch to be used alike, found rows picked from dimension 0}}
+  %0 = nn.slice %x starts = [1, 0] strides = [1, 1] {nn.dims = [["2", "E"]]} : tensor<4x6xf32> -> tensor<2x6xf32>
+  return %0 : tensor<2x6xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {nn.dims = ["B"], nn.kind = "input", nn.name = "x"}) -> tensor<4xf32> {
+  // expected-error @below {{microbatches: expected what differs between the rows of a batch to be an input, found a constant}}
+  %0 = arith.constant {nn.dims = [["B"]]} dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %1 = arith.addf %x, %0 {nn.dims = [["B"]]} : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
