@@ -40,6 +40,9 @@ struct Kind {
 struct Bucket {
   Kind kind;
   SmallVector<Operation*> members;
+  // Read members, and are not read themselves yet: they stand after the merged
+  // collective.
+  SmallVector<Operation*> readers;
   int64_t bytes = 0;
 };
 
@@ -148,12 +151,14 @@ class MergeCollectives
   void run(mlir::Block& block) {
     SmallVector<Bucket> open;
     for (Operation& op : llvm::make_early_inc_range(block)) {
-      // What reads a result ends its bucket.
-      for (Bucket& bucket : open)
-        if (llvm::any_of(bucket.members, [&](Operation* member) {
-              return llvm::is_contained(op.getOperands(), member->getResult(0));
-            }))
+      // What reads a result waits, or ends its bucket.
+      for (Bucket& bucket : open) {
+        if (readsOneOf(op, bucket.readers) ||
+            (readsOneOf(op, bucket.members) && !canWait(op)))
           close(bucket);
+        else if (readsOneOf(op, bucket.members))
+          bucket.readers.push_back(&op);
+      }
       llvm::erase_if(
           open, [](const Bucket& bucket) { return bucket.members.empty(); });
       std::optional<Kind> kind = kindOf(op);
@@ -161,7 +166,7 @@ class MergeCollectives
       auto found = llvm::find_if(
           open, [&](const Bucket& bucket) { return bucket.kind == *kind; });
       if (found == open.end()) {
-        open.push_back({*kind, {}, 0});
+        open.push_back({*kind, {}, {}, 0});
         found = std::prev(open.end());
       }
       found->members.push_back(&op);
@@ -171,6 +176,17 @@ class MergeCollectives
         open.erase(found);
       }
     }
+  }
+
+  static bool readsOneOf(Operation& op, llvm::ArrayRef<Operation*> others) {
+    return llvm::any_of(others, [&](Operation* other) {
+      return llvm::is_contained(op.getOperands(), other->getResult(0));
+    });
+  }
+
+  // Sums over microbatches: their other operand is there already.
+  static bool canWait(Operation& op) {
+    return llvm::isa<mlir::arith::AddFOp>(op);
   }
 
   // The larger side of a collective.
@@ -204,10 +220,11 @@ class MergeCollectives
 
   // The operands side by side, one collective, its result cut up again.
   void close(Bucket& bucket) {
-    SmallVector<Operation*> members;
+    SmallVector<Operation*> members, readers;
     members.swap(bucket.members);
+    readers.swap(bucket.readers);
     if (members.size() < 2) return;
-    Operation* last = members.back();
+    Operation *last = members.back(), *next = last->getNextNode();
     mlir::OpBuilder builder(last);
     Merger merger(builder, last->getLoc());
     SmallVector<Value> parts;
@@ -229,6 +246,8 @@ class MergeCollectives
       merged->setAttr("dim", builder.getI64IntegerAttr(0));
     merged->getResult(0).setType(typeOf(sent).clone(shape));
     cutUp(merger, members, merged->getResult(0));
+    for (Operation* reader : readers)
+      if (reader->isBeforeInBlock(merged)) reader->moveBefore(next);
   }
 
   void cutUp(Merger& merger, llvm::ArrayRef<Operation*> members,

@@ -33,8 +33,8 @@ def MergeCollectivesPass : Pass<"partita-merge-collectives", "::mlir::ModuleOp">
   let summary = "Sends small tensors together";
   let description = [{
     All-reduces, reduce-scatters and all-gathers of one function over the same
-    axes become one while nothing reads their results: gradients are reduced, and
-    parameters gathered, in buckets. A bucket is full at `bucket-bytes`; what is
+    axes become one while nothing but sums over microbatches, which wait, reads
+    their results: gradients are reduced, and parameters gathered, in buckets. A bucket is full at `bucket-bytes`; what is
     as large is sent alone, as are scalars. Tensors lie side by side in a bucket,
     the dimension that is scattered or gathered first.
 

@@ -59,9 +59,9 @@ void divide(const std::vector<int64_t>& shape,
   core::CanonicalizeBlocks(shape, sharding);
 }
 
-// Sums of gradients over microbatches lie as what they update does, and are
-// not left partial: each microbatch's share is reduced at once. They are the
-// last additions before the update that `updated` is a result of.
+// Gradients of microbatches, and their sums, lie as what they update does, and
+// are not left partial: each microbatch's share is reduced at once. The sums
+// are the last additions before the update that `updated` is a result of.
 void divideSums(mlir::Value updated, int64_t microbatches,
                 const Problem& problem, const core::Sharding& sharding,
                 std::vector<core::Sharding>& shardings) {
@@ -69,12 +69,17 @@ void divideSums(mlir::Value updated, int64_t microbatches,
   mlir::Value sum = update ? update.getOperand(1) : mlir::Value();
   core::Sharding closed = sharding;
   for (core::DimSharding& dim : closed.dims) dim.open = false;
+  const auto set = [&](mlir::Value value) {
+    const int id = problem.ids.lookup(value);
+    if (problem.graph.values[id].shape.size() == closed.dims.size())
+      shardings[id] = closed;
+  };
   for (int64_t left = microbatches - 1; sum && left > 0; --left) {
     auto add = sum.getDefiningOp<mlir::arith::AddFOp>();
     if (!add) return;
-    const int id = problem.ids.lookup(sum);
-    if (problem.graph.values[id].shape.size() == closed.dims.size())
-      shardings[id] = closed;
+    set(add.getResult());
+    set(add.getRhs());
+    if (left == 1) set(add.getLhs());
     sum = add.getLhs();
   }
 }

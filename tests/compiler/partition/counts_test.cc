@@ -83,9 +83,10 @@ class CountsTest : public testing::Test {
   // @h_forward and @h_backward are a layer, run twice.
   std::map<std::string, int64_t> countStep(const std::string& mesh,
                                            const std::string& shard,
-                                           int zero = 0) {
+                                           int zero = 0,
+                                           int64_t microbatches = 1) {
     driver::ImportOptions options;
-    options.dims["batch"] = 4;
+    options.dims["batch"] = 4 * microbatches;
     options.dims["seq"] = 16;
     auto module = driver::importModel(
         "tests/data/onnx-tiny/gpt2/model_train.onnx", options, &context_);
@@ -94,6 +95,7 @@ class CountsTest : public testing::Test {
     train.optimizer = "adamw";
     plan::Plan plan = planOf(mesh, shard);
     plan.zero = zero;
+    plan.microbatches = train.microbatches = microbatches;
     collectives(*module, plan, &train);
     std::map<std::string, int64_t> counts;
     module->walk([&](mlir::Operation* op) {
@@ -162,6 +164,23 @@ TEST_F(CountsTest, GradientsAreReducedInBuckets) {
   EXPECT_EQ(countStep("d=2", "B=d", 1),
             (Counts{{"main reduce_scatter", 1}, {"main all_gather", 1}}));
   EXPECT_EQ(countStep("d=2", "B=d", 3)["main reduce_scatter"], 1);
+}
+
+// Once per step, whatever the number of microbatches; with ZeRO 2 and 3 once
+// for each. Parameters are gathered once; with ZeRO 3 where they are used, in
+// both directions, once for each microbatch. The embedding, used twice, is
+// reduced in the function that adds its gradients up.
+TEST_F(CountsTest, GradientsOfMicrobatchesAreReducedInBuckets) {
+  EXPECT_EQ(countStep("d=2", "B=d", 0, 4), (Counts{{"main all_reduce", 1}}));
+  EXPECT_EQ(countStep("d=2", "B=d", 1, 4),
+            (Counts{{"main reduce_scatter", 1}, {"main all_gather", 1}}));
+  EXPECT_EQ(countStep("d=2", "B=d", 2, 4),
+            (Counts{{"main reduce_scatter", 4}, {"main all_gather", 1}}));
+  Counts once = countStep("d=2", "B=d", 3, 1),
+         often = countStep("d=2", "B=d", 3, 4);
+  EXPECT_EQ(often["main reduce_scatter"], 4);
+  once.erase("main reduce_scatter"), often.erase("main reduce_scatter");
+  EXPECT_EQ(often, once);  // in functions, which run once for each
 }
 
 // Kernel 3, stride 1: one row each way. An 8 x 6 image of 4 channels in f32:

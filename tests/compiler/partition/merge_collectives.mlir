@@ -38,6 +38,23 @@ func.func @scatter(%a: tensor<4x6xf32>, %b: tensor<7xf32>) -> (tensor<4x3xf32>, 
   return %0, %1 : tensor<4x3xf32>, tensor<4xf32>
 }
 
+// Sums that nothing reads yet wait for the bucket; their order stays.
+// CHECK-LABEL: @sums
+func.func @sums(%a: tensor<8xf32>, %b: tensor<8xf32>, %sa: tensor<8xf32>, %sb: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // CHECK: %[[R:.*]] = dist.all_reduce %{{.*}} over ["d"] sum : tensor<1x16xf32>
+  // CHECK: nn.slice %[[R]] starts = [0, 0]
+  // CHECK: nn.slice %[[R]] starts = [0, 8]
+  // CHECK: %[[A:.*]] = arith.addf %arg2
+  // CHECK: %[[B:.*]] = arith.addf %arg3
+  // CHECK: dist.all_reduce %[[A]] over ["d"] sum : tensor<8xf32>
+  %0 = dist.all_reduce %a over ["d"] sum : tensor<8xf32>
+  %1 = arith.addf %sa, %0 : tensor<8xf32>
+  %2 = dist.all_reduce %b over ["d"] sum : tensor<8xf32>
+  %3 = arith.addf %sb, %2 : tensor<8xf32>
+  %4 = dist.all_reduce %1 over ["d"] sum : tensor<8xf32>
+  return %4, %3 : tensor<8xf32>, tensor<8xf32>
+}
+
 // CHECK-LABEL: @gather
 func.func @gather(%a: tensor<4x3xf32>, %b: tensor<4xf32>) -> (tensor<4x6xf32>, tensor<7xf32>) {
   // CHECK: dist.all_gather %{{.*}} over ["d"] dim = 0 : tensor<1x16xf32> -> tensor<2x16xf32>
