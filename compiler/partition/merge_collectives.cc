@@ -153,10 +153,11 @@ class MergeCollectives
     for (Operation& op : llvm::make_early_inc_range(block)) {
       // What reads a result waits, or ends its bucket.
       for (Bucket& bucket : open) {
-        if (readsOneOf(op, bucket.readers) ||
-            (readsOneOf(op, bucket.members) && !canWait(op)))
+        const int64_t reads = countReads(op, bucket.members);
+        if (countReads(op, bucket.readers) > 0 || reads > 1 ||
+            (reads == 1 && !canWait(op)))
           close(bucket);
-        else if (readsOneOf(op, bucket.members))
+        else if (reads == 1)
           bucket.readers.push_back(&op);
       }
       llvm::erase_if(
@@ -178,13 +179,13 @@ class MergeCollectives
     }
   }
 
-  static bool readsOneOf(Operation& op, llvm::ArrayRef<Operation*> others) {
-    return llvm::any_of(others, [&](Operation* other) {
+  static int64_t countReads(Operation& op, llvm::ArrayRef<Operation*> others) {
+    return llvm::count_if(others, [&](Operation* other) {
       return llvm::is_contained(op.getOperands(), other->getResult(0));
     });
   }
 
-  // Sums over microbatches: their other operand is there already.
+  // Sums over microbatches, which read one gradient of the current one.
   static bool canWait(Operation& op) {
     return llvm::isa<mlir::arith::AddFOp>(op);
   }

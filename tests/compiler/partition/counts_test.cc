@@ -168,8 +168,7 @@ TEST_F(CountsTest, GradientsAreReducedInBuckets) {
 
 // Once per step, whatever the number of microbatches; with ZeRO 2 and 3 once
 // for each. Parameters are gathered once; with ZeRO 3 where they are used, in
-// both directions, once for each microbatch. The embedding, used twice, is
-// reduced in the function that adds its gradients up.
+// both directions, once for each microbatch.
 TEST_F(CountsTest, GradientsOfMicrobatchesAreReducedInBuckets) {
   EXPECT_EQ(countStep("d=2", "B=d", 0, 4), (Counts{{"main all_reduce", 1}}));
   EXPECT_EQ(countStep("d=2", "B=d", 1, 4),
