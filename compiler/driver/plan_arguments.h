@@ -21,7 +21,8 @@ struct PlanArguments {
   int64_t devices = 0;             // --devices; 0: as many as the mesh has
 
   // The plan they describe; none where they say nothing. Refuses a plan file
-  // together with --mesh, --shard, --zero, --microbatches or --precision, --shard without
+  // together with --mesh, --shard, --zero, --microbatches or --precision,
+  // --shard without
   // --mesh, a mesh of another number of devices, and what the compiler does not
   // act on yet.
   absl::StatusOr<std::optional<plan::Plan>> Finish() const;

@@ -251,7 +251,8 @@ program::Rows ProcessSession::InputRows() const {
     const TensorSpec& spec = inputs_[static_cast<size_t>(i)];
     if (port.role() != program::PortRole::data) continue;
     // A device's rows of all microbatches do not lie together.
-    if (port.model_shape() != nullptr || spec.shape.empty() || (size >= 0 && spec.shape[0] != size))
+    if (port.model_shape() != nullptr || spec.shape.empty() ||
+        (size >= 0 && spec.shape[0] != size))
       return Session::InputRows();
     size = spec.shape[0];
     program::Rows own = {0, size};
