@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -67,7 +68,7 @@ absl::Status WriteOutputs(const std::string& folder,
 absl::Status RunModel(Session& session, const RunOptions& options,
                       const std::vector<HostTensor>& inputs,
                       const std::vector<HostTensor>& outputs,
-                      std::vector<double>& times_ms) {
+                      RunReport& report) {
   std::vector<executor::ConstTensor> input_views;
   for (const HostTensor& input : inputs) input_views.push_back(input.View());
   std::vector<executor::MutableTensor> output_views;
@@ -81,13 +82,16 @@ absl::Status RunModel(Session& session, const RunOptions& options,
   for (int i = 0; i < warmup; ++i)
     PARTITA_RETURN_IF_ERROR(session.Run(input_views, output_views));
   if (options.profile) session.EnableProfile();
+  const std::clock_t cpu = std::clock();
   for (int i = 0; i < options.repeat; ++i) {
     PARTITA_RETURN_IF_ERROR(session.Align());
     const Clock::time_point begin = Clock::now();
     PARTITA_RETURN_IF_ERROR(session.Run(input_views, output_views));
-    times_ms.push_back(MillisecondsSince(begin));
+    report.times_ms.push_back(MillisecondsSince(begin));
   }
-  return session.Complete(output_views, times_ms);
+  report.cpu_ms = 1e3 * static_cast<double>(std::clock() - cpu) /
+                  CLOCKS_PER_SEC / options.repeat;
+  return session.Complete(output_views, report.times_ms);
 }
 
 absl::Status Report(Session& session, const RunOptions& options,
@@ -125,7 +129,7 @@ absl::Status RunSession(Session& session, const RunOptions& options,
   PARTITA_RETURN_IF_ERROR(
       session.Agree(inputs.ok() ? outputs.status() : inputs.status()));
   PARTITA_RETURN_IF_ERROR(
-      RunModel(session, options, *inputs, *outputs, report.times_ms));
+      RunModel(session, options, *inputs, *outputs, report));
   return session.Agree(Report(session, options, *outputs, report, out));
 }
 

@@ -71,6 +71,7 @@ TEST_F(RunCommandTest, JsonForPrograms) {
   EXPECT_EQ(json["times_ms"].size(), 3u);
   EXPECT_GT(json["median_ms"], 0);
   EXPECT_LE(json["min_ms"], json["median_ms"]);
+  EXPECT_GE(json["cpu_ms"], 0);
   EXPECT_EQ(json["memory"]["arena"], 256);
   EXPECT_EQ(json["outputs"][2]["name"], "k");
   EXPECT_EQ(json["outputs"][2]["dtype"], "i64");

@@ -16,6 +16,7 @@ struct RunReport {
   int devices = 1;
   double load_ms = 0;
   std::vector<double> times_ms;
+  double cpu_ms = 0;  // processor time of this process in a run, the mean
   int64_t steps = 0;
   executor::MemoryUse memory;
   int64_t peak_process_bytes = 0;  // resident set, mapped files included

@@ -7,7 +7,6 @@ round's median, and a ratio is Partita's figure over the fastest peer's. Outputs
 import argparse
 import importlib.metadata
 import json
-import os
 import pathlib
 import statistics
 import subprocess
@@ -15,8 +14,9 @@ import sys
 
 import numpy as np
 
-import systems
 import workloads
+import harness
+import systems
 
 RELATIVE, OF_SCALE = 1e-3, 1e-4  # |a - b| <= RELATIVE |b| + OF_SCALE rms(b)
 
@@ -30,11 +30,11 @@ def parse_arguments():
     parser.add_argument("--peers", nargs="+", default=["onnxruntime", "pytorch", "pytorch-onednn"],
                         help="of onnxruntime, pytorch, pytorch-onednn (the default three), pytorch-nhwc, pytorch-compile")
     parser.add_argument("--peers-only", action="store_true", help="baselines without Partita")
-    parser.add_argument("--tools", type=pathlib.Path, default=workloads.ROOT / "bazel-bin",
+    parser.add_argument("--tools", type=pathlib.Path, default=harness.ROOT / "bazel-bin",
                         help="where compiler/tools/partita and runtime/tools/partita-run are")
     parser.add_argument("--door", choices=["folder", "onnx"], default="folder", help="what Partita imports")
     parser.add_argument("--limit", type=float, help="fail where a ratio is above this")
-    parser.add_argument("--json", type=pathlib.Path, default=workloads.CACHE.parent / "inference.json",
+    parser.add_argument("--json", type=pathlib.Path, default=harness.CACHE.parent / "inference.json",
                         metavar="FILE", help="all figures (default %(default)s)")
     return parser.parse_args()
 
@@ -67,10 +67,9 @@ def measure(workload, threads, arguments):
                 row["failures"].append(str(error))
         row["error"] = {name: error_of(output, expected) for name, output in outputs.items()}
         rounds = {system.name: [] for system in running}
-        for number in range(arguments.rounds):
-            for system in running[number % len(running):] + running[:number % len(running)]:
-                rounds[system.name].append(statistics.median(system.round(arguments.seconds, warmup=3)))
-                print(".", end="", file=sys.stderr, flush=True)
+        for system in harness.turns(running, arguments.rounds):
+            rounds[system.name].append(statistics.median(system.round(arguments.seconds, warmup=3)))
+            print(".", end="", file=sys.stderr, flush=True)
         row["ms"] = {name: statistics.median(times) for name, times in rounds.items()}
         row["fastest_ms"] = {name: min(times) for name, times in rounds.items()}
     finally:
@@ -80,14 +79,6 @@ def measure(workload, threads, arguments):
         if "partita" in figures:
             row[ratio] = figures["partita"] / min(time for name, time in figures.items() if name != "partita")
     return row
-
-
-def warn_if_busy():
-    """Others' load spoils the figures, two threads' above all."""
-    load = os.getloadavg()[0]
-    if load > 0.5:
-        print(f"run.py: the machine is busy (load {load:.1f}): figures will be high and uneven", file=sys.stderr)
-    return load
 
 
 def print_table(rows, names):
@@ -107,7 +98,7 @@ def print_table(rows, names):
 
 def main():
     arguments = parse_arguments()
-    load, rows = warn_if_busy(), []
+    load, rows = harness.warn_if_busy(), []
     for name in arguments.workloads:
         workload = workloads.find(name)
         here = pathlib.Path(__file__).resolve().parent
@@ -120,8 +111,7 @@ def main():
     names = ([] if arguments.peers_only else ["partita"]) + arguments.peers
     print_table(rows, names)
     versions = {package: importlib.metadata.version(package) for package in ("onnxruntime", "torch")}
-    cpu = next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
-    arguments.json.write_text(json.dumps({"cpu": cpu, "load": load, "versions": versions, "rounds": arguments.rounds,
+    arguments.json.write_text(json.dumps({"cpu": harness.cpu_name(), "load": load, "versions": versions, "rounds": arguments.rounds,
                                           "door": arguments.door, "rows": rows}, indent=1))
     wrong = [f"{row['workload']}: {name}'s output is off by {error:.3g} times the tolerance"
              for row in rows for name, error in row["error"].items() if error > 1]

@@ -2,10 +2,7 @@
 
 import json
 import math
-import os
 import pathlib
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -13,49 +10,24 @@ import time
 import numpy as np
 
 import workloads
-
-# Baselines at their best: Debian's OpenBLAS knows no recent AMD CPU, and idle workers must not spin beside another system.
-FAIR_ENVIRONMENT = {"OPENBLAS_CORETYPE": "SkylakeX", "OMP_WAIT_POLICY": "ACTIVE", "KMP_BLOCKTIME": "20"}
+import harness
 
 
-class Peer:
-    """A peer's own process (worker.py), stopped by a signal whenever it is not its turn."""
+class Peer(harness.Peer):
+    """worker.py with one system."""
 
     def __init__(self, system, workload, threads):
-        here = pathlib.Path(__file__).resolve().parent
-        environment = dict(os.environ, **FAIR_ENVIRONMENT, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
-        self.name = system
-        self.process = subprocess.Popen([sys.executable, str(here / "worker.py"), system, workload.name, str(threads)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        path = pathlib.Path(self._answer()["output"])
+        worker = pathlib.Path(__file__).resolve().with_name("worker.py")
+        super().__init__(system, [sys.executable, worker, system, workload.name, threads], threads)
+        path = pathlib.Path(self.first["output"])
         self._output = np.load(path)
         path.unlink()
-        self._pause()
-
-    def _answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.name}: its process ended with code {self.process.wait()}; its messages are above")
-        return json.loads(line)
-
-    def _pause(self):
-        os.kill(self.process.pid, signal.SIGSTOP)
 
     def output(self):
         return self._output
 
     def round(self, seconds, warmup):
-        os.kill(self.process.pid, signal.SIGCONT)
-        self.process.stdin.write(json.dumps({"seconds": seconds, "warmup": warmup}) + "\n")
-        self.process.stdin.flush()
-        times = self._answer()["times_ms"]
-        self._pause()
-        return times
-
-    def close(self):
-        os.kill(self.process.pid, signal.SIGCONT)
-        self.process.stdin.close()
-        self.process.wait()
+        return self.ask(seconds=seconds, warmup=warmup)["times_ms"]
 
 
 class Partita:
@@ -78,21 +50,14 @@ class Partita:
         if door == "folder":
             source = [workload.folder, "--dim", ",".join(f"{name}={size}" for name, size in workload.dims.items())]
         start = time.perf_counter()
-        self._call([partita, "import", *source, "-o", directory / "model.mlir"])
-        self._call([partita, "compile", directory / "model.mlir", "-o", self.artifact])
+        harness.call([partita, "import", *source, "-o", directory / "model.mlir"])
+        harness.call([partita, "compile", directory / "model.mlir", "-o", self.artifact])
         self.compile_s = time.perf_counter() - start
         self.median_ms = None
 
-    @staticmethod
-    def _call(command):
-        result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-        if result.returncode:
-            raise RuntimeError(f"{' '.join(map(str, command))}: exit code {result.returncode}\n{result.stderr.strip()}")
-        return result.stdout
-
     def _run(self, repeat, warmup, *more):
-        report = json.loads(self._call([self.run_tool, self.artifact, *self.arguments, "--threads", self.threads,
-                                        "--repeat", repeat, "--warmup", warmup, "--json", *more]))
+        report = json.loads(harness.call([self.run_tool, self.artifact, *self.arguments, "--threads", self.threads,
+                                          "--repeat", repeat, "--warmup", warmup, "--json", *more]))
         self.median_ms = report["median_ms"]
         return report["times_ms"]
 

@@ -1,22 +1,15 @@
 """A peer in a process of its own, which stays: loads the model once, then times what the harness asks for.
 
-Usage: worker.py SYSTEM WORKLOAD THREADS. Reads lines {"seconds": S, "warmup": W}, answers {"times_ms": [...]}; the first
-line it writes is {"output": PATH} after a first run.
+Usage: worker.py SYSTEM WORKLOAD THREADS, spoken to as harness.py says; its first answer is {"output": PATH} after a first run.
 """
 
-import ctypes
-import json
-import os
-import signal
 import sys
 import tempfile
-import time
 
 import numpy as np
 
 import workloads
-
-PR_SET_PDEATHSIG = 1
+import harness
 
 
 def onnxruntime_runner(workload, threads):
@@ -93,23 +86,11 @@ RUNNERS = {
 
 def main():
     system, name, threads = sys.argv[1:]
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # it may be stopped when the harness dies
-    answers = os.fdopen(os.dup(1), "w")  # libraries may print: keep that out of the answers
-    os.dup2(2, 1)
+    answers = harness.answers_file()
     run = RUNNERS[system](workloads.find(name), int(threads))
     with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
         np.save(file, run())
-    print(json.dumps({"output": file.name}), file=answers, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        for _ in range(request["warmup"]):
-            run()
-        times, stop = [], time.perf_counter() + request["seconds"]
-        while not times or time.perf_counter() < stop:
-            start = time.perf_counter()
-            run()
-            times.append((time.perf_counter() - start) * 1e3)
-        print(json.dumps({"times_ms": times}), file=answers, flush=True)
+    harness.serve(answers, {"output": file.name}, run)
 
 
 if __name__ == "__main__":

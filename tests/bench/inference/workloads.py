@@ -1,15 +1,12 @@
 """What is measured: models, fixed shapes, inputs. Needs numpy only."""
 
 import dataclasses
-import os
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tests" / "peers"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import CACHE  # noqa: E402: also finds tests/peers
 import seeded_weights  # noqa: E402
-
-CACHE = pathlib.Path(os.environ.get("PARTITA_BENCH_CACHE", "~/.cache/partita-bench/inference")).expanduser()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,11 +1,12 @@
-"""One model of jax_models.py in one division, for run.py: prints a line when ready; then, for each line with a number of runs on its
-standard input, the median time of that many in ms."""
+"""One model of jax_models.py in one division, for run.py, spoken to as harness.py says. Its first answer has the beginning of the
+result and how many all-reduces XLA made."""
 
-import json
 import os
-import statistics
+import pathlib
 import sys
-import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
 
 model_name, division, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
 devices = 1 if division == "none" else 2
@@ -19,6 +20,7 @@ from jax.sharding import NamedSharding, PartitionSpec  # noqa: E402
 
 
 def main():
+    answers = harness.answers_file()
     model = jax_models.MODELS[model_name]
     random = np.random.default_rng(1)
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("t",))
@@ -32,14 +34,8 @@ def main():
     step = jax.jit(lambda values, x: model(jax_models.Parameters(values), x)).lower(values, inputs).compile()
     outputs = jax.block_until_ready(step(values, inputs))
     first = np.asarray(jax.tree.leaves(outputs)[0]).reshape(-1)[:6].tolist()
-    print(json.dumps({"first": first, "all_reduces": step.as_text().count(" all-reduce(")}), flush=True)
-    for line in sys.stdin:
-        times = []
-        for _ in range(int(line)):
-            start = time.perf_counter()
-            jax.block_until_ready(step(values, inputs))
-            times.append((time.perf_counter() - start) * 1e3)
-        print(json.dumps({"median_ms": statistics.median(times)}), flush=True)
+    harness.serve(answers, {"first": first, "all_reduces": step.as_text().count(" all-reduce(")},
+                  lambda: jax.block_until_ready(step(values, inputs)))
 
 
 main()

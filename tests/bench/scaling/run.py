@@ -9,12 +9,14 @@ import argparse
 import json
 import os
 import pathlib
-import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
+
 MINILM = {"model_type": "bert", "architectures": ["BertModel"], "hidden_size": 384, "num_hidden_layers": 6,
           "num_attention_heads": 12, "intermediate_size": 1536, "vocab_size": 30522, "max_position_embeddings": 512,
           "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "pad_token_id": 0}
@@ -31,42 +33,14 @@ SYSTEMS = {"two threads": (BATCH, None, 1, 2),
 JAX_SYSTEMS = {"JAX": "none", "JAX B=2": "B", "JAX M.N=2": "M.N"}
 
 
-class Jax:
-    """JAX with one model in one division, in a process that is stopped when it is not its turn."""
-
-    def __init__(self, python, model, division):
-        worker = pathlib.Path(__file__).with_name("jax_worker.py")
-        self.process = subprocess.Popen([python, worker, model, division, str(BATCH)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        self.first = self._answer()["first"]
-        os.kill(self.process.pid, signal.SIGSTOP)
-
-    def _answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit(f"JAX ended with code {self.process.wait()}; its messages are above")
-        return json.loads(line)
-
-    def round(self, repeat):
-        os.kill(self.process.pid, signal.SIGCONT)
-        print(repeat, file=self.process.stdin, flush=True)
-        rate = BATCH / self._answer()["median_ms"] * 1e3
-        os.kill(self.process.pid, signal.SIGSTOP)
-        return rate
-
-    def close(self):
-        os.kill(self.process.pid, signal.SIGCONT)
-        self.process.stdin.close()
-        self.process.wait()
-
-
 def start_jax(python, model):
     """JAX's systems; what is divided must compute what is not."""
-    peers = {system: Jax(python, model, division) for system, division in JAX_SYSTEMS.items()}
-    expected = peers["JAX"].first
+    worker = pathlib.Path(__file__).resolve().with_name("jax_worker.py")
+    peers = {system: harness.Peer(system, [python, worker, model, division, BATCH]) for system, division in JAX_SYSTEMS.items()}
+    expected = peers["JAX"].first["first"]
     for system, peer in peers.items():
-        if max(abs(a - b) for a, b in zip(expected, peer.first)) > 1e-4:
-            raise SystemExit(f"{system}: expected outputs beginning {expected}, found {peer.first}")
+        if max(abs(a - b) for a, b in zip(expected, peer.first["first"])) > 1e-4:
+            raise SystemExit(f"{system}: expected outputs beginning {expected}, found {peer.first['first']}")
     return peers
 
 
@@ -113,14 +87,12 @@ def measure(workload, artifacts, arguments):
     peers = start_jax(arguments.jax, model) if arguments.jax else {}
     order = [*SYSTEMS, *peers]
     rounds = {system: [] for system in order}
-    for index in range(arguments.rounds):
-        turn = index % len(order)
-        for system in order[turn:] + order[:turn]:
-            if system in peers:
-                rate = peers[system].round(arguments.repeat)
-            else:
-                rate = round_of(arguments.tools, artifacts[workload, system], system, inputs, arguments.repeat)
-            rounds[system].append(rate)
+    for system in harness.turns(order, arguments.rounds):
+        if system in peers:
+            rate = BATCH / statistics.median(peers[system].ask(repeat=arguments.repeat)["times_ms"]) * 1e3
+        else:
+            rate = round_of(arguments.tools, artifacts[workload, system], system, inputs, arguments.repeat)
+        rounds[system].append(rate)
     for peer in peers.values():
         peer.close()
     return {system: statistics.median(values) for system, values in rounds.items()}
@@ -131,7 +103,7 @@ def main():
     parser.add_argument("workloads", nargs="*", default=list(WORKLOADS), help=f"of {', '.join(WORKLOADS)}; all by default")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=3, help="measured runs in each round (default %(default)s)")
-    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "bazel-bin")
+    parser.add_argument("--tools", type=pathlib.Path, default=harness.ROOT / "bazel-bin")
     parser.add_argument("--jax", metavar="PYTHON", help="measure JAX too, with this python (tests/peers/setup.sh --jax)")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()

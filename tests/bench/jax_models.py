@@ -1,7 +1,7 @@
-"""The models of run.py as plain JAX: the same layers at the same shapes, weights at random.
+"""The models of the benchmarks as plain JAX: the same layers at the same shapes, weights at random.
 
 Each parameter says which of its dimensions the axis "t" divides under M and N; XLA's partitioner spreads that from there.
-Batch normalisations are folded into convolutions already, as Partita does when it loads a model.
+Unless they are trained, batch normalisations are folded into convolutions already, as Partita does when it loads a model.
 """
 
 import jax
@@ -12,7 +12,8 @@ from jax.sharding import PartitionSpec
 class Parameters:
     """Hands out the given values in order; without values, notes the shapes and how they are divided."""
 
-    def __init__(self, values=None):
+    def __init__(self, values=None, training=False):
+        self.training = training
         self.values = None if values is None else iter(values)
         self.made = []
 
@@ -51,6 +52,32 @@ def attention(p, x, heads, size, bias):
     return jnp.einsum("bqnh,nhe->bqe", out, p(heads, size, heads * size, on=0)) + p(heads * size)
 
 
+def gpt2(p, ids):
+    tokens, length = p(50257, 768), ids.shape[1]
+    x = tokens[ids] + p(1024, 768)[:length]
+    bias = jnp.where(jnp.tril(jnp.ones((length, length), bool)), 0.0, -1e9).astype(x.dtype)
+    for _ in range(12):
+        x = x + attention(p, layer_norm(p, x, 1e-5), 12, 64, bias)
+        y = jax.nn.gelu(column(p, layer_norm(p, x, 1e-5), 3072), approximate=True)
+        x = x + row(p, y, 768)
+    return layer_norm(p, x, 1e-5) @ tokens.T
+
+
+def vit_b_16(p, images):
+    x = conv_patches(p, images, 768, 16)
+    x = jnp.concatenate([jnp.broadcast_to(p(1, 768), (x.shape[0], 1, 768)), x], 1) + p(x.shape[1] + 1, 768)
+    for _ in range(12):
+        x = x + attention(p, layer_norm(p, x, 1e-12), 12, 64, 0.0)
+        x = x + row(p, gelu(column(p, layer_norm(p, x, 1e-12), 3072)), 768)
+    return row(p, layer_norm(p, x, 1e-12)[:, 0], 1000)
+
+
+def conv_patches(p, x, width, size):
+    y = jax.lax.conv_general_dilated(x, p(size, size, x.shape[-1], width), (size, size), "VALID",
+                                     dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return y.reshape(y.shape[0], -1, width) + p(width)
+
+
 def minilm(p, inputs):
     ids, mask = inputs
     x = p(30522, 384)[ids] + p(512, 384)[: ids.shape[1]] + p(2, 384)[0]
@@ -63,11 +90,22 @@ def minilm(p, inputs):
     return x, pooled
 
 
-def conv(p, x, width, size=1, stride=1, groups=1, on=None, bias=True):
-    """`on`: "out" where the result's channels are divided, "in" where it sums over divided ones."""
+def batch_norm(p, x):
+    """With the batch's statistics when trained."""
+    if p.training:
+        x = x - x.mean((0, 1, 2))
+        x = x * jax.lax.rsqrt((x * x).mean((0, 1, 2)) + 1e-5)
+    return x * p(x.shape[-1]) + p(x.shape[-1])
+
+
+def conv(p, x, width, size=1, stride=1, groups=1, on=None, bias=True, norm=False):
+    """`on`: "out" where the result's channels are divided, "in" where it sums over divided ones. `norm`: a batch normalisation
+    follows."""
     weight = p(size, size, x.shape[-1] // groups, width, on={None: None, "in": 2, "out": 3}[on])
     y = jax.lax.conv_general_dilated(x, weight, (stride, stride), [(size // 2, size // 2)] * 2,
                                      dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups)
+    if norm and p.training:
+        return batch_norm(p, y)
     return y + p(width, on=0 if on == "out" else None) if bias else y
 
 
@@ -83,9 +121,9 @@ def shortcut(p, x, width, stride):
 
 def conv_block(p, x, width, stride):
     skip = shortcut(p, x, width, stride)
-    y = x * p(x.shape[-1]) + p(x.shape[-1])
-    y = gelu(conv(p, y, 4 * width, on="out"))
-    y = gelu(conv(p, y, 4 * width, size=3, stride=stride, groups=4 * width, on="out"))
+    y = batch_norm(p, x)
+    y = gelu(conv(p, y, 4 * width, on="out", norm=True))
+    y = gelu(conv(p, y, 4 * width, size=3, stride=stride, groups=4 * width, on="out", norm=True))
     gate = jax.nn.silu(y.mean((1, 2)) @ p(4 * width, width // 4, on=0) + p(width // 4))
     gate = jax.nn.sigmoid(gate @ p(width // 4, 4 * width, on=1) + p(4 * width, on=0))
     return conv(p, y * gate[:, None, None, :], width, on="in") + skip
@@ -103,7 +141,7 @@ def attention_block(p, x, width, stride):
 
 
 def coatnet_0(p, x):
-    x = gelu(conv(p, x, 64, size=3, stride=2))
+    x = gelu(conv(p, x, 64, size=3, stride=2, norm=True))
     x = conv(p, x, 64, size=3, bias=False)
     for block, width, depth in ((conv_block, 96, 2), (conv_block, 192, 3), (attention_block, 384, 5), (attention_block, 768, 2)):
         for index in range(depth):
@@ -119,4 +157,4 @@ def inputs_of(model, batch, random):
     return random.standard_normal((batch, 224, 224, 3), "float32")
 
 
-MODELS = {"minilm": minilm, "coatnet-0": coatnet_0}
+MODELS = {"minilm": minilm, "gpt2": gpt2, "vit-b-16": vit_b_16, "coatnet-0": coatnet_0}

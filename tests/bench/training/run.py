@@ -1,0 +1,184 @@
+"""One training step (forward, backward, AdamW) of whole models: Partita, undivided and divided over two devices, against PyTorch
+and JAX in one run, round by round in turn.
+
+The figure of a system is the median over rounds; a ratio is over the fastest peer's. PyTorch's losses of the first two steps, from
+the same weights and batch, are Partita's too. Processor time says what a busy machine hides; memory is the peak of the process,
+which for compiled PyTorch and JAX holds the compiler as well.
+"""
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+import workloads
+import harness
+
+# Name: (threads it needs, how it is compiled). Devices are threads of one process, which share its processors.
+PARTITA = {"partita": (1, []), "B=2": (2, ["--mesh", "d=2", "--shard", "B=d"]),
+           "B=2 zero 1": (2, ["--mesh", "d=2", "--shard", "B=d", "--zero", "1"])}
+# Name: (threads it needs, its worker, what the worker is told).
+PEERS = {"pytorch": (1, "torch", "eager"), "compile": (1, "torch", "compile"), "nhwc": (1, "torch", "nhwc"),
+         "jax": (1, "jax", 1), "jax B=2": (2, "jax", 2)}
+TOLERANCE = {"f32": 1e-4, "bf16": 2e-2}  # of a loss, relative
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("workloads", nargs="*", default=[w.name for w in workloads.WORKLOADS], metavar="WORKLOAD")
+    parser.add_argument("--precisions", nargs="+", default=workloads.PRECISIONS, choices=workloads.PRECISIONS)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--systems", nargs="+", default=list(PARTITA), choices=PARTITA, metavar="SYSTEM",
+                        help=f"of {', '.join(PARTITA)} (the default)")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, metavar="PEER",
+                        default=["pytorch", "compile"] + (["jax", "jax B=2"] if importlib.util.find_spec("jax") else []),
+                        help="of pytorch, compile, jax, jax B=2 (the default, where installed), nhwc (PyTorch, channels last)")
+    parser.add_argument("--tools", type=pathlib.Path, default=harness.ROOT / "bazel-bin",
+                        help="where compiler/tools/partita and runtime/tools/partita-run are")
+    parser.add_argument("--against", type=pathlib.Path, metavar="TOOLS", help="another build, which takes turns as 'before'")
+    parser.add_argument("--json", type=pathlib.Path, default=harness.CACHE.parent / "training.json", metavar="FILE",
+                        help="all figures (default %(default)s)")
+    return parser.parse_args()
+
+
+class Partita:
+    """Compiled once; a process each round, which steps once before it is timed."""
+
+    def __init__(self, name, workload, precision, threads, tools, plan):
+        self.name = name
+        self.runner = tools / "runtime/tools/partita-run"
+        self.folder = tempfile.TemporaryDirectory(prefix="partita-bench-")
+        self.artifact = self._path("step.partita")
+        harness.call([tools / "compiler/tools/partita", "compile", workload.folder, "--dim", workload.dims, "--precision", precision,
+                      "--train", "adamw", "--beta1", workloads.BETA1, "--beta2", workloads.BETA2, "--epsilon", workloads.EPSILON,
+                      "--weight-decay", workloads.DECAY, "-o", self.artifact, *plan])
+        self.inputs = ["--threads", threads]
+        for key, value in workload.batch_of().items():
+            self._give(key, value)
+        self.first = {"losses": self._losses()}
+        self._give("lr", np.float32(workloads.RATE))
+        self._give("step", np.int64(2))
+
+    def _path(self, name):
+        return pathlib.Path(self.folder.name) / name
+
+    def _give(self, name, value):
+        np.save(self._path(f"{name}.npy"), value)
+        self.inputs += ["--input", f"{name}={self._path(name + '.npy')}"]
+
+    def _losses(self):
+        return json.loads(harness.call([self.runner, "train", self.artifact, *self.inputs, "--lr", workloads.RATE, "--steps", 2,
+                                        "--quiet", "--json"]))["losses"]
+
+    def ask(self, warmup, repeat):
+        report = json.loads(harness.call([self.runner, self.artifact, *self.inputs, "--warmup", warmup, "--repeat", repeat, "--json"]))
+        return {"times_ms": report["times_ms"], "cpu_ms": report["cpu_ms"], "peak_bytes": report["memory"]["peak_process"]}
+
+    def close(self):
+        self.folder.cleanup()
+
+
+def start(workload, precision, threads, arguments):
+    """The systems that so many threads allow, peers first: theirs are the losses to agree with."""
+    here, running = pathlib.Path(__file__).resolve().parent, []
+    try:
+        for name in arguments.peers:
+            needed, worker, how = PEERS[name]
+            if needed <= threads:
+                running.append(harness.Peer(name, [sys.executable, here / f"{worker}_worker.py", workload.name, precision,
+                                                   threads, how], threads))
+        builds = {"": arguments.tools, " before": arguments.against}
+        for name in arguments.systems:
+            needed, plan = PARTITA[name]
+            for suffix, tools in builds.items():
+                if tools and needed <= threads:
+                    running.append(Partita(name + suffix, workload, precision, threads, tools, plan))
+    except RuntimeError:
+        close(running)
+        raise
+    return running
+
+
+def close(systems):
+    for system in systems:
+        system.close()
+
+
+def disagreements(systems, precision):
+    """What is wrong with the losses, in words; JAX has other weights."""
+    losses = {system.name: system.first["losses"] for system in systems if not system.name.startswith("jax")}
+    reference, expected = next(iter(losses.items()))
+    return [f"{name}: expected the losses {expected} of {reference}, found {found}" for name, found in losses.items()
+            if not np.allclose(found, expected, rtol=TOLERANCE[precision], atol=0)]
+
+
+def measure(workload, precision, threads, arguments):
+    """One row: what each system took, and what is wrong with it."""
+    systems = start(workload, precision, threads, arguments)
+    try:
+        rounds = {system.name: [] for system in systems}
+        for system in harness.turns(systems, arguments.rounds):
+            rounds[system.name].append(system.ask(warmup=1, repeat=1))
+            print(".", end="", file=sys.stderr, flush=True)
+        wrong = disagreements(systems, precision)
+    finally:
+        close(systems)
+    row = {"workload": workload.name, "precision": precision, "threads": threads, "wrong": wrong, "systems": {}}
+    for name, answers in rounds.items():
+        times = [statistics.median(answer["times_ms"]) for answer in answers]
+        row["systems"][name] = {"ms": statistics.median(times), "fastest_ms": min(times),
+                                "cpu_ms": statistics.median(answer["cpu_ms"] for answer in answers),
+                                "peak_bytes": max(answer["peak_bytes"] for answer in answers)}
+    peers = [figures for name, figures in row["systems"].items() if name in PEERS]
+    for figures in row["systems"].values():
+        for key in ("ms", "fastest_ms", "peak_bytes"):
+            if peers:
+                figures[f"{key}_ratio"] = figures[key] / min(peer[key] for peer in peers)
+    return row
+
+
+def print_row(row):
+    print(f"\n{row['workload']}, {row['precision']}, {row['threads']} thread{'s' if row['threads'] > 1 else ''}")
+    print(f"  {'':<18}{'ms':>9}{'ratio':>7}{'fastest ms':>12}{'ratio':>7}{'CPU ms':>9}{'peak MB':>10}{'ratio':>7}")
+    for name, figures in row["systems"].items():
+        ratio = {key: f"{figures[key]:.2f}" if key in figures else "" for key in ("ms_ratio", "fastest_ms_ratio", "peak_bytes_ratio")}
+        print(f"  {name:<18}{figures['ms']:9.0f}{ratio['ms_ratio']:>7}{figures['fastest_ms']:12.0f}{ratio['fastest_ms_ratio']:>7}"
+              f"{figures['cpu_ms']:9.0f}{figures['peak_bytes'] / 1e6:10.0f}{ratio['peak_bytes_ratio']:>7}")
+    sys.stdout.flush()
+
+
+def main():
+    arguments = parse_arguments()
+    load, rows = harness.warn_if_busy(), []
+    for name in arguments.workloads:
+        workload = workloads.find(name)
+        # In a process of its own: making a model leaves gigabytes behind that measuring does not need.
+        subprocess.run([sys.executable, str(harness.ROOT / "tests/peers/seeded_models.py"), str(harness.CACHE), workload.model],
+                       check=True, stdout=subprocess.DEVNULL)
+        for precision in arguments.precisions:
+            for threads in arguments.threads:
+                try:
+                    rows.append(measure(workload, precision, threads, arguments))
+                    print_row(rows[-1])
+                except RuntimeError as error:  # the other rows are worth having
+                    rows.append({"workload": name, "precision": precision, "threads": threads, "wrong": [str(error)]})
+    versions = {package: importlib.metadata.version(package) for package in ("torch", "jax")
+                if importlib.util.find_spec(package)}
+    arguments.json.write_text(json.dumps({"cpu": harness.cpu_name(), "load": load, "versions": versions, "rounds": arguments.rounds,
+                                          "rows": rows}, indent=1))
+    wrong = [f"{row['workload']}, {row['precision']}, threads {row['threads']}: {text}" for row in rows for text in row["wrong"]]
+    for text in wrong:
+        print(text, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

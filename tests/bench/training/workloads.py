@@ -1,0 +1,51 @@
+"""What is trained: models, batches, the optimizer's numbers. Needs numpy only."""
+
+import dataclasses
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import CACHE  # noqa: E402: also finds tests/peers
+import seeded_weights  # noqa: E402
+
+RATE, BETA1, BETA2, EPSILON, DECAY = 1e-4, 0.9, 0.999, 1e-8, 0.01
+PRECISIONS = ("f32", "bf16")
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    name: str
+    model: str  # folder in the cache, see seeded_models.py
+    batch: int
+    seq: int = 0  # 0: images
+
+    @property
+    def folder(self):
+        return CACHE / self.model
+
+    @property
+    def classes(self):
+        return 50257 if self.seq else 1000
+
+    @property
+    def dims(self):
+        return f"batch={self.batch},seq={self.seq}" if self.seq else f"batch={self.batch}"
+
+    def batch_of(self):
+        """The model's input, by its name, and `targets`: the next tokens, or labels."""
+        if not self.seq:
+            images = seeded_weights.seeded_array("images", (self.batch, 3, 224, 224), 0.0, 3.0**0.5)
+            labels = seeded_weights.seeded_ids("labels", (self.batch,), self.classes)
+            return {"x" if self.model == "coatnet-0" else "pixel_values": images, "targets": labels}
+        text = seeded_weights.seeded_ids("text", (self.batch, self.seq + 1), self.classes)
+        return {"input_ids": text[:, :-1].copy(), "targets": text[:, 1:].copy()}
+
+
+WORKLOADS = [Workload("gpt2-4x256", "gpt2", 4, 256), Workload("vit-b-16-8", "vit-b-16", 8), Workload("coatnet-0-8", "coatnet-0", 8)]
+
+
+def find(name):
+    for workload in WORKLOADS:
+        if workload.name == name:
+            return workload
+    raise SystemExit(f"expected one of {', '.join(w.name for w in WORKLOADS)}, found {name}")
