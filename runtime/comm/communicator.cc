@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -12,12 +11,6 @@
 #include "runtime/base/status_macros.h"
 
 namespace partita::comm {
-namespace {
-
-// Bytes of a status as ranks exchange it: its code, then its message, cut.
-constexpr size_t kStatusBytes = 2048;
-
-}  // namespace
 
 CommOptions OptionsFromEnvironment() {
   CommOptions options;
@@ -45,44 +38,54 @@ absl::Status DidNotArrive(const std::string& who, const Collective& collective,
                    "; if it is alive and slow, raise --timeout"));
 }
 
+absl::StatusOr<std::vector<std::string>> Communicator::GatherTexts(
+    const std::string& own, const std::string& what, int patience) {
+  const size_t count = static_cast<size_t>(size());
+  constexpr size_t kEntry = kTextBytes + 1;
+  std::string entry = own.substr(0, kTextBytes);
+  entry.resize(kEntry);
+  std::string all(count * kEntry, '\0');
+  Operation operation;
+  operation.kind = Kind::kAllGather;
+  operation.dtype = base::DType::kU8;
+  operation.input_shape = {1, kEntry};
+  operation.output_shape = {size(), kEntry};
+  operation.dim = 0;
+  operation.patience = patience;
+  operation.name = what;
+  std::vector<int> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<Collective> gather,
+                           Prepare(std::move(operation), std::move(ranks)));
+  PARTITA_RETURN_IF_ERROR(Run(*gather, entry.data(), all.data()));
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < count; ++i) texts.emplace_back(&all[i * kEntry]);
+  return texts;
+}
+
 absl::Status Communicator::Agree(const absl::Status& status, int patience) {
   if (size() == 1) {
     agreed_ = !status.ok();
     return status;
   }
-  Operation operation;
-  operation.kind = Kind::kAllGather;
-  operation.dtype = base::DType::kU8;
-  operation.input_shape = {1, kStatusBytes};
-  operation.output_shape = {size(), kStatusBytes};
-  operation.dim = 0;
-  operation.patience = patience;
-  operation.name = "agreement";
-  std::vector<int> ranks(static_cast<size_t>(size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<Collective> gather,
-                           Prepare(std::move(operation), std::move(ranks)));
-  std::string own(kStatusBytes, '\0');
-  std::string all(static_cast<size_t>(size()) * kStatusBytes, '\0');
-  own[0] = static_cast<char>(status.code());
-  const std::string message(status.message());
-  std::memcpy(&own[1], message.data(),
-              std::min(message.size(), kStatusBytes - 2));
-  PARTITA_RETURN_IF_ERROR(Run(*gather, own.data(), all.data()));
-  int lowest = size();
-  int failures = 0;
-  for (int i = size() - 1; i >= 0; --i) {
-    if (all[static_cast<size_t>(i) * kStatusBytes] == 0) continue;
-    lowest = i;
-    ++failures;
-  }
-  agreed_ = failures > 0;
-  if (failures == 0) return absl::OkStatus();
-  const char* entry = &all[static_cast<size_t>(lowest) * kStatusBytes];
-  const std::string text = entry + 1;
+  // Empty, or the code as one character and the message.
+  std::string own;
+  if (!status.ok())
+    own = absl::StrCat(std::string(1, static_cast<char>(status.code())),
+                       std::string(status.message()));
+  PARTITA_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                           GatherTexts(own, "agreement", patience));
+  const auto failed = [](const std::string& text) { return !text.empty(); };
+  const auto lowest = std::find_if(all.begin(), all.end(), failed);
+  agreed_ = lowest != all.end();
+  if (!agreed_) return absl::OkStatus();
+  const bool everyone = std::all_of(all.begin(), all.end(), failed);
+  const std::string text = lowest->substr(1);
   return absl::Status(
-      static_cast<absl::StatusCode>(entry[0]),
-      failures == size() ? text : absl::StrCat(Describe(lowest), ": ", text));
+      static_cast<absl::StatusCode>(lowest->front()),
+      everyone ? text
+               : absl::StrCat(Describe(static_cast<int>(lowest - all.begin())),
+                              ": ", text));
 }
 
 }  // namespace partita::comm

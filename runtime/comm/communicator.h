@@ -82,9 +82,16 @@ class Communicator {
   // Tells the others that this rank gives up, and why.
   virtual void Fail(const absl::Status& status) = 0;
 
+  // All ranks call it: what each passes, by rank, cut to kTextBytes and to the
+  // first zero. `what` names it in messages. Ranks wait `patience` times longer
+  // than usual: they may come from work of very different length.
+  static constexpr size_t kTextBytes = 2047;
+  absl::StatusOr<std::vector<std::string>> GatherTexts(const std::string& own,
+                                                       const std::string& what,
+                                                       int patience = 10);
+
   // All ranks call it; OK if all pass OK, else the status of the lowest rank
-  // that does not, with its name unless all fail. Ranks wait `patience` times
-  // longer than usual: they may come from work of very different length.
+  // that does not, with its name unless all fail. Patience as above.
   absl::Status Agree(const absl::Status& status, int patience = 10);
   // Whether the last Agree returned an error, so that all ranks know it.
   bool agreed() const { return agreed_; }

@@ -246,6 +246,7 @@ absl::StatusOr<Artifact> Artifact::Open(const std::string& path,
                        "copy or compile the file again"));
     }
   }
+  artifact.checksum_ = header.header_crc;
   artifact.code_ = sections[1];
   artifact.data_ = sections[2];
   absl::StatusOr<const Program*> program =

@@ -113,9 +113,13 @@ class Artifact {
     return static_cast<int64_t>(file_.bytes().size());
   }
   const base::MappedFile& file() const { return file_; }
+  // Of the header, and with it of all sections: files with different ones have
+  // different contents.
+  uint32_t checksum() const { return checksum_; }
 
  private:
   base::MappedFile file_;
+  uint32_t checksum_ = 0;
   const Program* program_ = nullptr;
   std::string_view code_;
   std::string_view data_;

@@ -33,6 +33,17 @@ grep -q "found 1 process of mpirun" "$dir/out" || fail "the message about one pr
 "${mpi[@]}" -np 4 "$run" "$model" >"$dir/out" 2>&1 && fail "no input was accepted"
 [ "$(grep -c "no content for input 'x'" "$dir/out")" = 1 ] || fail "the missing input is told once" "$dir/out"
 
+# Another model of the same shape on one rank.
+"$3" "$dir/other.partita" 6 2 2 || exit 1
+"${mpi[@]}" -np 2 "$run" "$model" --input x=arange : -np 1 "$run" "$dir/other.partita" --input x=arange \
+  : -np 1 "$run" "$model" --input x=arange >"$dir/out" 2>&1 && fail "different models were accepted"
+[ "$(grep -c 'partita-run:' "$dir/out")" = 1 ] || fail "the message about models comes once" "$dir/out"
+grep -Eq "expected the same compiled model on all ranks, found rank 0 \(.*\) with $model \(checksum [0-9a-f]{8}, [0-9]+ bytes\) and rank 2 \(.*\) with $dir/other.partita \(.*; compile it once" \
+  "$dir/out" || fail "the message about models" "$dir/out"
+cp "$model" "$dir/copy.partita"
+"${mpi[@]}" -np 3 "$run" "$model" --input x=arange : -np 1 "$run" "$dir/copy.partita" --input x=arange \
+  >"$dir/out" 2>&1 || fail "a copy on one rank" "$dir/out"
+
 # Launchers that promise processes which MPI does not see, and no MPI at all.
 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0 "$run" "$model" --input x=arange >"$dir/out" 2>&1 \
   && fail "srun without PMI was accepted"

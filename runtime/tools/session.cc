@@ -264,6 +264,30 @@ program::Rows ProcessSession::InputRows() const {
   return rows.begin < rows.end ? rows : Session::InputRows();
 }
 
+// All ranks opened the same bytes, wherever they lie.
+absl::Status CheckSameModel(const program::Artifact& artifact,
+                            comm::Communicator& communicator) {
+  const std::string content =
+      absl::StrCat("checksum ", absl::Hex(artifact.checksum(), absl::kZeroPad8),
+                   ", ", artifact.file_bytes(), " bytes");
+  PARTITA_ASSIGN_OR_RETURN(const std::vector<std::string> contents,
+                           communicator.GatherTexts(content, "models"));
+  PARTITA_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                           communicator.GatherTexts(artifact.path(), "models"));
+  const auto other =
+      std::find_if(contents.begin(), contents.end(),
+                   [&](const std::string& c) { return c != contents[0]; });
+  if (other == contents.end()) return absl::OkStatus();
+  const auto describe = [&](size_t rank) {
+    return absl::StrCat(communicator.Describe(static_cast<int>(rank)), " with ",
+                        paths[rank], " (", contents[rank], ")");
+  };
+  return communicator.Agree(absl::FailedPreconditionError(absl::StrCat(
+      "expected the same compiled model on all ranks, found ", describe(0),
+      " and ", describe(static_cast<size_t>(other - contents.begin())),
+      "; compile it once and give every rank a copy of that file")));
+}
+
 }  // namespace
 
 Session::Part Session::PartOf(const ParameterSpec& parameter) const {
@@ -345,9 +369,10 @@ absl::StatusOr<std::unique_ptr<Session>> OpenProcessSession(
     comm::Communicator& communicator) {
   absl::StatusOr<program::Artifact> opened =
       program::Artifact::Open(options.model);
-  absl::Status status = opened.status();
-  if (status.ok()) status = CheckProcesses(*opened, options, launch);
-  PARTITA_RETURN_IF_ERROR(communicator.Agree(status));
+  PARTITA_RETURN_IF_ERROR(communicator.Agree(opened.status()));
+  PARTITA_RETURN_IF_ERROR(CheckSameModel(*opened, communicator));
+  PARTITA_RETURN_IF_ERROR(
+      communicator.Agree(CheckProcesses(*opened, options, launch)));
   const auto artifact =
       std::make_shared<const program::Artifact>(*std::move(opened));
   auto session =
