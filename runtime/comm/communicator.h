@@ -72,10 +72,8 @@ class Communicator {
   virtual absl::Status Run(Collective& collective, const void* input,
                            void* output) = 0;
 
-  // This rank is at work: others that are threads of this process do not lose
-  // patience. Processes judge by messages alone: a rank that computes for
-  // longer than the patience between two collectives needs a longer one. OK
-  // unless some rank has failed.
+  // This rank is at work: others do not lose patience with it, if it says so
+  // more often than the patience is long. OK unless some rank has failed.
   virtual absl::Status Progress() = 0;
   // Changes with every sign of life of this rank; any thread may ask.
   virtual uint64_t Beats() const = 0;

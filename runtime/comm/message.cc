@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/comm/life_signs.h"
 #include "runtime/comm/reduce.h"
 
 namespace partita::comm {
@@ -49,7 +50,9 @@ class MessageCommunicator : public Communicator {
  public:
   MessageCommunicator(std::unique_ptr<Transport> transport,
                       const CommOptions& options)
-      : transport_(std::move(transport)), options_(options) {}
+      : transport_(std::move(transport)),
+        options_(options),
+        signs_(*transport_, options.patience) {}
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
@@ -62,7 +65,9 @@ class MessageCommunicator : public Communicator {
                    void* output) override;
   absl::Status Progress() override {
     beats_.fetch_add(1, std::memory_order_relaxed);
-    return failure_.ok() ? transport_->Health() : failure_;
+    PARTITA_RETURN_IF_ERROR(failure_);
+    PARTITA_RETURN_IF_ERROR(signs_.Work());
+    return transport_->Health();
   }
   uint64_t Beats() const override {
     return beats_.load(std::memory_order_relaxed);
@@ -89,10 +94,16 @@ class MessageCommunicator : public Communicator {
   absl::Status Send(const char* data, int64_t bytes, int to);
   absl::Status Receive(char* data, int64_t bytes, int from);
   absl::Status Finish(const MessageCollective& collective);
-  absl::Status LosePatience(const MessageCollective& collective);
+  // Called in a wait in which nothing has arrived since `since`: an error if
+  // some rank that this one waits for is given up.
+  absl::Status Judge(const MessageCollective& collective,
+                     Clock::time_point since);
+  absl::Status LosePatience(const MessageCollective& collective,
+                            const std::vector<int>& ranks);
 
   const std::unique_ptr<Transport> transport_;
   const CommOptions options_;
+  LifeSigns signs_;
   std::vector<Pending> pending_;
   std::vector<char> scratch_;  // shared by all operations
   std::vector<const char*> inputs_;
@@ -168,23 +179,36 @@ absl::Status MessageCommunicator::Receive(char* data, int64_t bytes, int from) {
 }
 
 absl::Status MessageCommunicator::LosePatience(
-    const MessageCollective& collective) {
+    const MessageCollective& collective, const std::vector<int>& ranks) {
+  std::string names, more = " and made no progress";
+  for (const int rank : ranks) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", Describe(rank));
+    if (const int awaited = signs_.AwaitedBy(rank); awaited >= 0)
+      absl::StrAppend(&more, "; ", Describe(rank), " itself waits for ",
+                      Describe(awaited));
+  }
+  return DidNotArrive(names, collective,
+                      options_.patience * collective.operation().patience,
+                      more);
+}
+
+absl::Status MessageCommunicator::Judge(const MessageCollective& collective,
+                                        Clock::time_point since) {
   std::vector<int> ranks;
   for (const Pending& pending : pending_) ranks.push_back(pending.rank);
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  std::string names;
-  for (const int rank : ranks)
-    absl::StrAppend(&names, names.empty() ? "" : ", ", Describe(rank));
-  return DidNotArrive(names, collective,
-                      options_.patience * collective.operation().patience);
+  PARTITA_RETURN_IF_ERROR(signs_.Wait(ranks, since));
+  const std::vector<int> silent = signs_.Silent(
+      ranks, since, options_.patience * collective.operation().patience);
+  return silent.empty() ? absl::OkStatus() : LosePatience(collective, silent);
 }
 
-// Waits for all requests, as long as some finish.
+// Waits for all requests, as long as some finish and those that do not are of
+// ranks at work.
 absl::Status MessageCommunicator::Finish(const MessageCollective& collective) {
-  const std::chrono::milliseconds patience =
-      options_.patience * collective.operation().patience;
   Clock::time_point since = Clock::now();
+  bool waits = false;
   for (int idle = 0; !pending_.empty(); ++idle) {
     const size_t before = pending_.size();
     for (size_t i = 0; i < pending_.size();) {
@@ -200,6 +224,7 @@ absl::Status MessageCommunicator::Finish(const MessageCollective& collective) {
     if (pending_.size() < before) {
       idle = 0;
       since = Clock::now();
+      PARTITA_RETURN_IF_ERROR(signs_.Work());
       continue;
     }
     PARTITA_RETURN_IF_ERROR(transport_->Health());
@@ -207,7 +232,9 @@ absl::Status MessageCommunicator::Finish(const MessageCollective& collective) {
     sched_yield();
     if (idle < 2000) continue;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
-    if (Clock::now() - since > patience) return LosePatience(collective);
+    if (!waits) PARTITA_RETURN_IF_ERROR(signs_.BeginWait());
+    waits = true;
+    PARTITA_RETURN_IF_ERROR(Judge(collective, since));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -31,6 +32,16 @@ class Transport {
                                           int from) = 0;
   // Whether a request is done; if so it is gone.
   virtual absl::StatusOr<bool> Test(Request request) = 0;
+
+  // Signs go beside the messages: a number below size() + 2 each, sent without
+  // waiting.
+  struct Sign {
+    int number;
+    int rank;  // who sent it
+  };
+  virtual absl::Status SendSign(int number, int to) = 0;
+  // The next one that has come, if one has.
+  virtual absl::StatusOr<std::optional<Sign>> NextSign() = 0;
 
   // OK unless some rank is known to have failed.
   virtual absl::Status Health() = 0;

@@ -1,11 +1,13 @@
 // Collectives made of messages, over a transport of mailboxes between threads.
 #include "runtime/comm/message.h"
 
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -25,6 +27,8 @@ using testing::HasSubstr;
 struct Post {
   std::mutex mutex;
   std::map<std::pair<int, int>, std::deque<std::string>> boxes;
+  std::map<int, std::deque<Transport::Sign>> signs;  // by receiver
+  int sent_signs = 0;
   absl::Status failure;
 };
 
@@ -60,6 +64,20 @@ class PostTransport : public Transport {
     box.pop_front();
     return true;
   }
+  absl::Status SendSign(int number, int to) override {
+    const std::lock_guard<std::mutex> lock(post_->mutex);
+    post_->signs[to].push_back({number, rank_});
+    ++post_->sent_signs;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::optional<Sign>> NextSign() override {
+    const std::lock_guard<std::mutex> lock(post_->mutex);
+    std::deque<Sign>& box = post_->signs[rank_];
+    if (box.empty()) return std::optional<Sign>();
+    const Sign sign = box.front();
+    box.pop_front();
+    return std::optional<Sign>(sign);
+  }
   absl::Status Health() override {
     const std::lock_guard<std::mutex> lock(post_->mutex);
     return post_->failure;
@@ -87,14 +105,49 @@ class PostTransport : public Transport {
 };
 
 std::vector<std::unique_ptr<Communicator>> MakePost(
-    int n, const CommOptions& options = {}) {
-  const auto post = std::make_shared<Post>();
+    int n, const CommOptions& options = {},
+    const std::shared_ptr<Post>& post = std::make_shared<Post>()) {
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int i = 0; i < n; ++i) {
     communicators.push_back(MakeMessageCommunicator(
         std::make_unique<PostTransport>(post, i, n), options));
   }
   return communicators;
+}
+
+// What `body` returns on each of n ranks.
+template <typename Body>
+std::vector<absl::Status> OnRanks(int n, milliseconds patience,
+                                  const Body& body) {
+  const auto communicators = MakePost(n, {patience});
+  std::vector<absl::Status> statuses(static_cast<size_t>(n));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < statuses.size(); ++i)
+    threads.emplace_back([&, i] { statuses[i] = body(*communicators[i]); });
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+absl::Status SumOnce(Communicator& communicator, const std::string& name,
+                     const std::vector<int>& ranks, int patience = 1) {
+  Operation op;
+  op.input_shape = op.output_shape = {4};
+  op.name = name;
+  op.patience = patience;
+  auto collective = communicator.Prepare(op, ranks);
+  if (!collective.ok()) return collective.status();
+  std::vector<float> values(4, 1);
+  return communicator.Run(**collective, values.data(), values.data());
+}
+
+// Works in steps of 20 ms.
+absl::Status WorkFor(Communicator& communicator, milliseconds time) {
+  for (milliseconds at{0}; at < time; at += milliseconds(20)) {
+    std::this_thread::sleep_for(milliseconds(20));
+    const absl::Status status = communicator.Progress();
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 TEST(MessageTest, AllKindsEqualTheReference) {
@@ -137,10 +190,101 @@ TEST(MessageTest, ARankThatDoesNotComeIsNamed) {
   for (size_t i = 0; i < 3; i += 2) {
     EXPECT_THAT(std::string(statuses[i].message()),
                 HasSubstr("rank 1 (host1) did not arrive at all_reduce "
-                          "'gradients' of f32[4] within 150 ms; if it is "
-                          "alive and slow, raise --timeout"));
+                          "'gradients' of f32[4] within 150 ms and made no "
+                          "progress; if it is alive and slow, raise "
+                          "--timeout"));
   }
   EXPECT_FALSE(communicators[1]->Progress().ok());
+}
+
+TEST(MessageTest, ARankThatWorksIsWaitedFor) {
+  const auto statuses =
+      OnRanks(3, milliseconds(400), [](Communicator& c) -> absl::Status {
+        if (c.rank() == 1) {
+          const absl::Status status = WorkFor(c, milliseconds(2000));
+          if (!status.ok()) return status;
+        }
+        return SumOnce(c, "slow", {0, 1, 2});
+      });
+  for (const absl::Status& status : statuses)
+    EXPECT_TRUE(status.ok()) << status;
+}
+
+// 0 waits for 1, 1 for 2, 2 for 3, who works.
+TEST(MessageTest, WhoWaitsForARankThatWorksIsWaitedFor) {
+  const auto statuses =
+      OnRanks(4, milliseconds(400), [](Communicator& c) -> absl::Status {
+        if (c.rank() == 3) {
+          const absl::Status status = WorkFor(c, milliseconds(2000));
+          if (!status.ok()) return status;
+        }
+        for (int other = 3; other > 0; --other) {
+          if (c.rank() != other && c.rank() != other - 1) continue;
+          const absl::Status status = SumOnce(c, "pair", {other - 1, other});
+          if (!status.ok()) return status;
+        }
+        return absl::OkStatus();
+      });
+  for (const absl::Status& status : statuses)
+    EXPECT_TRUE(status.ok()) << status;
+}
+
+// 0 waits for 1, and 1 for 2, who stalls. `patience` is that of 1.
+std::vector<absl::Status> StallTheThird(int patience) {
+  return OnRanks(3, milliseconds(400), [&](Communicator& c) -> absl::Status {
+    if (c.rank() == 2) {
+      std::this_thread::sleep_for(milliseconds(2000));
+      return c.Progress();
+    }
+    return c.rank() == 0 ? SumOnce(c, "second", {0, 1})
+                         : SumOnce(c, "first", {1, 2}, patience);
+  });
+}
+
+TEST(MessageTest, WhoWaitsIsNotBlamed) {
+  for (const absl::Status& status : StallTheThird(1)) {
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("rank 2 (host2) did not arrive at all_reduce 'first' "
+                          "of f32[4] within 400 ms and made no progress; if "));
+  }
+}
+
+TEST(MessageTest, WhoWaitsWithMorePatienceIsExcused) {
+  for (const absl::Status& status : StallTheThird(10)) {
+    EXPECT_THAT(
+        std::string(status.message()),
+        HasSubstr("rank 1 (host1) did not arrive at all_reduce 'second' of "
+                  "f32[4] within 400 ms and made no progress; rank 1 (host1) "
+                  "itself waits for rank 2 (host2); if it is"));
+  }
+}
+
+// 0 waits for 1, 1 for 2, 2 for 0. That 0 waits for 3 too, who works, does not
+// keep them.
+TEST(MessageTest, RanksThatWaitForEachOtherEnd) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto statuses =
+      OnRanks(4, milliseconds(200), [](Communicator& c) -> absl::Status {
+        if (c.rank() == 0) return SumOnce(c, "a", {0, 1, 3});
+        if (c.rank() == 1) return SumOnce(c, "b", {1, 2});
+        if (c.rank() == 2) return SumOnce(c, "c", {2, 0});
+        return WorkFor(c, milliseconds(20000));
+      });
+  for (const absl::Status& status : statuses) EXPECT_FALSE(status.ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(10000));
+}
+
+TEST(MessageTest, RanksThatKeepUpSendNoSigns) {
+  const auto post = std::make_shared<Post>();
+  const auto communicators = MakePost(2, {milliseconds(60000)}, post);
+  std::vector<std::thread> threads;
+  for (const auto& communicator : communicators) {
+    threads.emplace_back([&c = *communicator] {
+      for (int i = 0; i < 50; ++i) EXPECT_TRUE(SumOnce(c, "sum", {0, 1}).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(post->sent_signs, 0);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define PARTITA_MPI_API_VERSION 1
+#define PARTITA_MPI_API_VERSION 2
 #define PARTITA_MPI_API_SYMBOL "partita_mpi_api"
 #define PARTITA_MPI_NAME_BYTES 256
 
@@ -30,8 +30,12 @@ struct PartitaMpiApi {
   int (*receive)(void* data, int64_t bytes, int from, void** request);
   /* Frees the request when *done. */
   int (*test)(void* request, int* done);
-  /* Collective. */
-  int (*finish)(void);
+  /* Small numbers beside the messages, sent without waiting. next_sign gives
+   * one that has come, and its sender; -1 as the sender if none has. */
+  int (*send_sign)(int number, int to);
+  int (*next_sign)(int* number, int* from);
+  /* Collective; fails where some rank does not come within the time. */
+  int (*finish)(int64_t timeout_ms);
   /* Ends all ranks; does not return. */
   void (*abort)(int exit_code);
   const char* (*error)(void);

@@ -1,9 +1,13 @@
 // libpartita_mpi.so: the only code that knows MPI. Messages go as bytes with
 // one tag; big ones in pieces whose count fits an int, which arrive in order.
+// Signs are empty messages of a communicator of their own, the number their
+// tag.
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/comm/mpi_api.h"
@@ -29,6 +33,11 @@ int Check(int code) {
 
 using Requests = std::vector<MPI_Request>;
 
+MPI_Comm& Signs() {
+  static MPI_Comm signs = MPI_COMM_NULL;
+  return signs;
+}
+
 int Start(int* rank, int* size) {
   int running = 0;
   if (Check(MPI_Initialized(&running)) != 0) return 1;
@@ -39,6 +48,10 @@ int Start(int* rank, int* size) {
       return 1;
   }
   if (Check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)) != 0)
+    return 1;
+  // Takes the handler along.
+  if (Signs() == MPI_COMM_NULL &&
+      Check(MPI_Comm_dup(MPI_COMM_WORLD, &Signs())) != 0)
     return 1;
   return Check(MPI_Comm_rank(MPI_COMM_WORLD, rank)) |
          Check(MPI_Comm_size(MPI_COMM_WORLD, size));
@@ -95,10 +108,64 @@ int Test(void* request, int* done) {
   return 0;
 }
 
-int Finish() {
+int SendSign(int number, int to) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (Check(MPI_Isend(nullptr, 0, MPI_BYTE, to, number, Signs(), &request)) !=
+      0)
+    return 1;
+  return Check(MPI_Request_free(&request));
+}
+
+int NextSign(int* number, int* from) {
+  *from = -1;
+  int found = 0;
+  MPI_Status status;
+  if (Check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, Signs(), &found,
+                       &status)) != 0)
+    return 1;
+  if (found == 0) return 0;
+  *number = status.MPI_TAG;
+  *from = status.MPI_SOURCE;
+  return Check(MPI_Recv(nullptr, 0, MPI_BYTE, *from, *number, Signs(),
+                        MPI_STATUS_IGNORE));
+}
+
+// Takes signs that came and that nobody needs any more.
+int DropSigns() {
+  int number = 0, from = 0;
+  do {
+    if (NextSign(&number, &from) != 0) return 1;
+  } while (from >= 0);
+  return 0;
+}
+
+// MPI_Finalize waits for all ranks, however long: so meet before.
+int Meet(int64_t timeout_ms) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end =
+      Clock::now() + std::chrono::milliseconds(timeout_ms);
+  MPI_Request barrier = MPI_REQUEST_NULL;
+  if (Check(MPI_Ibarrier(MPI_COMM_WORLD, &barrier)) != 0) return 1;
+  while (true) {
+    int done = 0;
+    if (Check(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE)) != 0 ||
+        DropSigns() != 0)
+      return 1;
+    if (done != 0) return DropSigns();
+    if (Clock::now() > end) {
+      LastError() = "some rank did not come to the end within " +
+                    std::to_string(timeout_ms) + " ms";
+      return 1;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+int Finish(int64_t timeout_ms) {
   int finished = 0;
   if (Check(MPI_Finalized(&finished)) != 0) return 1;
-  return finished != 0 ? 0 : Check(MPI_Finalize());
+  if (finished != 0) return 0;
+  return Meet(timeout_ms) != 0 ? 1 : Check(MPI_Finalize());
 }
 
 void Abort(int exit_code) { MPI_Abort(MPI_COMM_WORLD, exit_code); }
@@ -116,6 +183,8 @@ partita_mpi_api() {
                                     &Send,
                                     &Receive,
                                     &Test,
+                                    &SendSign,
+                                    &NextSign,
                                     &Finish,
                                     &Abort,
                                     &Error};

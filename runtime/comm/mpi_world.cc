@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -47,6 +48,14 @@ class MpiTransport : public Transport {
     int done = 0;
     if (api_.test(request, &done) != 0) return ErrorOf(api_);
     return done != 0;
+  }
+  absl::Status SendSign(int number, int to) override {
+    return api_.send_sign(number, to) == 0 ? absl::OkStatus() : ErrorOf(api_);
+  }
+  absl::StatusOr<std::optional<Sign>> NextSign() override {
+    Sign sign{};
+    if (api_.next_sign(&sign.number, &sign.rank) != 0) return ErrorOf(api_);
+    return sign.rank < 0 ? std::nullopt : std::optional<Sign>(sign);
   }
   // A rank that fails aborts all processes; there is nobody left to ask.
   absl::Status Health() override { return absl::OkStatus(); }
@@ -131,8 +140,8 @@ std::unique_ptr<Communicator> MpiWorld::MakeCommunicator(
       std::make_unique<MpiTransport>(*api_, rank_, size_, names_), options);
 }
 
-absl::Status MpiWorld::Finish() {
-  return api_->finish() == 0 ? absl::OkStatus() : ErrorOf(*api_);
+absl::Status MpiWorld::Finish(std::chrono::milliseconds timeout) {
+  return api_->finish(timeout.count()) == 0 ? absl::OkStatus() : ErrorOf(*api_);
 }
 
 void MpiWorld::Abort(int exit_code) { api_->abort(exit_code); }

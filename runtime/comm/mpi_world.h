@@ -2,6 +2,7 @@
 #ifndef PARTITA_RUNTIME_COMM_MPI_WORLD_H_
 #define PARTITA_RUNTIME_COMM_MPI_WORLD_H_
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -28,7 +29,8 @@ class MpiWorld {
   std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options);
 
   // Ends MPI on all ranks; each must call it, having received all messages.
-  absl::Status Finish();
+  // Unavailable if some rank has not come within the time: then abort.
+  absl::Status Finish(std::chrono::milliseconds timeout);
   // Ends all processes at once with this exit code. Does not return.
   void Abort(int exit_code);
 

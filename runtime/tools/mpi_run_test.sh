@@ -58,11 +58,15 @@ grep -q "libpartita_mpi.so: cannot open shared object file.*install Open MPI" "$
 # Sends signal $1 to one process of a long run and waits for the end of all.
 lose_one() {
   "${mpi[@]}" -np 4 "$run" "$model" --input x=arange --repeat 1000000000 --timeout 2 >"$dir/out" 2>&1 &
-  local mpirun_id=$! victim="" tries
-  for tries in $(seq 100); do
+  local mpirun_id=$! victim="" tries ready id
+  # MPI has started in all once they have the model mapped; before, it waits as long as it likes.
+  for tries in $(seq 300); do
     sleep 0.1
-    victim=$(pgrep -P "$mpirun_id" -f model.partita | head -1)
-    [ -n "$victim" ] && [ "$(pgrep -P "$mpirun_id" -f model.partita | wc -l)" = 4 ] && break
+    ready=0
+    for id in $(pgrep -P "$mpirun_id" -f model.partita); do
+      grep -qs model.partita "/proc/$id/maps" && ready=$((ready + 1)) && victim=$id
+    done
+    [ "$ready" = 4 ] && break
   done
   sleep 1
   [ -n "$victim" ] || fail "no process to stop" "$dir/out"

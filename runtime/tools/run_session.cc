@@ -30,8 +30,9 @@ int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
       error << "partita-run: " << world.status().message() << std::endl;
     return 1;
   }
+  const comm::CommOptions comm = CommOptionsOf(options);
   const std::unique_ptr<comm::Communicator> communicator =
-      (*world)->MakeCommunicator(CommOptionsOf(options));
+      (*world)->MakeCommunicator(comm);
   absl::Status status;
   {
     const auto session = OpenProcessSession(options, launch, *communicator);
@@ -44,7 +45,13 @@ int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
           << status.message() << std::endl;
   }
   if (!status.ok() && !known) (*world)->Abort(CodeOf(status));
-  const absl::Status finished = (*world)->Finish();
+  // As long as for an agreement: one rank may have more to report.
+  const absl::Status finished = (*world)->Finish(10 * comm.patience);
+  if (!finished.ok()) {
+    error << "partita-run: " << communicator->Describe(communicator->rank())
+          << ": " << finished.message() << std::endl;
+    (*world)->Abort(CodeOf(finished));
+  }
   return CodeOf(status.ok() ? finished : status);
 }
 
