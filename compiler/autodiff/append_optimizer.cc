@@ -6,6 +6,8 @@
 #include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/optimizer.h"
 #include "compiler/autodiff/passes.h"
+#include "compiler/autodiff/rate_scale.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace partita::autodiff {
@@ -34,6 +36,16 @@ RankedTensorType updatedType(Value parameter) {
              : type.clone(mlir::Float32Type::get(parameter.getContext()));
 }
 
+// Without some of its dimensions.
+SmallVector<int64_t> shapeWithout(llvm::ArrayRef<int64_t> shape,
+                                  llvm::ArrayRef<int64_t> gone) {
+  SmallVector<int64_t> result;
+  for (auto [dim, size] : llvm::enumerate(shape))
+    if (!llvm::is_contained(gone, static_cast<int64_t>(dim)))
+      result.push_back(size);
+  return result;
+}
+
 class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
  public:
   using AppendOptimizerPassBase::AppendOptimizerPassBase;
@@ -55,6 +67,15 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     mlir::DictionaryAttr attributes;  // of the parameter's argument
   };
 
+  // A parameter's, as the model has it.
+  static llvm::ArrayRef<int64_t> modelShape(const Trained& trained) {
+    auto viewed = llvm::dyn_cast_if_present<mlir::TypeAttr>(
+        trained.attributes.get(nn::kViewOfAttr));
+    return llvm::cast<RankedTensorType>(viewed ? viewed.getValue()
+                                               : trained.parameter.getType())
+        .getShape();
+  }
+
   LogicalResult run(FuncOp main) {
     FailureOr<Optimizer> chosen = chooseOptimizer();
     if (mlir::failed(chosen)) return failure();
@@ -65,6 +86,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       return main.emitError(
           "expected results named 'grad.<parameter>', found none; "
           "--partita-differentiate makes them");
+    if (mlir::failed(readRateScales(main))) return failure();
     addScalarInputs(main);
     mlir::OpBuilder builder(main.front().getTerminator());
     nn::MathBuilder math(builder, main.getLoc());
@@ -81,23 +103,48 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
 
   FailureOr<Optimizer> chooseOptimizer() {
     Optimizer result;
-    if (optimizer == "sgd")
-      result.kind = OptimizerKind::kSgd;
-    else if (optimizer == "adam")
-      result.kind = OptimizerKind::kAdam;
-    else if (optimizer == "adamw")
-      result.kind = OptimizerKind::kAdamW;
-    else if (optimizer == "lamb")
-      result.kind = OptimizerKind::kLamb;
-    else
+    const auto kind =
+        llvm::StringSwitch<std::optional<OptimizerKind>>(optimizer)
+            .Case("sgd", OptimizerKind::kSgd)
+            .Case("adam", OptimizerKind::kAdam)
+            .Case("adamw", OptimizerKind::kAdamW)
+            .Case("lamb", OptimizerKind::kLamb)
+            .Case("adafactor", OptimizerKind::kAdafactor)
+            .Default(std::nullopt);
+    if (!kind)
       return getOperation().emitError(
-                 "expected the optimizer to be sgd, adam, adamw or lamb, "
-                 "found '")
+                 "expected the optimizer to be sgd, adam, adamw, lamb or "
+                 "adafactor, found '")
                  << optimizer << "'",
              failure();
+    if (nesterov && (kind != OptimizerKind::kSgd || momentum <= 0))
+      return getOperation().emitError(
+                 "expected --nesterov with --train sgd and --momentum above 0, "
+                 "found ")
+                 << optimizer << " and momentum " << momentum,
+             failure();
+    result.kind = *kind;
+    result.nesterov = nesterov;
     result.beta1 = beta1, result.beta2 = beta2, result.epsilon = epsilon;
     result.momentum = momentum, result.weight_decay = weight_decay;
     return result;
+  }
+
+  // An item that changes nothing is a mistake.
+  LogicalResult readRateScales(FuncOp main) {
+    const auto error = [&] { return main.emitError("--lr-scale: "); };
+    auto scales = parseRateScales(lr_scale, error);
+    if (mlir::failed(scales)) return failure();
+    for (const RateScale& scale : *scales)
+      if (llvm::none_of(trained_, [&](const Trained& trained) {
+            return scale.names.matches(trained.name);
+          }))
+        return error() << "expected '" << scale.text
+                       << "' to match a parameter that is trained, found "
+                          "none; one is '"
+                       << trained_.front().name << "'";
+    rate_scales_ = std::move(*scales);
+    return success();
   }
 
   // Out of the results, unless they are asked for.
@@ -185,19 +232,41 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     return main.getArgument(index);
   }
 
-  // The state of a parameter lies as the parameter does. It is zero at first,
-  // but for the master copy.
+  // A state of a parameter's shape lies as the parameter does. It is zero at
+  // first, but for the master copy.
   static Value addState(FuncOp main, const Trained& trained,
                         const std::string& state, mlir::Type type) {
-    mlir::Builder builder(main.getContext());
     mlir::NamedAttrList attributes(trained.attributes);
+    if (state != kMaster)
+      attributes.set(nn::kSourceAttr, zeros(main.getContext()));
+    return addState(main, trained, state, type, attributes);
+  }
+
+  // One of rows or columns.
+  static Value addReducedState(FuncOp main, const Trained& trained,
+                               const State& state, RankedTensorType type) {
+    mlir::NamedAttrList attributes;
+    attributes.set(nn::kSourceAttr, zeros(main.getContext()));
+    if (trained.attributes.get(nn::kViewOfAttr)) {
+      SmallVector<int64_t> shape(modelShape(trained));
+      shape.erase(shape.begin() + state.model_without);
+      attributes.set(nn::kViewOfAttr, mlir::TypeAttr::get(type.clone(shape)));
+    }
+    return addState(main, trained, state.name, type, attributes);
+  }
+
+  static mlir::Attribute zeros(mlir::MLIRContext* context) {
+    return nn::InitAttr::get(context, "zeros",
+                             mlir::Builder(context).getF64FloatAttr(0), 0);
+  }
+
+  static Value addState(FuncOp main, const Trained& trained,
+                        const std::string& state, mlir::Type type,
+                        mlir::NamedAttrList& attributes) {
+    mlir::Builder builder(main.getContext());
     attributes.set(nn::kKindAttr, builder.getStringAttr("state"));
     attributes.set(nn::kNameAttr,
                    builder.getStringAttr(trained.name + "/" + state));
-    if (state != kMaster)
-      attributes.set(nn::kSourceAttr,
-                     nn::InitAttr::get(builder.getContext(), "zeros",
-                                       builder.getF64FloatAttr(0), 0));
     const unsigned index = main.getNumArguments();
     (void)main.insertArgument(index, type,
                               attributes.getDictionary(main.getContext()),
@@ -291,6 +360,8 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     mlir::OpBuilder builder(main.front().getTerminator());
     Optimizer own = optimizer_;
     if (GlobList(no_decay).matches(trained.name)) own.weight_decay = 0;
+    for (const RateScale& scale : rate_scales_)
+      if (scale.names.matches(trained.name)) own.rate_scale = scale.factor;
     const RankedTensorType type = updatedType(trained.parameter);
     Value updated = trained.parameter;
     SmallVector<std::string> names = {trained.name};
@@ -298,30 +369,39 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       updated = addState(main, trained, kMaster, type);
       names.push_back(trained.name + "/" + kMaster);
     }
+    const Factored factored = factor(type.getShape(), modelShape(trained));
     SmallVector<Value> operands = {updated, trained.gradient};
-    for (const std::string& state : own.states()) {
-      operands.push_back(addState(main, trained, state, type));
-      names.push_back(trained.name + "/" + state);
+    for (const State& state : own.states(factored)) {
+      operands.push_back(
+          state.without.empty()
+              ? addState(main, trained, state.name, type)
+              : addReducedState(
+                    main, trained, state,
+                    type.clone(shapeWithout(factored.shape, state.without))));
+      names.push_back(trained.name + "/" + state.name);
     }
-    for (Value scalar : {scalars_.learning_rate, scalars_.first_correction,
-                         scalars_.second_correction, factor_, finite_})
+    for (mlir::Value StepScalars::* scalar : kStepScalars)
+      if (scalars_.*scalar) operands.push_back(scalars_.*scalar);
+    for (Value scalar : {factor_, finite_})
       if (scalar) operands.push_back(scalar);
     auto call = mlir::func::CallOp::create(
         builder, trained.parameter.getLoc(),
-        functionOf(own, operands, trained.parameter.getType()), operands);
+        functionOf(own, factored, operands, trained.parameter.getType()),
+        operands);
     for (auto [name, value] : llvm::zip_equal(names, call.getResults()))
       addResult(main, value, nn::kUpdatesAttr, name, main.getNumResults());
   }
 
   // One for each parameter: dimensions of parameters of one shape are not one.
   // Those that are still equal when the program is divided become one then.
-  FuncOp functionOf(const Optimizer& own, llvm::ArrayRef<Value> operands,
-                    mlir::Type stored) {
-    const size_t states = own.states().size();
+  FuncOp functionOf(const Optimizer& own, const Factored& factored,
+                    llvm::ArrayRef<Value> operands, mlir::Type stored) {
+    const size_t states = own.states(factored).size();
     mlir::Type type = operands[0].getType();
     const mlir::Location loc = operands[0].getLoc();
-    SmallVector<mlir::Type> inputs, results(1 + states, type);
+    SmallVector<mlir::Type> inputs, results = {type};
     for (Value operand : operands) inputs.push_back(operand.getType());
+    for (size_t i = 0; i < states; ++i) results.push_back(inputs[2 + i]);
     if (stored != type) results.insert(results.begin(), stored);
     FuncOp function =
         FuncOp::create(loc, optimizer + "_update",
@@ -336,9 +416,8 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       return outside ? *next++ : Value();
     };
     StepScalars scalars;
-    scalars.learning_rate = take(scalars_.learning_rate);
-    scalars.first_correction = take(scalars_.first_correction);
-    scalars.second_correction = take(scalars_.second_correction);
+    for (mlir::Value StepScalars::* scalar : kStepScalars)
+      scalars.*scalar = take(scalars_.*scalar);
     Value factor = take(factor_), finite = take(finite_);
     Value wide = math.widen(given[1]);
     if (factor)
@@ -346,8 +425,9 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
           wide, math.broadcast(factor, nn::MathBuilder::typeOf(wide), {}));
     SmallVector<Value> old = {given[0]};
     llvm::append_range(old, llvm::ArrayRef(given).slice(2, states));
-    SmallVector<Value> updated = buildUpdate(
-        math, own, old[0], wide, llvm::ArrayRef(old).drop_front(), scalars);
+    SmallVector<Value> updated =
+        buildUpdate(math, own, factored, old[0], wide,
+                    llvm::ArrayRef(old).drop_front(), scalars);
     if (finite)
       for (auto [value, before] : llvm::zip_equal(updated, old))
         value = chooseFinite(math, finite, value, before);
@@ -367,6 +447,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   Value factor_,
       finite_;  // scalars; null where all gradients count as they are
   SmallVector<Trained> trained_;
+  SmallVector<RateScale> rate_scales_;
 };
 
 }  // namespace

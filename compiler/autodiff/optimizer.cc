@@ -37,8 +37,11 @@ SmallVector<Value> sgd(nn::MathBuilder& math, const Optimizer& optimizer,
     g = math.add(g, math.multiply(p, optimizer.weight_decay));
   SmallVector<Value> result(1);
   if (!states.empty()) {
-    g = math.add(math.multiply(states[0], optimizer.momentum), g);
-    result.push_back(g);
+    Value velocity = math.add(math.multiply(states[0], optimizer.momentum), g);
+    g = optimizer.nesterov
+            ? math.add(g, math.multiply(velocity, optimizer.momentum))
+            : velocity;
+    result.push_back(velocity);
   }
   result[0] = math.subtract(p, scaleBy(math, g, scalars.learning_rate));
   return result;
@@ -78,14 +81,36 @@ SmallVector<Value> adam(nn::MathBuilder& math, const Optimizer& optimizer,
   return {math.subtract(p, scaleBy(math, direction, rate)), m, v};
 }
 
+SmallVector<Value> adafactor(nn::MathBuilder& math, const Optimizer& optimizer,
+                             const Factored& factored, Value p, Value g,
+                             llvm::ArrayRef<Value> states,
+                             const StepScalars& scalars) {
+  SmallVector<Value> result =
+      buildAdafactor(math, factored, g, states, scalars.decay);
+  Value direction = result[0];
+  if (optimizer.weight_decay != 0)
+    direction = math.add(direction, math.multiply(p, optimizer.weight_decay));
+  result[0] = math.subtract(p, scaleBy(math, direction, scalars.learning_rate));
+  return result;
+}
+
 }  // namespace
 
-SmallVector<std::string> Optimizer::states() const {
-  if (kind == OptimizerKind::kSgd) {
-    if (momentum == 0) return {};
-    return {"momentum"};
+SmallVector<State> Optimizer::states(const Factored& factored) const {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      if (momentum == 0) return {};
+      return {{"momentum"}};
+    case OptimizerKind::kAdafactor:
+      if (factored.rows.empty()) return {{"exp_avg_sq"}};
+      return {{"exp_avg_sq_row", factored.columns, factored.model_column},
+              {"exp_avg_sq_col", factored.rows, factored.model_row}};
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+    case OptimizerKind::kLamb:
+      break;
   }
-  return {"exp_avg", "exp_avg_sq"};
+  return {{"exp_avg"}, {"exp_avg_sq"}};
 }
 
 void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
@@ -94,6 +119,10 @@ void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
   if (optimizer.kind == OptimizerKind::kSgd) return;
   Value t = math.toFloat(step, builder.getF32Type());
   const auto type = nn::MathBuilder::typeOf(t);
+  if (optimizer.kind == OptimizerKind::kAdafactor) {
+    scalars.decay = buildAdafactorDecay(math, t);
+    return;
+  }
   Value one = math.constant(type, 1);
   // 1 - beta^t, without cancellation where beta^t is close to 1.
   const auto rest = [&](double beta) -> Value {
@@ -107,12 +136,26 @@ void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
 }
 
 SmallVector<Value> buildUpdate(nn::MathBuilder& math,
-                               const Optimizer& optimizer, Value parameter,
+                               const Optimizer& optimizer,
+                               const Factored& factored, Value parameter,
                                Value gradient, llvm::ArrayRef<Value> states,
-                               const StepScalars& scalars) {
-  return optimizer.kind == OptimizerKind::kSgd
-             ? sgd(math, optimizer, parameter, gradient, states, scalars)
-             : adam(math, optimizer, parameter, gradient, states, scalars);
+                               const StepScalars& given) {
+  StepScalars scalars = given;
+  if (optimizer.rate_scale != 1)
+    scalars.learning_rate =
+        math.multiply(given.learning_rate, optimizer.rate_scale);
+  switch (optimizer.kind) {
+    case OptimizerKind::kSgd:
+      return sgd(math, optimizer, parameter, gradient, states, scalars);
+    case OptimizerKind::kAdafactor:
+      return adafactor(math, optimizer, factored, parameter, gradient, states,
+                       scalars);
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+    case OptimizerKind::kLamb:
+      break;
+  }
+  return adam(math, optimizer, parameter, gradient, states, scalars);
 }
 
 }  // namespace partita::autodiff

@@ -1,50 +1,65 @@
 // The arithmetic of optimizers, one parameter at a time.
 //
-// Sources: SGD with momentum as in PyTorch; Adam (Kingma and Ba, 2015); AdamW
-// (Loshchilov and Hutter, 2019); LAMB (You et al., 2020).
+// Sources: SGD with momentum, also Nesterov's, as in PyTorch; Adam (Kingma and
+// Ba, 2015); AdamW (Loshchilov and Hutter, 2019); LAMB (You et al., 2020);
+// Adafactor: adafactor.h.
 #ifndef PARTITA_COMPILER_AUTODIFF_OPTIMIZER_H_
 #define PARTITA_COMPILER_AUTODIFF_OPTIMIZER_H_
 
 #include <string>
 
+#include "compiler/autodiff/adafactor.h"
 #include "dialects/nn/math_builder.h"
 
 namespace partita::autodiff {
 
-enum class OptimizerKind { kSgd, kAdam, kAdamW, kLamb };
+enum class OptimizerKind { kSgd, kAdam, kAdamW, kLamb, kAdafactor };
+
+// What is kept of a parameter from step to step.
+struct State {
+  std::string name;
+  // Empty: it has the parameter's shape. Else that of Factored without these,
+  // which are one dimension of the model's.
+  llvm::SmallVector<int64_t> without;
+  int64_t model_without = -1;
+};
 
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::kAdamW;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double momentum = 0;      // of SGD
+  bool nesterov = false;    // of SGD with momentum
   double weight_decay = 0;  // into the gradient for SGD and Adam, decoupled for
-                            // AdamW, into the direction for LAMB
+                            // AdamW and Adafactor, into the direction for LAMB
+  double rate_scale = 1;    // of the learning rate
 
-  // The states it keeps of each parameter, of the parameter's shape.
-  llvm::SmallVector<std::string> states() const;
+  // Of a parameter with these rows and columns, which only Adafactor minds.
+  llvm::SmallVector<State> states(const Factored& factored) const;
 };
 
 // Scalars of a step, tensor<f32>: the learning rate; what Adam's moments are
-// multiplied with because they began at zero.
+// multiplied with because they began at zero. Null: not needed.
 struct StepScalars {
   mlir::Value learning_rate;
   mlir::Value first_correction;   // 1 / (1 - beta1^step)
   mlir::Value second_correction;  // 1 / sqrt(1 - beta2^step)
+  mlir::Value decay;              // of Adafactor's second moment
 };
+inline constexpr mlir::Value StepScalars::* kStepScalars[] = {
+    &StepScalars::learning_rate, &StepScalars::first_correction,
+    &StepScalars::second_correction, &StepScalars::decay};
 
 // The corrections of step `step` (a scalar i64, 1 at the first).
 void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
                       const Optimizer& optimizer, mlir::Value step,
                       StepScalars& scalars);
 
-// The new parameter, then its new states. All tensors have the parameter's
-// type; `states` are in the order of Optimizer::states.
-llvm::SmallVector<mlir::Value> buildUpdate(nn::MathBuilder& math,
-                                           const Optimizer& optimizer,
-                                           mlir::Value parameter,
-                                           mlir::Value gradient,
-                                           llvm::ArrayRef<mlir::Value> states,
-                                           const StepScalars& scalars);
+// The new parameter, then its new states, in the order of Optimizer::states.
+// The gradient has the parameter's type.
+llvm::SmallVector<mlir::Value> buildUpdate(
+    nn::MathBuilder& math, const Optimizer& optimizer, const Factored& factored,
+    mlir::Value parameter, mlir::Value gradient,
+    llvm::ArrayRef<mlir::Value> states, const StepScalars& scalars);
 
 }  // namespace partita::autodiff
 

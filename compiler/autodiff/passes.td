@@ -170,19 +170,25 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
     With `clip-norm` gradients are scaled so that the norm of all of them
     together is at most that; the norm becomes the result `grad_norm`.
 
+    Adafactor keeps of a matrix a state for its rows and one for its columns,
+    `exp_avg_sq_row` and `exp_avg_sq_col`, by the shape that the model has it
+    in (`nn.view_of`).
+
     ```mlir
     %p1, %m1, %v1 = call @adamw_update(%p, %g, %m, %v, %lr, %c1, %c2)
     return %loss, %p1, %m1, %v1
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
-  let options = [Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"", "sgd, adam, adamw or lamb">,
+  let options = [Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"", "sgd, adam, adamw, lamb or adafactor">,
                  Option<"beta1", "beta1", "double", /*default=*/"0.9", "Of the first moment">,
                  Option<"beta2", "beta2", "double", /*default=*/"0.999", "Of the second moment">,
                  Option<"epsilon", "epsilon", "double", /*default=*/"1e-8", "Added to the root of the second moment">,
                  Option<"momentum", "momentum", "double", /*default=*/"0", "Of sgd">,
+                 Option<"nesterov", "nesterov", "bool", /*default=*/"false", "Nesterov's momentum, of sgd">,
                  Option<"weight_decay", "weight-decay", "double", /*default=*/"0.01", "Weight decay">,
                  Option<"no_decay", "no-decay", "std::string", /*default=*/"\"\"", "Globs of parameters without weight decay, separated by ';'">,
+                 Option<"lr_scale", "lr-scale", "std::string", /*default=*/"\"\"", "Learning rates of groups: GLOB=FACTOR, separated by ';'; the last that matches">,
                  Option<"clip_norm", "clip-norm", "double", /*default=*/"0", "Largest norm of all gradients together; 0: any">,
                  Option<"growth_interval", "growth-interval", "int64_t", /*default=*/"2000", "Good steps in a row that double the loss scale">,
                  Option<"keep_gradients", "keep-gradients", "bool", /*default=*/"false", "Whether gradients stay results">];

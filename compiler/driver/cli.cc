@@ -139,7 +139,7 @@ void add(TrainOptions& train, CLI::App* command) {
   CLI::Option* optimizer =
       command->add_option("--train", train.optimizer,
                           "Compile a training step with this optimizer: sgd, "
-                          "adam, adamw or lamb");
+                          "adam, adamw, lamb or adafactor");
   const auto option = [&](const char* name, auto& value, const char* what) {
     command->add_option(name, value, what)
         ->capture_default_str()
@@ -161,6 +161,13 @@ void add(TrainOptions& train, CLI::App* command) {
   option("--beta2", train.beta2, "Of Adam's second moment");
   option("--epsilon", train.epsilon, "Of Adam");
   option("--momentum", train.momentum, "Of sgd");
+  command
+      ->add_flag("--nesterov", train.nesterov,
+                 "Nesterov's momentum, of sgd with --momentum")
+      ->needs(optimizer);
+  option("--lr-scale", train.lr_scale,
+         "Learning rates of groups, as globs and factors: "
+         "\"embed*=0.1;*.head.*=10\"; the last that matches counts");
   option("--clip-norm", train.clip_norm,
          "Largest norm of all gradients together; 0: any");
   option("--loss-scale", train.loss_scale,

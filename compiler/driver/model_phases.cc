@@ -84,7 +84,9 @@ std::vector<Phase> trainModel(const TrainOptions& train) {
              optimizer.epsilon = train.epsilon;
              optimizer.momentum = train.momentum;
              optimizer.weight_decay = train.weight_decay;
+             optimizer.nesterov = train.nesterov;
              optimizer.no_decay = train.no_decay;
+             optimizer.lr_scale = train.lr_scale;
              optimizer.clip_norm = train.clip_norm;
              optimizer.keep_gradients = train.keep_gradients;
              pm.addPass(autodiff::createAppendOptimizerPass(optimizer));

@@ -9,13 +9,16 @@ namespace partita::driver {
 
 // The words are those of compiler/autodiff/passes.td, which checks them.
 struct TrainOptions {
-  std::string optimizer;  // sgd, adam, adamw, lamb; empty: no training
+  std::string optimizer;  // sgd, adam, adamw, lamb, adafactor; empty: no
+                          // training
   std::string loss = "cross-entropy";
   std::string loss_output;  // empty: the first output
   int64_t ignore_index = -100;
   double label_smoothing = 0;
   std::string trained = "*";  // globs, separated by ';'
   std::string no_decay;       // globs
+  std::string lr_scale;       // GLOB=FACTOR, separated by ';'
+  bool nesterov = false;      // of sgd
   std::string recompute = "selective";
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum = 0,
          weight_decay = 0.01, clip_norm = 0;
