@@ -116,6 +116,7 @@ class TrainingRun {
     }
     trainer_.steps = options_.schedule.steps;
     trainer_.schedule = options_.schedule;
+    PARTITA_RETURN_IF_ERROR(session_.Agree(ScaleRate()));
     trainer_.seed = options_.seed;
     trainer_.checkpoint_every = options_.checkpoint_every;
     trainer_.stop = [this] { return signal_.Caught(); };
@@ -128,6 +129,26 @@ class TrainingRun {
   }
 
  private:
+  // To the batch that the model was compiled for.
+  absl::Status ScaleRate() {
+    if (options_.lr_batch_rule == train::BatchRule::kNone)
+      return absl::OkStatus();
+    const int64_t examples =
+        train::CountBatch(train::DataInputs(stepper_)).examples;
+    if (examples == 0)
+      return absl::FailedPreconditionError(
+          "--lr-batch-rule: expected a model with a batch of examples, found "
+          "no input with rows; leave it out");
+    const double factor =
+        train::BatchFactor(options_.lr_batch_rule, options_.lr_batch, examples);
+    trainer_.schedule.rate *= factor;
+    if (!options_.quiet)
+      Tell(absl::StrCat("learning rate ", trainer_.schedule.rate, ": ",
+                        options_.schedule.rate, " for batches of ",
+                        options_.lr_batch, ", here of ", examples));
+    return absl::OkStatus();
+  }
+
   void MakeProgress() {
     if (!session_.IsMain() || options_.quiet) return;
     train::ProgressOptions progress;

@@ -127,6 +127,23 @@ TEST_F(TrainCommandTest, FiveStepsOnOneBatch) {
   EXPECT_GT(report["flops_per_step"], 2 * kBatch * kWidth * kOut);
 }
 
+// The model's batch has 5 examples.
+TEST_F(TrainCommandTest, RatesFollowTheBatch) {
+  const auto rate = [&](std::vector<std::string> rule) {
+    std::vector<std::string> arguments = {
+        Path("model"), "--data", data_,   "--steps",        "1",
+        "--lr",        "0.02",   "--log", Path("log.jsonl")};
+    arguments.insert(arguments.end(), rule.begin(), rule.end());
+    Train(arguments);
+    return Log().at(0)["lr"].get<double>();
+  };
+  EXPECT_NEAR(rate({}), 0.02, 1e-8);
+  EXPECT_NEAR(rate({"--lr-batch-rule", "linear", "--lr-batch", "10"}), 0.01,
+              1e-8);
+  EXPECT_NEAR(rate({"--lr-batch-rule", "sqrt", "--lr-batch", "20"}), 0.01,
+              1e-8);
+}
+
 TEST_F(TrainCommandTest, EveryMeshGivesTheSameLosses) {
   const std::vector<std::string> rest = {"--data", data_,  "--steps", "9",
                                          "--lr",   "0.02", "--seed",  "3"};

@@ -35,6 +35,15 @@ FlagSetter SetKind(train::Schedule& schedule) {
   };
 }
 
+FlagSetter SetRule(train::BatchRule& rule) {
+  return [&rule](const std::string& value) {
+    const absl::StatusOr<train::BatchRule> parsed =
+        train::ParseBatchRule(value);
+    if (parsed.ok()) rule = *parsed;
+    return parsed.status();
+  };
+}
+
 // "0:0.9"
 FlagSetter SetRange(data::SourceOptions& source) {
   return [&source](const std::string& value) {
@@ -66,6 +75,8 @@ std::map<std::string, FlagSetter> ValueFlags(TrainOptions& options) {
           {"--seed", SetCount(options.seed, 0)},
           {"--steps", SetCount(options.schedule.steps, 1)},
           {"--lr", SetNumber(options.schedule.rate, 1e-30, 1e30, positive)},
+          {"--lr-batch-rule", SetRule(options.lr_batch_rule)},
+          {"--lr-batch", SetCount(options.lr_batch, 1)},
           {"--schedule", SetKind(options.schedule)},
           {"--warmup", SetCount(options.schedule.warmup, 0)},
           {"--min-lr", SetNumber(options.schedule.minimum, 0, 1,
@@ -95,6 +106,12 @@ absl::Status Check(const TrainOptions& options) {
     return Wrong(
         absl::StrCat(options.resume ? "--resume" : "--checkpoint-every",
                      ": expected --checkpoint-dir DIR as well"));
+  const bool ruled = options.lr_batch_rule != train::BatchRule::kNone;
+  if (ruled != (options.lr_batch > 0))
+    return Wrong(
+        ruled ? "--lr-batch-rule: expected --lr-batch N as well, the examples "
+                "in a batch that --lr is for"
+              : "--lr-batch: expected --lr-batch-rule linear or sqrt as well");
   const absl::Status schedule = train::CheckSchedule(options.schedule);
   return schedule.ok() ? schedule
                        : Wrong(absl::StrCat("--warmup: ", schedule.message()));
@@ -145,6 +162,8 @@ Data
 Steps
   --steps N                the run ends after this step
   --lr RATE                learning rate; default 1e-3
+  --lr-batch-rule RULE     linear or sqrt: RATE is for batches of --lr-batch examples, and grows with the model's
+  --lr-batch N               as their ratio or its square root
   --schedule KIND          constant, linear, cosine or inverse_sqrt; default constant
   --warmup N               steps in which the rate rises to RATE; default 0
   --min-lr SHARE           of RATE, at which linear and cosine end; default 0

@@ -19,6 +19,10 @@ struct TrainOptions {
   data::SourceOptions source;
   int64_t seed = 0;  // of the order of the data and of the program
   train::Schedule schedule;
+  // The schedule's rate is for batches of lr_batch examples, at least 1 where
+  // there is a rule.
+  train::BatchRule lr_batch_rule = train::BatchRule::kNone;
+  int64_t lr_batch = 0;
   std::string log;
   std::string events;
   bool quiet = false;

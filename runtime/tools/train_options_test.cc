@@ -180,5 +180,24 @@ TEST(TrainOptionsTest, Help) {
     EXPECT_THAT(help, HasSubstr(flag));
 }
 
+TEST(TrainOptionsTest, RulesForBatches) {
+  const TrainOptions options =
+      ParseTrainOptions({"m.partita", "--data", "a.bin", "--steps=5",
+                         "--lr-batch-rule", "sqrt", "--lr-batch=256"})
+          .value();
+  EXPECT_EQ(options.lr_batch_rule, train::BatchRule::kSqrt);
+  EXPECT_EQ(options.lr_batch, 256);
+  EXPECT_THAT(ParseTrainOptions({"m.partita", "--data", "a.bin", "--steps=5",
+                                 "--lr-batch-rule", "linear"})
+                  .status()
+                  .message(),
+              HasSubstr("--lr-batch-rule: expected --lr-batch N as well"));
+  EXPECT_THAT(ParseTrainOptions({"m.partita", "--data", "a.bin", "--steps=5",
+                                 "--lr-batch", "8"})
+                  .status()
+                  .message(),
+              HasSubstr("--lr-batch: expected --lr-batch-rule"));
+}
+
 }  // namespace
 }  // namespace partita::tools

@@ -55,4 +55,25 @@ double LearningRate(const Schedule& schedule, int64_t step) {
   return schedule.rate;
 }
 
+absl::StatusOr<BatchRule> ParseBatchRule(const std::string& name) {
+  if (name == "none") return BatchRule::kNone;
+  if (name == "linear") return BatchRule::kLinear;
+  if (name == "sqrt") return BatchRule::kSqrt;
+  return absl::InvalidArgumentError(
+      absl::StrCat("expected none, linear or sqrt, found '", name, "'"));
+}
+
+double BatchFactor(BatchRule rule, int64_t base, int64_t batch) {
+  const double ratio = static_cast<double>(batch) / static_cast<double>(base);
+  switch (rule) {
+    case BatchRule::kNone:
+      break;
+    case BatchRule::kLinear:
+      return ratio;
+    case BatchRule::kSqrt:
+      return std::sqrt(ratio);
+  }
+  return 1;
+}
+
 }  // namespace partita::train

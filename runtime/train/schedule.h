@@ -36,6 +36,17 @@ absl::Status CheckSchedule(const Schedule& schedule);
 // Of step s, from 1 on. In f64; the program gets it rounded to f32.
 double LearningRate(const Schedule& schedule, int64_t step);
 
+// What a rate that is right for batches of `base` examples is multiplied with
+// for batches of another size: their ratio (Goyal et al., 2017; SGD), its
+// square root (Krizhevsky, 2014; You et al., 2020: LAMB; Adam), or 1.
+enum class BatchRule { kNone, kLinear, kSqrt };
+
+// "none", "linear", "sqrt".
+absl::StatusOr<BatchRule> ParseBatchRule(const std::string& name);
+
+// Both sizes at least 1.
+double BatchFactor(BatchRule rule, int64_t base, int64_t batch);
+
 }  // namespace partita::train
 
 #endif  // PARTITA_RUNTIME_TRAIN_SCHEDULE_H_

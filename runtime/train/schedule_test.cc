@@ -77,5 +77,15 @@ TEST(ScheduleTest, Refusals) {
             "expected constant, linear, cosine or inverse_sqrt, found 'sine'");
 }
 
+TEST(ScheduleTest, LargerBatchesTakeLongerSteps) {
+  EXPECT_EQ(BatchFactor(ParseBatchRule("none").value(), 256, 1024), 1);
+  EXPECT_EQ(BatchFactor(ParseBatchRule("linear").value(), 256, 1024), 4);
+  EXPECT_EQ(BatchFactor(ParseBatchRule("sqrt").value(), 256, 1024), 2);
+  EXPECT_EQ(BatchFactor(BatchRule::kLinear, 256, 64), 0.25);
+  EXPECT_EQ(BatchFactor(BatchRule::kSqrt, 256, 64), 0.5);
+  EXPECT_EQ(ParseBatchRule("cube").status().message(),
+            "expected none, linear or sqrt, found 'cube'");
+}
+
 }  // namespace
 }  // namespace partita::train
