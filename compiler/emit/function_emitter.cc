@@ -97,6 +97,8 @@ class FunctionEmitter {
       else
         place(result, Space::frame, offset);
       instruction->operands.push_back(buffers_[result]);
+      if (!llvm::isa<mlir::func::CallOp>(op))
+        instruction->output_types.push_back(tensorType(typeOf(result), false));
     }
     instruction->outputs = op.getNumResults();
     instruction->name = describe(op);
@@ -245,6 +247,7 @@ class FunctionEmitter {
       copy->operation.Set(program::CopyT());
       copy->operands = {from, Buffer(Space::argument, slot, from.bytes())};
       copy->outputs = 1;
+      copy->output_types.push_back(tensorType(typeOf(value), false));
       copy->name = "copy of result " + std::to_string(index);
       function.body.push_back(std::move(copy));
     }

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<BoundProgram>> BoundProgram::Bind(
     char* frame, char* data) {
   std::unique_ptr<BoundProgram> bound(new BoundProgram(context));
   bound->data_ = data;
-  PARTITA_RETURN_IF_ERROR(bound->Flatten(function, arguments, frame));
+  PARTITA_RETURN_IF_ERROR(bound->Flatten(function, arguments, frame, ""));
   int64_t scratch = 0;
   for (const Step& step : bound->steps_)
     scratch = std::max(scratch, step.shape.scratch_bytes);
@@ -63,7 +63,9 @@ Slot BoundProgram::Resolve(const program::Buffer& buffer,
 
 absl::Status BoundProgram::Flatten(int index,
                                    const std::vector<Slot>& arguments,
-                                   char* frame) {
+                                   char* frame, const std::string& path) {
+  const int own_path = static_cast<int>(paths_.size());
+  paths_.push_back(path);
   const program::Function& function =
       *context_.artifact.program().functions()->Get(
           static_cast<unsigned>(index));
@@ -78,8 +80,13 @@ absl::Status BoundProgram::Flatten(int index,
                   arguments, frame));
     }
     if (const program::Call* call = instruction.operation_as_Call()) {
-      PARTITA_RETURN_IF_ERROR(
-          Flatten(call->function(), operands, frame + call->frame_offset()));
+      const program::Function& callee =
+          *context_.artifact.program().functions()->Get(
+              static_cast<unsigned>(call->function()));
+      PARTITA_RETURN_IF_ERROR(Flatten(
+          call->function(), operands, frame + call->frame_offset(),
+          absl::StrCat(path, path.empty() ? "" : ", ", callee.name()->str(),
+                       " called by '", NameOf(instruction), "'")));
       continue;
     }
     Step step;
@@ -87,6 +94,7 @@ absl::Status BoundProgram::Flatten(int index,
     step.count = static_cast<int32_t>(count);
     step.first = buffers_.size();
     step.instruction = &instruction;
+    step.path = own_path;
     for (const Slot& operand : operands) {
       if (operand.port >= 0)
         relocations_.push_back({buffers_.size(), operand.port});
@@ -222,7 +230,8 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
   }
 }
 
-absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile) {
+absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
+                               NanTrace* trace) {
   using Clock = std::chrono::steady_clock;
   for (const Step& step : steps_) {
     if (context_.communicator != nullptr)
@@ -235,16 +244,33 @@ absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile) {
                           absl::StrCat("'", NameOf(*step.instruction),
                                        "' failed: ", status.message()));
     }
-    if (profile == nullptr) continue;
+    if (profile == nullptr && trace == nullptr) continue;
     PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
-    profile->Add(&step - steps_.data(),
-                 std::chrono::duration_cast<std::chrono::nanoseconds>(
-                     Clock::now() - begin)
-                     .count());
+    const int64_t index = &step - steps_.data();
+    if (trace != nullptr)
+      trace->AddStep(index, *step.instruction, buffers_.data() + step.first);
+    if (profile == nullptr) continue;
+    profile->Add(index, std::chrono::duration_cast<std::chrono::nanoseconds>(
+                            Clock::now() - begin)
+                            .count());
   }
   if (profile != nullptr) profile->CountRun();
   return context_.communicator == nullptr ? absl::OkStatus()
                                           : context_.communicator->Progress();
+}
+
+std::string BoundProgram::DescribeStep(int64_t index) const {
+  const Step& step = steps_[static_cast<size_t>(index)];
+  std::string text = absl::StrCat("'", NameOf(*step.instruction), "'");
+  if (const program::Launch* launch = step.instruction->operation_as_Launch())
+    absl::StrAppend(&text, " (kernel ",
+                    context_.artifact.program()
+                        .kernels()
+                        ->Get(static_cast<unsigned>(launch->kernel()))
+                        ->str(),
+                    ")");
+  const std::string& path = paths_[static_cast<size_t>(step.path)];
+  return path.empty() ? text : absl::StrCat(text, " in ", path);
 }
 
 std::vector<StepLabel> BoundProgram::Labels() const {

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
+#include "runtime/executor/nan_trace.h"
 #include "runtime/executor/profile.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
@@ -54,12 +55,16 @@ class BoundProgram {
   void SetPort(int port, char* data);
 
   // One pass over the steps; it ends early if another rank fails. With a
-  // profile every step is synchronised and timed.
-  absl::Status Run(device::Stream& stream, Profile* profile);
+  // profile every step is synchronised and timed; with a trace, on devices that
+  // share the host's memory, its outputs are looked at.
+  absl::Status Run(device::Stream& stream, Profile* profile,
+                   NanTrace* trace = nullptr);
 
   int64_t step_count() const { return static_cast<int64_t>(steps_.size()); }
   // One label per step, for Profile.
   std::vector<StepLabel> Labels() const;
+  // For people: "'h.0/Softmax' (kernel exp_div) in h_forward".
+  std::string DescribeStep(int64_t step) const;
 
  private:
   struct Step {
@@ -72,6 +77,7 @@ class BoundProgram {
     device::LaunchShape shape;
     int64_t bytes = 0;  // of a copy
     const program::Instruction* instruction;
+    int path = 0;  // into paths_
   };
   struct Relocation {
     size_t buffer;  // index into buffers_
@@ -86,7 +92,7 @@ class BoundProgram {
 
   explicit BoundProgram(const Context& context) : context_(context) {}
   absl::Status Flatten(int function, const std::vector<Slot>& arguments,
-                       char* frame);
+                       char* frame, const std::string& path);
   Slot Resolve(const program::Buffer& buffer,
                const std::vector<Slot>& arguments, char* frame) const;
   absl::Status ResolveKernel(Step& step);
@@ -98,6 +104,7 @@ class BoundProgram {
   Context context_;
   char* data_ = nullptr;
   std::vector<Step> steps_;
+  std::vector<std::string> paths_;  // of calls, outermost first
   std::vector<void*> buffers_;
   std::vector<int>
       buffer_globals_;  // parallel to buffers_: the global behind it or -1

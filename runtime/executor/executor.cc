@@ -302,7 +302,10 @@ absl::Status Executor::Run(const std::vector<ConstTensor>& inputs,
   }
   for (size_t i = 0; i < outputs.size(); ++i)
     PARTITA_RETURN_IF_ERROR(PlacePort(inputs.size() + i, outputs[i].data));
-  PARTITA_RETURN_IF_ERROR(main_->Run(*stream_, profile_.get()));
+  if (nan_trace_ != nullptr) TraceSources();
+  PARTITA_RETURN_IF_ERROR(
+      main_->Run(*stream_, profile_.get(), nan_trace_.get()));
+  if (nan_trace_ != nullptr) TraceOutcomes();
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Port& port = ports_[inputs.size() + i];
     if (port.current != port.host) {

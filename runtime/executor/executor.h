@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/bound_program.h"
+#include "runtime/executor/nan_trace.h"
 #include "runtime/executor/parameters.h"
 #include "runtime/executor/profile.h"
 #include "runtime/executor/tensor.h"
@@ -94,6 +96,17 @@ class Executor {
   }
   Profile* profile() { return profile_.get(); }
 
+  // From now on numbers that are not finite are traced; slow.
+  // FailedPrecondition where the device keeps memory of its own, or the program
+  // does not tell the types of what its steps compute.
+  absl::Status EnableNanTrace();
+  // The worst numbers of the last run's loss, the output "loss" or else the
+  // first one, and of the parameters that it updated; padding does not count.
+  NumberKind Outcome() const { return nan_trace_->worst(); }
+  // Where numbers as bad as `kind`, the worst Outcome of all ranks, came from.
+  // Nothing where this rank does not know.
+  std::optional<NonFinite> FindNonFinite(NumberKind kind) const;
+
  private:
   Executor(std::shared_ptr<const program::Artifact> artifact,
            device::Device& device, comm::Communicator* communicator);
@@ -106,6 +119,12 @@ class Executor {
   absl::Status BindMain();
   absl::Status MakeStaging();
   absl::Status PlacePort(size_t port, void* host);
+  void TraceSources();
+  void TraceOutcomes();
+  // visit(parameter, its memory, what is in its block) of each updated one.
+  using VisitUpdated = std::function<void(
+      const ParameterSpec&, const void* memory, const NanTrace::Look&)>;
+  void ForEachUpdated(const VisitUpdated& visit) const;
   BoundProgram::Context BindContext(std::function<void(int)> release);
 
   // Memory that a port uses when the caller's cannot be used directly.
@@ -132,6 +151,7 @@ class Executor {
   std::vector<Port> ports_;  // inputs, then outputs
   std::unique_ptr<BoundProgram> main_;
   std::unique_ptr<Profile> profile_;
+  std::unique_ptr<NanTrace> nan_trace_;
 };
 
 }  // namespace partita::executor

@@ -1,6 +1,7 @@
 // Every rank loads and runs on its own thread.
 #include "runtime/executor/multi_device.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -128,6 +129,27 @@ void MultiDeviceRunner::EnableProfile() {
 
 Profile* MultiDeviceRunner::profile() {
   return ranks_->list[0].executor->executor().profile();
+}
+
+absl::Status MultiDeviceRunner::EnableNanTrace() {
+  for (const Rank& rank : ranks_->list)
+    PARTITA_RETURN_IF_ERROR(rank.executor->executor().EnableNanTrace());
+  return absl::OkStatus();
+}
+
+std::string MultiDeviceRunner::DescribeNonFinite() const {
+  NumberKind worst = NumberKind::kFinite;
+  for (const Rank& rank : ranks_->list)
+    worst = std::max(worst, rank.executor->executor().Outcome());
+  if (worst == NumberKind::kFinite) return "";
+  std::optional<NonFinite> first;
+  for (const Rank& rank : ranks_->list) {
+    std::optional<NonFinite> found =
+        rank.executor->executor().FindNonFinite(worst);
+    if (found && (!first || found->order < first->order))
+      first = std::move(found);
+  }
+  return first ? first->text : kUntraced;
 }
 
 }  // namespace partita::executor

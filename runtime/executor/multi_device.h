@@ -71,6 +71,11 @@ class MultiDeviceRunner {
   void EnableProfile();
   Profile* profile();
 
+  // As Executor's. Where the numbers of the last run that are not finite came
+  // from, over all ranks; empty where all are.
+  absl::Status EnableNanTrace();
+  std::string DescribeNonFinite() const;
+
  private:
   // The parts of a rank, in the order in which they are made.
   struct Rank {

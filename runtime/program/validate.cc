@@ -263,6 +263,26 @@ class Validator {
         return Bad(absl::StrCat("operand ", i, " lies outside its ",
                                 EnumNameSpace(buffer.space())));
     }
+    return CheckOutputTypes(instruction);
+  }
+
+  static absl::Status CheckOutputTypes(const Instruction& instruction) {
+    const int64_t count = SizeOrZero(instruction.output_types());
+    if (count == 0) return absl::OkStatus();
+    if (count != instruction.outputs())
+      return Bad(
+          absl::StrCat(count, " types of ", instruction.outputs(), " outputs"));
+    for (int64_t i = 0; i < count; ++i) {
+      const TensorType& type =
+          *instruction.output_types()->Get(static_cast<unsigned>(i));
+      const Buffer& buffer = *instruction.operands()->Get(static_cast<unsigned>(
+          SizeOrZero(instruction.operands()) - count + i));
+      const absl::StatusOr<int64_t> bytes = ValidateType(type);
+      if (!bytes.ok()) return At(absl::StrCat("output ", i), bytes.status());
+      if (*bytes > buffer.bytes())
+        return Bad(absl::StrCat("output ", i, " of ", buffer.bytes(),
+                                " bytes has a type of ", *bytes));
+    }
     return absl::OkStatus();
   }
 

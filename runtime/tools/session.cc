@@ -67,6 +67,14 @@ class SingleSession : public Session {
                    const std::vector<MutableTensor>& outputs) override {
     return executor_->Run(inputs, outputs);
   }
+  absl::Status EnableNanTrace() override { return executor_->EnableNanTrace(); }
+  absl::Status CheckFinite() override {
+    const executor::NumberKind worst = executor_->Outcome();
+    if (worst == executor::NumberKind::kFinite) return absl::OkStatus();
+    const auto found = executor_->FindNonFinite(worst);
+    return absl::FailedPreconditionError(found ? found->text
+                                               : executor::kUntraced);
+  }
   const program::Program& program() const override {
     return executor_->artifact().program();
   }
@@ -109,6 +117,12 @@ class ThreadSession : public Session {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs) override {
     return runner_->Run(inputs, outputs);
+  }
+  absl::Status EnableNanTrace() override { return runner_->EnableNanTrace(); }
+  absl::Status CheckFinite() override {
+    const std::string found = runner_->DescribeNonFinite();
+    return found.empty() ? absl::OkStatus()
+                         : absl::FailedPreconditionError(found);
   }
   const program::Program& program() const override {
     return runner_->artifact().program();
@@ -167,6 +181,10 @@ class ProcessSession : public Session {
                    const std::vector<MutableTensor>& outputs) override {
     return executor_->Run(inputs, outputs);
   }
+  absl::Status EnableNanTrace() override {
+    return executor_->executor().EnableNanTrace();
+  }
+  absl::Status CheckFinite() override;
 
   const program::Program& program() const override {
     return executor_->executor().artifact().program();
@@ -241,6 +259,26 @@ class ProcessSession : public Session {
   std::unique_ptr<executor::RankExecutor> executor_;
   std::map<size_t, std::unique_ptr<comm::Collective>> max_;  // by length
 };
+
+// The process whose numbers were the first to fail tells.
+absl::Status ProcessSession::CheckFinite() {
+  using executor::NumberKind;
+  std::vector<double> worst = {
+      static_cast<double>(executor_->executor().Outcome())};
+  PARTITA_RETURN_IF_ERROR(Max(worst));
+  const auto kind = static_cast<NumberKind>(static_cast<int>(worst[0]));
+  if (kind == NumberKind::kFinite) return absl::OkStatus();
+  const auto found = executor_->executor().FindNonFinite(kind);
+  const double own = found ? -static_cast<double>(found->order)
+                           : -std::numeric_limits<double>::infinity();
+  std::vector<double> first = {own};
+  PARTITA_RETURN_IF_ERROR(Max(first));
+  absl::Status status;
+  if (own == first[0])
+    status = absl::FailedPreconditionError(found ? found->text
+                                                 : executor::kUntraced);
+  return Agree(status);
+}
 
 program::Rows ProcessSession::InputRows() const {
   program::Rows rows = {std::numeric_limits<int64_t>::max(), 0};

@@ -36,6 +36,12 @@ class Session {
       const std::vector<executor::ConstTensor>& inputs,
       const std::vector<executor::MutableTensor>& outputs) = 0;
 
+  // As executor::Executor's, of all devices.
+  virtual absl::Status EnableNanTrace() = 0;
+  // After a run, in all processes alike: what made numbers that are not finite,
+  // of which an error tells. Ok where all that matter are.
+  virtual absl::Status CheckFinite() = 0;
+
   virtual const program::Program& program() const = 0;
   // Of the matrix products and convolutions of a run, on all devices.
   virtual double FlopsPerRun() const = 0;

@@ -31,7 +31,10 @@ using data::BatchSource;
 
 class SessionStepper : public train::Stepper {
  public:
-  explicit SessionStepper(Session& session) : session_(session) {}
+  // `traced`: numbers that are not finite are an error of the step that tells
+  // what made them.
+  SessionStepper(Session& session, bool traced)
+      : session_(session), traced_(traced) {}
 
   const std::vector<base::TensorSpec>& inputs() const override {
     return session_.inputs();
@@ -47,7 +50,8 @@ class SessionStepper : public train::Stepper {
   }
   absl::Status Run(const std::vector<base::ConstTensor>& inputs,
                    const std::vector<base::MutableTensor>& outputs) override {
-    return session_.Run(inputs, outputs);
+    PARTITA_RETURN_IF_ERROR(session_.Run(inputs, outputs));
+    return traced_ ? session_.CheckFinite() : absl::OkStatus();
   }
   bool IsMain() const override { return session_.IsMain(); }
   absl::Status Agree(const absl::Status& status) override {
@@ -59,6 +63,7 @@ class SessionStepper : public train::Stepper {
 
  private:
   Session& session_;
+  const bool traced_;
 };
 
 // Reads ahead where there is something to read.
@@ -100,10 +105,12 @@ class TrainingRun {
         signal_(signal),
         out_(out),
         error_(error),
-        stepper_(session) {}
+        stepper_(session, options.debug_nan) {}
 
   absl::Status Run() {
     PARTITA_RETURN_IF_ERROR(session_.Agree(CheckTrains(session_)));
+    if (options_.debug_nan)
+      PARTITA_RETURN_IF_ERROR(session_.Agree(session_.EnableNanTrace()));
     absl::StatusOr<std::unique_ptr<BatchSource>> source =
         MakeBatches(session_, options_, train::DataInputs(stepper_));
     PARTITA_RETURN_IF_ERROR(session_.Agree(source.status()));

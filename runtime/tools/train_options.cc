@@ -128,6 +128,7 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(
                        {{"--no-shuffle", &in_order},
                         {"--resume", &options.resume},
                         {"--quiet", &options.quiet},
+                        {"--debug-nan", &options.debug_nan},
                         {"--json", &options.run.json},
                         {"--help", &options.run.help},
                         {"-h", &options.run.help}}};
@@ -172,6 +173,8 @@ Reports
   --events DIR             event files for TensorBoard
   --peak-flops X           FLOP/s that a device can reach, for the share of peak
   --quiet                  no progress
+  --debug-nan              looks at all numbers of all steps, slower: where the loss or a parameter is no finite
+                           number, says which operation made the first that is not, and stops
   --json                   prints one JSON object at the end in place of tables
 Checkpoints
   --checkpoint-dir DIR     where checkpoints lie; the last step is always saved

@@ -26,6 +26,7 @@ struct TrainOptions {
   std::string log;
   std::string events;
   bool quiet = false;
+  bool debug_nan = false;
   double peak_flops = 0;  // per second and device; 0: not known
   std::string checkpoint_dir;
   int64_t checkpoint_every = 0;  // 0: only at the end
