@@ -29,16 +29,13 @@ def LowerCollectivesPass : Pass<"partita-lower-collectives", "::mlir::ModuleOp">
 def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
   let summary = "Writes gradients with operations that libraries and kernels know";
   let description = [{
-    `nn.attention_grad` and `nn.reduce_window_grad` are decomposed; gradients of
-    convolutions of 16-bit floats are computed in f32, as the library does.
+    `nn.attention_grad` and `nn.reduce_window_grad` are decomposed.
 
     ```mlir
-    %d = nn.conv_weight_grad %x, %g ... : tensor<1x3x8x8xbf16>, tensor<1x4x6x6xbf16> -> tensor<4x3x3x3xbf16>
+    %d = nn.reduce_window_grad sum %g window = [3] strides = [2] ... : (tensor<4xf32>) -> tensor<8xf32>
     // becomes
-    %a = arith.extf %x : tensor<1x3x8x8xbf16> to tensor<1x3x8x8xf32>
-    %b = arith.extf %g : tensor<1x4x6x6xbf16> to tensor<1x4x6x6xf32>
-    %c = nn.conv_weight_grad %a, %b ... : tensor<1x3x8x8xf32>, tensor<1x4x6x6xf32> -> tensor<4x3x3x3xf32>
-    %d = arith.truncf %c : tensor<4x3x3x3xf32> to tensor<4x3x3x3xbf16>
+    %p = nn.pad %g ... : tensor<4xf32> -> tensor<10xf32>
+    %d = nn.reduce_window sum %p window = [3] strides = [1] ... : tensor<10xf32> -> tensor<8xf32>
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
@@ -69,8 +66,8 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
   let description = [{
     `nn.dot_general` becomes `exec.gemm` with transposes and reshapes of its
     operands absorbed into strides, `nn.conv` and its gradients become `exec.conv`; a bias added
-    to the result joins the call. Products the libraries do not know (integers,
-    f64, empty ones) stay and become generated kernels.
+    to the result joins the call. 16-bit floats stay 16 bits wide, and are summed in f32. Products the libraries
+    do not know (integers, f64, empty ones) stay and become generated kernels.
 
     ```mlir
     %0 = nn.dot_general %x, %w contract = [1] x [1] : tensor<2x3xf32>, tensor<4x3xf32> -> tensor<2x4xf32>

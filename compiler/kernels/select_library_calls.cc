@@ -197,9 +197,12 @@ class SelectLibraryCalls
   }
 
  private:
+  // Sums of 16-bit factors are of f32 there too, and rounded once.
   static bool libraryKnows(mlir::Operation* op) {
-    RankedTensorType result = typeOf(op->getResult(0));
-    return result.getElementType().isF32() && result.getNumElements() > 0 &&
+    const RankedTensorType result = typeOf(op->getResult(0));
+    const mlir::Type element = result.getElementType();
+    return (element.isF32() || element.isBF16() || element.isF16()) &&
+           result.getNumElements() > 0 &&
            llvm::all_of(op->getOperands(),
                         [](Value v) { return typeOf(v).getNumElements() > 0; });
   }

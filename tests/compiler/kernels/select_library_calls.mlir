@@ -49,6 +49,18 @@ func.func @shared(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %b: tensor<4xf32>) -
 
 // -----
 
+// So it is in 16 bits.
+// CHECK-LABEL: @bf16
+// CHECK-NEXT: exec.gemm {{.*}} : (tensor<2x3xbf16>, tensor<3x4xbf16>) -> tensor<2x4xbf16>
+// CHECK-NEXT: exec.conv {{.*}} direction = weight_grad : (tensor<1x8x8x3xbf16>, tensor<1x6x6x4xbf16>) -> tensor<4x3x3x3xbf16>
+func.func @bf16(%a: tensor<2x3xbf16>, %b: tensor<3x4xbf16>, %x: tensor<1x8x8x3xbf16>, %g: tensor<1x6x6x4xbf16>) -> (tensor<2x4xbf16>, tensor<4x3x3x3xbf16>) {
+  %0 = nn.dot_general %a, %b contract = [1] x [0] : tensor<2x3xbf16>, tensor<3x4xbf16> -> tensor<2x4xbf16>
+  %1 = nn.conv_weight_grad %x, %g strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 channels_last : tensor<1x8x8x3xbf16>, tensor<1x6x6x4xbf16> -> tensor<4x3x3x3xbf16>
+  return %0, %1 : tensor<2x4xbf16>, tensor<4x3x3x3xbf16>
+}
+
+// -----
+
 // The library does not know integers.
 // CHECK-LABEL: @integers
 // CHECK: nn.dot_general
