@@ -20,6 +20,7 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
+constexpr int64_t kSeedStep = int64_t{1} << 40;
 constexpr char kDimsAttr[] = "nn.dims";  // as the dialect checks it
 
 class Accumulate : public impl::AccumulatePassBase<Accumulate> {
@@ -46,6 +47,7 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
     SmallVector<mlir::IRMapping> maps(microbatches);
     viewInputs(main);
     sliceInputs(main, builder, maps);
+    seedEach(builder, maps);
     divideByAll(main, builder, maps);
     for (mlir::IRMapping& map : maps) repeat(main, builder, map);
     replaceResults(main);
@@ -76,6 +78,7 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
       if (textOf(main.getArgAttr(i, nn::kKindAttr)) != "input") continue;
       if (textOf(main.getArgAttr(i, nn::kNameAttr)) == kLossDivisorInput)
         divisor_ = argument;
+      if (textOf(main.getArgAttr(i, nn::kRoleAttr)) == "seed") seed_ = argument;
       auto dims = llvm::dyn_cast_if_present<mlir::ArrayAttr>(
           main.getArgAttr(i, kDimsAttr));
       if (dims && !dims.empty() && isBatch(textOf(dims[0])))
@@ -121,6 +124,15 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
             builder, input.getLoc(), type.clone(shape), input, starts, strides);
         map.map(input, math.reshape(rows, type.getShape()));
       }
+  }
+
+  // Random numbers follow from the seed and a position in the microbatch.
+  void seedEach(mlir::OpBuilder& builder,
+                llvm::MutableArrayRef<mlir::IRMapping> maps) {
+    if (!seed_) return;
+    nn::MathBuilder math(builder, seed_.getLoc());
+    for (auto [k, map] : llvm::enumerate(maps))
+      map.map(seed_, math.addInt(seed_, static_cast<int64_t>(k) * kSeedStep));
   }
 
   // The targets of all microbatches are counted first.
@@ -196,7 +208,7 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
   llvm::StringMap<mlir::BlockArgument> by_name_;
   SmallVector<mlir::BlockArgument> batched_;
   SmallVector<RankedTensorType> microbatch_types_;  // of batched_
-  mlir::BlockArgument divisor_;
+  mlir::BlockArgument divisor_, seed_;              // null where there is none
   CallOp count_;
   llvm::DenseMap<Value, Value> updated_;  // buffers, as the last one left them
 };

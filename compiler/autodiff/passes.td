@@ -134,7 +134,8 @@ def AccumulatePass : Pass<"partita-accumulate", "::mlir::ModuleOp"> {
     time: losses and gradients are added up, gradients in f32; buffers that a
     microbatch updates are what the next one reads. Inputs get a dimension in
     front; their first one was named B. As the model has it, the two are one
-    (`nn.view_of`). `loss_divisor` is the sum of all microbatches'
+    (`nn.view_of`). An input with the role `seed` is another number for each
+    microbatch. `loss_divisor` is the sum of all microbatches'
     `target_count`, or 1 where no target counts.
 
     ```mlir

@@ -282,6 +282,11 @@ Val Emitter::iota(Dims shape, int64_t dim, mlir::Type element) {
   return {create<nn::IotaOp>(tensor(shape, element), dim)};
 }
 
+Val Emitter::uniform(Val seed, Dims shape) {
+  return {create<nn::RandomOp>(tensor(shape, builder_.getF32Type()),
+                               nn::Distribution::uniform, seed.value)};
+}
+
 Val Emitter::wrapIndices(Val indices, int64_t size) {
   if (indices.is_unsigned) return cast(indices, i64());
   // Indices of 8 or 16 bits cannot hold every size.

@@ -95,6 +95,8 @@ class Emitter {
   Val scatter(Val input, Val indices, Val updates, Dims axes,
               nn::ScatterKind kind, int64_t batch_dims = 0);
   Val iota(Dims shape, int64_t dim, mlir::Type element);
+  // f32 in [0, 1); `seed` is a scalar i64.
+  Val uniform(Val seed, Dims shape);
   // Indices below 0 count from the end: adds `size` to them.
   Val wrapIndices(Val indices, int64_t size);
 

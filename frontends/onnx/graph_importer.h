@@ -92,6 +92,7 @@ class GraphImporter {
   FailureOr<Val> materialize(const TensorProto& tensor, llvm::StringRef name);
   FailureOr<Val> addWeight(const TensorProto& tensor, llvm::StringRef name);
   std::string kindOf(const Weight& weight) const;
+  Val nextSeed();
   void noteNeededInputs(mlir::Value value);
 
   LogicalResult unsupported(mlir::Location loc, llvm::StringRef name,
@@ -108,6 +109,7 @@ class GraphImporter {
   int depth_ = 0;
   llvm::SmallVector<std::pair<std::string, Val>> inputs_;
   llvm::SmallVector<Weight> weights_;
+  Val seed_, next_seed_;  // the input, and what the next use of it gets
 };
 
 }  // namespace partita::onnx

@@ -181,6 +181,51 @@ TEST_F(ImporterTest, InlinesTheBranchOfAConstantCondition) {
   ASSERT_TRUE(module) << errors_;
 }
 
+// Two dropouts in training: other numbers for each, the same for the same seed.
+TEST_F(ImporterTest, DropoutFollowsTheSeed) {
+  const auto dropout = [](const std::string& from, const std::string& to,
+                          const std::string& mask) {
+    return node("Dropout", {from, "ratio", "training"}, {to, mask});
+  };
+  auto module = import(model(
+      graph({node("Cast", {"one"}, {"training"}, {attribute("to", int64_t{9})}),
+             dropout("x", "a", "ma"), dropout("x", "b", "mb")},
+            {valueInfo("x", kF32, {"64", "64"})},
+            {valueInfo("a", kF32, {}), valueInfo("b", kF32, {}),
+             valueInfo("ma", 9, {})},
+            {int64s("one", {}, {1}), floats("ratio", {}, {0.25f})})));
+  ASSERT_TRUE(module) << errors_;
+  auto main = mainOf(module);
+  ASSERT_EQ(main.getNumArguments(), 2u);
+  EXPECT_EQ(argAttr(main, 1, nn::kNameAttr), "seed");
+  EXPECT_EQ(argAttr(main, 1, nn::kRoleAttr), "seed");
+  nn::Tensor x(
+      mlir::RankedTensorType::get({64, 64}, mlir::Float32Type::get(&context_)));
+  for (int64_t i = 0; i < 4096; ++i) x.setFloat(i, 3);
+  const auto run = [&](int64_t seed) {
+    nn::Tensor s(
+        mlir::RankedTensorType::get({}, mlir::IntegerType::get(&context_, 64)));
+    s.setInt(0, seed);
+    return nn::interpret(mainOf(module), {x, s});
+  };
+  auto first = run(5), again = run(5), other = run(6);
+  ASSERT_TRUE(mlir::succeeded(first) && mlir::succeeded(again) &&
+              mlir::succeeded(other));
+  int dropped = 0, unlike_second = 0, unlike_other = 0;
+  for (int64_t i = 0; i < 4096; ++i) {
+    const double a = (*first)[0].getFloat(i);
+    EXPECT_TRUE(a == 0 || std::abs(a - 4) < 1e-6) << a;
+    EXPECT_EQ((*first)[2].getInt(i) != 0, a != 0);
+    EXPECT_EQ(a, (*again)[0].getFloat(i));
+    dropped += a == 0;
+    unlike_second += a != (*first)[1].getFloat(i);
+    unlike_other += a != (*other)[0].getFloat(i);
+  }
+  EXPECT_NEAR(dropped, 1024, 120);  // 4 deviations
+  EXPECT_NEAR(unlike_second, 1536, 140);
+  EXPECT_NEAR(unlike_other, 1536, 140);
+}
+
 TEST_F(ImporterTest, ReadsExternalData) {
   write("w.bin", std::string(8, '\0') + std::string(12, '\1'));
   auto module = import(model(graph({node("Add", {"x", "w"}, {"y"})}, {kX}, {kY},

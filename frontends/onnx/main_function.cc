@@ -270,6 +270,33 @@ FailureOr<Val> GraphImporter::addWeight(const TensorProto& tensor,
   return Val{weights_.back().argument, element.is_unsigned};
 }
 
+// Knuth's linear congruential generator (MMIX): unlike a count it is the same
+// operation in each layer, also after folding.
+Val GraphImporter::nextSeed() {
+  if (!seed_) {
+    mlir::Builder builder(main_.getContext());
+    seed_ = {main_.front().insertArgument(
+                 static_cast<unsigned>(inputs_.size()),
+                 mlir::RankedTensorType::get({}, builder.getI64Type()),
+                 main_.getLoc()),
+             false};
+    std::string name = "seed";
+    while (
+        llvm::any_of(inputs_, [&](auto& input) { return input.first == name; }))
+      name += "_";
+    inputs_.emplace_back(name, seed_);
+    next_seed_ = seed_;
+  }
+  const auto scalar = [&](int64_t value) {
+    return emitter_.constant(mlir::DenseElementsAttr::get(seed_.type(), value),
+                             false);
+  };
+  Val own = next_seed_;
+  next_seed_ = emitter_.add(emitter_.mul(own, scalar(6364136223846793005)),
+                            scalar(1442695040888963407));
+  return own;
+}
+
 std::string GraphImporter::kindOf(const Weight& weight) const {
   llvm::StringRef name = weight.name;
   if (matchesAny(name, options_.parameter_globs)) return "parameter";
@@ -304,6 +331,10 @@ void GraphImporter::annotateArguments() {
   };
   for (auto& [name, input] : inputs_)
     set(input.value, name, "input", input.is_unsigned);
+  if (seed_)
+    main_.setArgAttr(
+        mlir::cast<mlir::BlockArgument>(seed_.value).getArgNumber(),
+        nn::kRoleAttr, builder.getStringAttr("seed"));
   for (const Weight& weight : weights_) {
     ElementType stored =
         getElementType(weight.tensor->type, main_.getContext());

@@ -239,6 +239,8 @@ Val NodeContext::separateInitializer(unsigned i, llvm::StringRef name) {
   return failed(weight) ? Val() : *weight;
 }
 
+Val NodeContext::nextSeed() { return importer_.nextSeed(); }
+
 FailureOr<llvm::SmallVector<Val>> NodeContext::inlineGraph(const Graph& graph) {
   Scope inner;
   inner.parent = &scope_;

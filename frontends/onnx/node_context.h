@@ -81,6 +81,9 @@ class NodeContext {
   // If input i is an initializer kept as an argument: another argument with the
   // same data, named `name`; else null.
   Val separateInitializer(unsigned i, llvm::StringRef name);
+  // A scalar i64, another at each call: of the input `seed`, which the first
+  // call makes. What layers do with it is the same in each of them.
+  Val nextSeed();
   FailureOr<llvm::SmallVector<Val>> inlineGraph(const Graph& graph);
 
  private:

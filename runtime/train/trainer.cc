@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/random_fill.h"
 #include "runtime/base/status_macros.h"
 
 namespace partita::train {
@@ -80,7 +81,7 @@ class Loop {
           value = &step_;
           break;
         case PortRole::seed:
-          value = &options_.seed;
+          value = &step_seed_;
           break;
       }
       inputs.push_back({spec.dtype, spec.shape, value});
@@ -103,6 +104,8 @@ class Loop {
     record.step = step_ = step;
     record.rate = LearningRate(options_.schedule, step);
     rate_ = static_cast<float>(record.rate);
+    step_seed_ = static_cast<int64_t>(base::RandomWord(
+        static_cast<uint64_t>(options_.seed), static_cast<uint64_t>(step)));
     const absl::Status run = stepper_.Run(Inputs(), outputs_);
     if (!run.ok())
       return absl::Status(run.code(),
@@ -197,7 +200,7 @@ class Loop {
   std::vector<bool> failing_;  // observers, so that each trouble is told once
   int64_t saved_ = 0;
   float rate_ = 0;
-  int64_t step_ = 0;
+  int64_t step_ = 0, step_seed_ = 0;
 };
 
 }  // namespace

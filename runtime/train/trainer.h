@@ -58,7 +58,8 @@ struct TrainerOptions {
   int64_t last_step = 0;  // of an earlier session; 0: none
   int64_t steps = 1;      // the run ends after this step
   Schedule schedule;
-  int64_t seed = 0;  // of inputs with this role
+  int64_t seed =
+      0;  // what inputs with this role get follows from it and the step
   Checkpoints* checkpoints = nullptr;
   int64_t checkpoint_every = 0;  // steps; 0: only at the end
   // Asked after every step: whether to end now. Null: never.

@@ -166,8 +166,17 @@ LogicalResult importDropout(NodeContext& n) {
     if (failed(given)) return failure();
     ratio = *given;
   }
-  if (is_training && ratio != 0)
-    return n.unsupported("training_mode with a ratio above 0");
+  if (is_training && ratio != 0) {
+    if (!(ratio > 0 && ratio < 1))
+      return n.error("expected a ratio from 0 to below 1, found " +
+                     std::to_string(ratio));
+    Val kept =
+        n.e.compare(Compare::ge, n.e.uniform(n.nextSeed(), x.shape()), ratio);
+    n.out(0,
+          n.e.select(kept, n.e.mul(x, 1 / (1 - ratio)), n.e.splatLike(0, x)));
+    n.out(1, n.opset >= 10 ? kept : n.e.cast(kept, x.elementType()));
+    return success();
+  }
   n.out(0, x);
   n.out(1, n.e.splat(1,
                      n.opset >= 10 ? mlir::Type(n.e.builder().getI1Type())

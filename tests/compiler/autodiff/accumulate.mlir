@@ -56,3 +56,20 @@ func.func @main(%x: tensor<4x3xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn
   %0:4 = call @step(%x, %m, %w) : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xbf16>) -> (tensor<f32>, tensor<f32>, tensor<3xbf16>, tensor<3xf32>)
   return %0#0, %0#1, %0#2, %0#3 : tensor<f32>, tensor<f32>, tensor<3xbf16>, tensor<3xf32>
 }
+
+// -----
+
+// Each microbatch has random numbers of its own.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: %[[S:[a-z0-9]+]]: tensor<i64>
+// CHECK: %[[STEP:.*]] = arith.constant dense<1099511627776> : tensor<i64>
+// CHECK: %[[S1:.*]] = arith.addi %[[S]], %[[STEP]]
+// CHECK: call @step(%{{.*}}, %[[S1]], %{{.*}})
+func.func private @step(tensor<4x3xf32>, tensor<i64>, tensor<3xf32>) -> (tensor<f32>, tensor<3xf32>)
+func.func @main(%x: tensor<4x3xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"},
+                %s: tensor<i64> {nn.kind = "input", nn.name = "seed", nn.role = "seed"},
+                %w: tensor<3xf32> {nn.kind = "parameter", nn.name = "w"})
+    -> (tensor<f32> {nn.name = "loss"}, tensor<3xf32> {nn.name = "grad.w"}) {
+  %0:2 = call @step(%x, %s, %w) : (tensor<4x3xf32>, tensor<i64>, tensor<3xf32>) -> (tensor<f32>, tensor<3xf32>)
+  return %0#0, %0#1 : tensor<f32>, tensor<3xf32>
+}
