@@ -209,7 +209,8 @@ TEST_F(TrainerTest, NotANumberStopsTheRun) {
   EXPECT_EQ(Run().status().message(),
             "step 4: the loss is nan (3.33333 in the step before; learning "
             "rate 0.5); lower the learning rate, warm up for longer, or clip "
-            "gradients; the last checkpoint is of step 2");
+            "gradients; with --debug-nan the same run says which operation "
+            "made the first such number; the last checkpoint is of step 2");
   EXPECT_EQ(recorder_.records.size(), 4u);
   EXPECT_THAT(checkpoints_.saved, ElementsAre("2:2"));
 }
