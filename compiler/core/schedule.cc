@@ -55,14 +55,18 @@ Schedule Unroll(const Schedule& schedule, int steps) {
   return run;
 }
 
-Schedule ShortRun(const Schedule& schedule) {
-  if (schedule.flushes) return schedule;
+int StepsAhead(const Schedule& schedule) {
   int ahead = 0;
   for (const auto* part : {&schedule.warm_up, &schedule.cells})
     for (const std::vector<Cell>& cells : *part)
       for (const Cell& cell : cells)
         ahead = std::max(ahead, cell.microbatch / schedule.microbatches);
-  return Unroll(schedule, 2 * ahead + 3);
+  return ahead;
+}
+
+Schedule ShortRun(const Schedule& schedule) {
+  if (schedule.flushes) return schedule;
+  return Unroll(schedule, 2 * StepsAhead(schedule) + 3);
 }
 
 std::vector<int> PeakInFlight(const Schedule& schedule) {

@@ -55,9 +55,12 @@ std::vector<Cell> Needs(const Cell& cell, int stages);
 // of the run's, its versions count from the start of it.
 Schedule Unroll(const Schedule& schedule, int steps);
 
+// How many steps later than its own period a cell's microbatch can be; 0 for a
+// schedule that flushes. All cells' microbatches are 0 or more.
+int StepsAhead(const Schedule& schedule);
+
 // The schedule itself if it flushes, else a run of as many steps as show
-// everything that happens in a longer one. All cells' microbatches are 0 or
-// more.
+// everything that happens in a longer one.
 Schedule ShortRun(const Schedule& schedule);
 
 // The most microbatches per stage whose forward is done and whose backward, the
