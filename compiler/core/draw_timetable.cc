@@ -249,10 +249,17 @@ std::string DrawSvg(const Timetable& table) {
   std::string rows, cells;
   double y = kTop;
   for (size_t rank = 0; rank < table.ranks.size(); ++rank) {
-    for (int stage : StagesOf(table, static_cast<int>(rank))) {
+    const std::vector<int> stages = StagesOf(table, static_cast<int>(rank));
+    const double height = kRow * stages.size();
+    rows += Rectangle(kLeft, y, pixels, height - 2, "fill=\"#e8e8e8\"/>\n");
+    // Where the rank computes is no bubble, on no row of its stages.
+    for (const TimedCell& timed : table.ranks[rank])
+      rows += Rectangle(kLeft + timed.start * scale, y,
+                        (timed.end - timed.start) * scale, height - 2,
+                        "fill=\"#ffffff\"/>\n");
+    for (int stage : stages) {
       rows += Text(kLeft - 8, y + kRow / 2 + 3, "end",
                    Format("rank %d, stage %d", static_cast<int>(rank), stage));
-      rows += Rectangle(kLeft, y, pixels, kRow - 2, "fill=\"#e8e8e8\"/>\n");
       y_of_stage[stage] = y;
       y += kRow;
     }
