@@ -20,7 +20,8 @@ namespace partita::program {
 // - (V4) the call graph has no cycle, is at most kMaxCallDepth deep and runs at
 //   most kMaxSteps instructions;
 // - (V5) every operand lies inside its argument, frame or data section, and
-//   callees' frames inside their caller's;
+//   callees' frames inside their caller's, and an output has at least the
+//   bytes of its type;
 // - (V6) only frames and result arguments are written;
 // - (V7) operand counts and sizes suit each operation: strides and windows of
 //   gemm and conv stay inside the operands;

@@ -197,6 +197,27 @@ TEST(ValidateTest, Writes) {  // V6
             "function 'layer', instruction 1: 3 outputs of 2 operands");
 }
 
+TEST(ValidateTest, OutputTypes) {  // V5
+  const auto with = [](std::vector<int64_t> shape, int count = 1) {
+    return After([=](ProgramT& p) {
+      for (int i = 0; i < count; ++i) {
+        auto type = std::make_unique<TensorTypeT>();
+        type->shape = shape;
+        Layer(p).body[1]->output_types.push_back(std::move(type));
+      }
+    });
+  };
+  EXPECT_EQ(with({2}), "");
+  EXPECT_EQ(with({-2}),
+            "function 'layer', instruction 1: output 0: shape [-2] is negative "
+            "or too big");
+  EXPECT_EQ(with({1 << 20}),
+            "function 'layer', instruction 1: output 0 of 128 bytes has a type "
+            "of 4194304");
+  EXPECT_EQ(with({2}, 3),
+            "function 'layer', instruction 1: 3 types of 1 outputs");
+}
+
 TEST(ValidateTest, Gemm) {  // V7
   const std::string where = "function 'layer', instruction 0: gemm";
   EXPECT_EQ(After([](ProgramT& p) { TheGemm(p).dtype = DType::i8; }),

@@ -151,8 +151,7 @@ class Loop {
     return absl::FailedPreconditionError(absl::StrFormat(
         "step %d: the loss is %g (%s; learning rate %g); lower the learning "
         "rate, warm up for longer, or clip gradients; with --debug-nan the "
-        "same "
-        "run says which operation made the first such number%s",
+        "same run says which operation made the first such number%s",
         record.step, record.loss,
         result_.losses.size() > 1
             ? absl::StrFormat("%.6g in the step before",

@@ -105,8 +105,9 @@ class Reference {
   void Adafactor(const Numbers& g, int t) {
     std::vector<int> dims(shape_.size());
     std::iota(dims.begin(), dims.end(), 0);
-    std::stable_sort(dims.begin(), dims.end(),
-                     [&](int a, int b) { return shape_[a] < shape_[b]; });
+    std::sort(dims.begin(), dims.end(), [&](int a, int b) {
+      return std::pair(shape_[a], a) < std::pair(shape_[b], b);
+    });
     const bool whole = dims.size() < 2 || shape_[dims[dims.size() - 2]] == 1;
     const double d = 1 - std::pow(t, -0.8);
     Numbers u(g.size()), direction(g.size());
