@@ -49,6 +49,7 @@ void divide(const std::vector<int64_t>& shape,
     axis.priority = priority;
     added.push_back(axis);
   }
+  if (added.empty()) return;
   const int64_t parts = core::SizeOf(added);
   const int dim = chooseDim(shape, sharding, parts);
   if (dim < 0) return;
@@ -84,6 +85,24 @@ void divideSums(mlir::Value updated, int64_t microbatches,
   }
 }
 
+// The argument that the function of an update, of which `updated` is a result,
+// takes the gradient by; null where there is no such function.
+mlir::BlockArgument gradientOf(mlir::ModuleOp module, mlir::Value updated) {
+  auto update = updated.getDefiningOp<mlir::func::CallOp>();
+  return update ? module.lookupSymbol<FuncOp>(update.getCallee()).getArgument(1)
+                : mlir::BlockArgument();
+}
+
+// Whether a state "w/rows" has not the shape of the parameter "w".
+bool isReduced(llvm::StringRef name, mlir::Value state,
+               const llvm::StringMap<mlir::BlockArgument>& arguments) {
+  const auto shapeOf = [](mlir::Value value) {
+    return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
+  };
+  mlir::Value parameter = arguments.lookup(name.rsplit('/').first);
+  return parameter && shapeOf(parameter) != shapeOf(state);
+}
+
 }  // namespace
 
 mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
@@ -115,12 +134,18 @@ mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
     mlir::BlockArgument updated = arguments.lookup(name.getValue());
     auto kind = main.getArgAttrOfType<mlir::StringAttr>(updated.getArgNumber(),
                                                         nn::kKindAttr);
-    const int id = problem.ids.lookup(updated);
+    mlir::Value returned = main.front().getTerminator()->getOperand(i);
+    int id = problem.ids.lookup(updated);
+    // Rows and columns are small, and each of dimensions that the other lacks:
+    // they follow the gradient, which is divided in their stead.
+    if (isReduced(name.getValue(), updated, arguments))
+      if (mlir::BlockArgument gradient = gradientOf(module, returned))
+        id = problem.ids.lookup(gradient);
     if (plan.zero == 3 || (kind && kind.getValue() == "state")) {
       divide(problem.graph.values[id].shape, axes, priority, shardings[id]);
       if (plan.zero >= 2)
-        divideSums(main.front().getTerminator()->getOperand(i),
-                   plan.microbatches, problem, shardings[id], shardings);
+        divideSums(returned, plan.microbatches, problem, shardings[id],
+                   shardings);
     } else {
       shardings[id].replicated.insert(shardings[id].replicated.end(),
                                       axes.begin(), axes.end());

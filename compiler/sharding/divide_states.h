@@ -11,7 +11,8 @@ namespace partita::sharding {
 
 // Divides, over the axes of B that they do not have yet, the states of the
 // optimizer (zero: 1 and 2) and the parameters that are updated (3): along
-// their largest dimension that these axes divide evenly, else their largest.
+// their largest dimension that these axes divide evenly, else their largest; in
+// the stead of states that are a parameter's rows and columns its gradient.
 // The rest follows from propagation: an update is computed as its states are
 // divided, so gradients are reduced to shards; parameters that stay whole are
 // gathered afterwards, divided ones where they are used. After the rounds of

@@ -84,7 +84,8 @@ class CountsTest : public testing::Test {
   std::map<std::string, int64_t> countStep(const std::string& mesh,
                                            const std::string& shard,
                                            int zero = 0,
-                                           int64_t microbatches = 1) {
+                                           int64_t microbatches = 1,
+                                           const char* optimizer = "adamw") {
     driver::ImportOptions options;
     options.dims["batch"] = 4 * microbatches;
     options.dims["seq"] = 16;
@@ -92,7 +93,7 @@ class CountsTest : public testing::Test {
         "tests/data/onnx-tiny/gpt2/model_train.onnx", options, &context_);
     EXPECT_TRUE(module);
     driver::TrainOptions train;
-    train.optimizer = "adamw";
+    train.optimizer = optimizer;
     plan::Plan plan = planOf(mesh, shard);
     plan.zero = zero;
     plan.microbatches = train.microbatches = microbatches;
@@ -180,6 +181,20 @@ TEST_F(CountsTest, GradientsOfMicrobatchesAreReducedInBuckets) {
   EXPECT_EQ(often["main reduce_scatter"], 4);
   once.erase("main reduce_scatter"), often.erase("main reduce_scatter");
   EXPECT_EQ(often, once);  // in functions, which run once for each
+}
+
+// Rows and columns are of different dimensions, and gradients stay in one
+// division all the same.
+TEST_F(CountsTest, AdafactorMovesNoMatrixTwice) {
+  for (int zero : {1, 3}) {
+    const Counts counts = countStep("d=2", "B=d", zero, 1, "adafactor");
+    for (const auto& [what, times] : counts)
+      EXPECT_EQ(what.find("all_to_all"), std::string::npos)
+          << what << ": " << times << ", zero " << zero;
+    // Those of all matrices: what is reduced whole is of rows and columns.
+    EXPECT_EQ(counts.count("main reduce_scatter"), 1u) << zero;
+    EXPECT_EQ(counts.count("main all_reduce"), 0u) << zero;
+  }
 }
 
 // Kernel 3, stride 1: one row each way. An 8 x 6 image of 4 channels in f32:
