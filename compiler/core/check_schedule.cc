@@ -55,6 +55,10 @@ absl::Status CheckShape(const Schedule& schedule) {
 // Stages, microbatches and versions of single cells.
 absl::Status CheckCells(const Schedule& schedule) {
   Schedule shown = schedule;  // so that positions count the warm-up
+  // Further ahead than there and back through the pipeline nothing is gained,
+  // and a run that shows everything would be long.
+  const int ahead = schedule.flushes ? 0 : 2 * schedule.stages;
+  const int last = schedule.microbatches - 1 + ahead;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     std::vector<Cell>& cells = shown.cells[rank];
     if (!schedule.flushes)
@@ -72,11 +76,10 @@ absl::Status CheckCells(const Schedule& schedule) {
                       "expected cells of this rank's stages, found stage " +
                           std::to_string(cell.stage) + ", which is on rank " +
                           std::to_string(schedule.rank_of_stage[cell.stage]));
-      if (cell.microbatch < 0 ||
-          (schedule.flushes && cell.microbatch >= schedule.microbatches))
-        return Refuse(shown, place,
-                      "expected a microbatch from 0 to " +
-                          std::to_string(schedule.microbatches - 1));
+      if (cell.microbatch < 0 || cell.microbatch > last)
+        return Refuse(
+            shown, place,
+            "expected a microbatch from 0 to " + std::to_string(last));
       if (schedule.flushes && cell.version != 0)
         return Refuse(shown, place,
                       "expected version 0, as the schedule flushes every step");

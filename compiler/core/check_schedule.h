@@ -23,9 +23,10 @@ struct ScheduleLimits {
 //   - the ranks, each working through its cells and waiting for what a cell
 //     needs, reach the end;
 //   - no stage has more in flight than the limit;
-//   - where it does not flush: backwards use the version of the weights that
-//     their forward used, and none that is not there yet; where it does: all
-//     versions are 0.
+//   - where it does not flush: no microbatch is more than twice the number of
+//     stages ahead of its period's; backwards use the version of the weights
+//     that their forward used, and none that is not there yet; where it does:
+//     all versions are 0.
 // The error names rank and cell (the first is cell 1; of a schedule that does
 // not flush: the first of the warm-up, counting on through the periods), what
 // was expected and what was found.

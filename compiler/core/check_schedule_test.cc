@@ -77,6 +77,9 @@ TEST(CheckScheduleTest, Versions) {
   EXPECT_EQ(Error("F0.0@-1,|,F0.1@1,B0.0@-1\n|,F1.0,B1.0"),
             "schedule: rank 0, cell 2 (F0.1@1): expected a version of the "
             "weights that is there, at most 0");
+  EXPECT_EQ(Error("F0.0,F0.1,|,F0.3,B0.0"),
+            "schedule: rank 0, cell 3 (F0.3): expected a microbatch from 0 to "
+            "2");
   Schedule schedule = GPipe(1, 1);
   schedule.cells[0][1].version = 1;
   EXPECT_EQ(CheckSchedule(schedule).message(),

@@ -166,6 +166,8 @@ std::string WriteScheduleCsv(const Schedule& schedule) {
     }
     for (const Cell& cell : schedule.cells[rank])
       fields.push_back(ToString(cell));
+    // Without it the rank's row would be a blank line.
+    if (fields.empty()) text += ",";
     for (size_t i = 0; i < fields.size(); ++i)
       text += (i == 0 ? "" : ",") + fields[i];
     text += "\n";

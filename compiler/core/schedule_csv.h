@@ -3,10 +3,10 @@
 // One row per rank, in order; its cells from left to right as ToString(Cell)
 // writes them: F0.3 is the forward of stage 0 on microbatch 3, B the whole
 // backward, I the input gradient, W the weight gradient. Empty fields, blank
-// lines, spaces and lines that begin with # mean nothing. A schedule without
-// flushes has one field | in every row: before it the warm-up, after it the
-// period, F0.3@-1 with weights of one update fewer than steps done
-// (schedule.h).
+// lines, spaces and lines that begin with # mean nothing; a lone comma is a
+// rank without cells. A schedule without flushes has one field | in every row:
+// before it the warm-up, after it the period, F0.3@-1 with weights of one
+// update fewer than steps done (schedule.h).
 //
 //   # 1F1B on two stages, two microbatches
 //   F0.0,F0.1,    ,B0.0,B0.1

@@ -6,6 +6,7 @@
 
 #include "compiler/core/check_schedule.h"
 #include "compiler/core/schedule_generators.h"
+#include "compiler/core/timetable.h"
 
 namespace partita::core {
 namespace {
@@ -41,6 +42,20 @@ TEST(ScheduleCsvTest, ReadsWhatItWrites) {
     EXPECT_EQ(read->rank_of_stage, schedule.rank_of_stage);
     EXPECT_EQ(read->warm_up, schedule.warm_up);
     EXPECT_EQ(read->cells, schedule.cells);
+  }
+}
+
+TEST(ScheduleCsvTest, ARankMayHaveNoCells) {
+  for (const std::string& text :
+       {"F0.0,B0.0\n,\nF1.0,B1.0\n", "|,F0.0,B0.0\n|\n"}) {
+    const absl::StatusOr<Schedule> schedule = ReadScheduleCsv(text, "s.csv");
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    EXPECT_TRUE(schedule->cells[1].empty());
+    EXPECT_EQ(WriteScheduleCsv(*schedule), text);
+    EXPECT_TRUE(CheckSchedule(*schedule).ok());
+    const Timetable table = MakeTimetable(*schedule);
+    EXPECT_EQ(table.rank_bubble[1], 1);
+    EXPECT_FALSE(DrawText(table).empty());
   }
 }
 

@@ -98,6 +98,7 @@ Timetable MakeTimetable(const Schedule& schedule, const Costs& costs) {
   if (!schedule.flushes) {
     table.step = 0;
     for (int rank = 0; rank < ranks; ++rank) {
+      if (schedule.cells[rank].empty()) continue;
       auto start = [&](int step) {
         return table
             .ranks[rank][schedule.warm_up[rank].size() +
