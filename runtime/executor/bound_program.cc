@@ -262,13 +262,22 @@ absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
 std::string BoundProgram::DescribeStep(int64_t index) const {
   const Step& step = steps_[static_cast<size_t>(index)];
   std::string text = absl::StrCat("'", NameOf(*step.instruction), "'");
-  if (const program::Launch* launch = step.instruction->operation_as_Launch())
+  const program::Instruction& instruction = *step.instruction;
+  if (const program::Launch* launch = instruction.operation_as_Launch()) {
     absl::StrAppend(&text, " (kernel ",
                     context_.artifact.program()
                         .kernels()
                         ->Get(static_cast<unsigned>(launch->kernel()))
                         ->str(),
                     ")");
+  } else if (const program::Collective* collective =
+                 instruction.operation_as_Collective()) {
+    absl::StrAppend(&text, " (",
+                    program::EnumNameCollectiveKind(collective->kind()), ")");
+  } else if (IsLibrary(step.kind)) {
+    absl::StrAppend(
+        &text, step.kind == Operation::Gemm ? " (product)" : " (convolution)");
+  }
   const std::string& path = paths_[static_cast<size_t>(step.path)];
   return path.empty() ? text : absl::StrCat(text, " in ", path);
 }

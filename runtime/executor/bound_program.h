@@ -63,7 +63,7 @@ class BoundProgram {
   int64_t step_count() const { return static_cast<int64_t>(steps_.size()); }
   // One label per step, for Profile.
   std::vector<StepLabel> Labels() const;
-  // For people: "'h.0/Softmax' (kernel exp_div) in h_forward".
+  // For people: "'attn.c_proj' (product) in block_forward called by 'h.0'".
   std::string DescribeStep(int64_t step) const;
 
  private:

@@ -25,7 +25,8 @@ TEST(TrainOptionsTest, Defaults) {
   EXPECT_TRUE(options.source.order.shuffle);
   EXPECT_EQ(options.source.order.epochs, 0);
   EXPECT_EQ(options.source.to, 1);
-  EXPECT_FALSE(options.resume || options.quiet || options.run.json);
+  EXPECT_FALSE(options.resume || options.quiet || options.debug_nan ||
+               options.run.json);
 }
 
 TEST(TrainOptionsTest, EveryFlag) {
@@ -76,6 +77,7 @@ TEST(TrainOptionsTest, EveryFlag) {
                                                   "--no-shuffle",
                                                   "--resume",
                                                   "--quiet",
+                                                  "--debug-nan",
                                                   "--json"})
                                    .value();
   EXPECT_EQ(options.run.inputs[0].second, "ones");
@@ -103,7 +105,8 @@ TEST(TrainOptionsTest, EveryFlag) {
   EXPECT_EQ(options.run.devices, 4);
   EXPECT_EQ(options.run.timeout, 2);
   EXPECT_EQ(options.run.weights_dir, "w");
-  EXPECT_TRUE(options.resume && options.quiet && options.run.json);
+  EXPECT_TRUE(options.resume && options.quiet && options.debug_nan &&
+              options.run.json);
 }
 
 std::string Error(std::vector<std::string> more,

@@ -85,6 +85,11 @@ class DebugNanTest(unittest.TestCase):
         self.assertEqual(code, 1, error)
         self.assertIn("input 'x' holds NaN before the step", error)
 
+    def test_infinite_numbers_that_become_nan(self):
+        code, error = self.train("columns", "good.npy", "--debug-nan", "--lr", "1e30")
+        self.assertEqual(code, 1, error)
+        self.assertRegex(error, r"step 2: .* made (NaN|an infinite number), first in element ")
+
     def test_finite_runs_go_on(self):
         for mesh in MESHES:
             with self.subTest(mesh):
