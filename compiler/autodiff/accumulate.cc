@@ -1,4 +1,5 @@
 // One body for each microbatch, and sums of what they return; see passes.td.
+#include "compiler/autodiff/call_marks.h"
 #include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/passes.h"
 #include "dialects/nn/math_builder.h"
@@ -49,7 +50,7 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
     sliceInputs(main, builder, maps);
     seedEach(builder, maps);
     divideByAll(main, builder, maps);
-    for (mlir::IRMapping& map : maps) repeat(main, builder, map);
+    for (auto [k, map] : llvm::enumerate(maps)) repeat(main, builder, k, map);
     replaceResults(main);
     for (mlir::Operation* op : llvm::reverse(body_)) op->erase();
     eraseDivisor(main);
@@ -151,11 +152,14 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
     for (mlir::IRMapping& map : maps) map.map(divisor_, total);
   }
 
-  void repeat(FuncOp main, mlir::OpBuilder& builder, mlir::IRMapping& map) {
+  void repeat(FuncOp main, mlir::OpBuilder& builder, int64_t k,
+              mlir::IRMapping& map) {
     for (auto& [argument, value] : updated_) map.map(argument, value);
     for (mlir::Operation* op : body_) {
       if (op == count_) continue;  // there already
-      builder.clone(*op, map);
+      mlir::Operation* own = builder.clone(*op, map);
+      if (llvm::isa<CallOp>(own))
+        own->setAttr(kMicrobatchAttr, builder.getI64IntegerAttr(k));
       // Gradients are added as soon as they are there.
       addUp(main, builder, op->getResults(), map);
     }

@@ -3,6 +3,7 @@
 // computed again just before it is used.
 #include "compiler/autodiff/function_gradients.h"
 
+#include "compiler/autodiff/call_marks.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -246,6 +247,9 @@ FailureOr<SmallVector<Value>> FunctionGradients::differentiate(
     if (result) operands.push_back(result);
   auto backward =
       CallOp::create(builder, call.getLoc(), pair.backward, operands);
+  backward->setAttr(kBackwardAttr, builder.getUnitAttr());
+  if (mlir::Attribute stage = forward->getAttr(kStageAttr))
+    backward->setAttr(kStageAttr, stage);
   for (auto [i, result] : llvm::zip_equal(pair.given, backward.getResults()))
     given[i] = result;
   call.replaceAllUsesWith(

@@ -1,6 +1,7 @@
 // Outlining of runs of operations.
 #include "compiler/autodiff/segments.h"
 
+#include "compiler/autodiff/call_marks.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -56,6 +57,8 @@ void outline(llvm::ArrayRef<Operation*> run, mlir::SymbolTable& symbols) {
   mlir::OpBuilder builder(run.back()->getContext());
   builder.setInsertionPointAfter(run.back());
   auto call = CallOp::create(builder, loc, function, inputs.getArrayRef());
+  if (mlir::Attribute stage = run.front()->getAttr(kStageAttr))
+    call->setAttr(kStageAttr, stage);
   for (auto [value, result] :
        llvm::zip_equal(outputs.getArrayRef(), call.getResults())) {
     Value produced = value;
@@ -70,10 +73,14 @@ void outlineSegments(FuncOp main, mlir::SymbolTable& symbols) {
   SmallVector<SmallVector<Operation*>> runs(1);
   for (Operation& op : main.front().without_terminator()) {
     if (llvm::isa<ConstantOp>(op)) continue;
-    if (llvm::isa<CallOp>(op))
+    if (llvm::isa<CallOp>(op)) {
       runs.emplace_back();
-    else
-      runs.back().push_back(&op);
+      continue;
+    }
+    if (!runs.back().empty() &&
+        runs.back().front()->getAttr(kStageAttr) != op.getAttr(kStageAttr))
+      runs.emplace_back();
+    runs.back().push_back(&op);
   }
   for (llvm::ArrayRef<Operation*> run : runs)
     if (!run.empty()) outline(run, symbols);

@@ -8,8 +8,8 @@
 namespace partita::autodiff {
 
 // Makes a private function, called once, of each longest run of operations of
-// `main` that has no call in it; constants stay outside, or are copied where
-// they are used.
+// `main` that has no call in it and is of one stage (kStageAttr), which the
+// call is then of; constants stay outside, or are copied where they are used.
 void outlineSegments(mlir::func::FuncOp main, mlir::SymbolTable& symbols);
 
 }  // namespace partita::autodiff

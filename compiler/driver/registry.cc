@@ -10,6 +10,7 @@
 #include "compiler/memory/passes.h"
 #include "compiler/partition/local_form.h"
 #include "compiler/partition/passes.h"
+#include "compiler/pipeline/passes.h"
 #include "compiler/sharding/passes.h"
 #include "compiler/simplify/passes.h"
 #include "dialects/dist/dialect.h"
@@ -40,6 +41,7 @@ void registerPasses() {
   simplify::registerSimplifyPasses();
   autodiff::registerAutodiffPasses();
   sharding::registerShardingPasses();
+  pipeline::registerPipelinePasses();
   partition::registerPartitionPasses();
   kernels::registerKernelsPasses();
   memory::registerMemoryPasses();

@@ -63,6 +63,9 @@ class Narrowing {
     mlir::OpBuilder builder(call);
     auto narrow =
         CallOp::create(builder, call.getLoc(), function_, call.getOperands());
+    for (mlir::NamedAttribute attribute : call->getDiscardableAttrs())
+      if (attribute.getName() != "nn.dims")  // of results, now fewer
+        narrow->setAttr(attribute.getName(), attribute.getValue());
     auto next = narrow.result_begin();
     for (auto [index, result] : llvm::enumerate(call.getResults())) {
       if (!dropped.test(index)) result.replaceAllUsesWith(*next++);

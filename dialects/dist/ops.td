@@ -251,4 +251,37 @@ def Dist_CoordinateOp : Dist_Collective<"coordinate"> {
   let hasVerifier = 0;
 }
 
+//===----------------------------------------------------------------------===//
+// Between the stages of a pipeline
+//===----------------------------------------------------------------------===//
+
+// Programs of different stages differ, so what one sends another must receive:
+// in the same order between each two of them.
+class Dist_Transfer<string mnemonic>
+    : Op<Dist_Dialect, mnemonic, [MemoryEffects<[MemRead, MemWrite]>]>;
+
+def Dist_SendOp : Dist_Transfer<"send"> {
+  let summary = "Gives a value to the stage at another index along axes";
+  let description = [{
+    Each device sends what it has to the device that differs in its index along `axes` only, which is `to`. Does not wait
+    until that has received it.
+
+    Example: `dist.send %x over ["pipe"] to = 1 : tensor<4x6xf32>`
+  }];
+  let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, I64Attr:$to, OptionalAttr<AnyAttr>:$why);
+  let assemblyFormat = "$input `over` custom<Axes>($axes) `to` `=` $to attr-dict `:` type($input)";
+}
+
+def Dist_ReceiveOp : Dist_Transfer<"receive"> {
+  let summary = "Takes a value from the stage at another index along axes";
+  let description = [{
+    What the device that differs in its index along `axes` only, which is `from`, has sent; waits for it.
+
+    Example: `%x = dist.receive over ["pipe"] from = 0 : tensor<4x6xf32>`
+  }];
+  let arguments = (ins Dist_AxesAttr:$axes, I64Attr:$from, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "`over` custom<Axes>($axes) `from` `=` $from attr-dict `:` type($result)";
+}
+
 #endif  // PARTITA_DIALECTS_DIST_OPS_TD

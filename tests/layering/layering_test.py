@@ -26,6 +26,8 @@ ALLOWED = {
     "compiler/sharding": (("dialects", "compiler/core", "compiler/plan"), "thin passes between the model and the core"),
     "compiler/autodiff": (("dialects",), "a training step is a matter of the model alone, whatever divides it"),
     "compiler/partition": (("dialects", "compiler/core", "compiler/sharding"), "thin passes between the model and the core"),
+    "compiler/pipeline": (("dialects", "compiler/core", "compiler/sharding", "compiler/autodiff"),
+                          "stages are marked before gradients are there, and cut when all values have shardings"),
     "compiler/kernels": (("dialects",), "kernels see operations, not plans or artifacts"),
     "compiler/memory": (("dialects",), "memory is planned on exec alone"),
     "compiler/emit": (("dialects", "runtime/program", "runtime/base"), "compiler and runtime meet in the artifact only"),
