@@ -2,7 +2,7 @@
 // dropped; what is left is written out again.
 #include "compiler/driver/shrink_model.h"
 
-#include "compiler/partition/run_counts.h"
+#include "compiler/pipeline/work.h"
 #include "compiler/simplify/passes.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/MapVector.h"
@@ -18,27 +18,6 @@ using mlir::Operation;
 using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
-
-int64_t elementsOf(mlir::ValueRange values) {
-  int64_t elements = 0;
-  for (Value value : values)
-    if (auto type = llvm::dyn_cast<mlir::RankedTensorType>(value.getType());
-        type && type.hasStaticShape())
-      elements += type.getNumElements();
-  return elements;
-}
-
-int64_t workOf(Operation* op) {
-  if (auto ruled = llvm::dyn_cast<nn::ShardingRuleOpInterface>(op)) {
-    const nn::ShardingRule rule = ruled.getShardingRule();
-    if (!rule.multilinear.empty()) {
-      int64_t work = 1;
-      for (const nn::Factor& factor : rule.factors) work *= factor.size;
-      return work;
-    }
-  }
-  return elementsOf(op->getOperands()) + elementsOf(op->getResults());
-}
 
 // Puts the bodies of functions where they are called.
 void writeOut(FuncOp main, llvm::ArrayRef<FuncOp> functions) {
@@ -107,11 +86,8 @@ int64_t dropCalls(FuncOp main, llvm::ArrayRef<FuncOp> functions, int64_t keep,
 }  // namespace
 
 int64_t workOf(mlir::ModuleOp module) {
-  int64_t work = 0;
-  for (auto [function, times] : partition::countRuns(module))
-    for (Operation& op : function.front().without_terminator())
-      if (!llvm::isa<CallOp>(op)) work += workOf(&op) * times;
-  return work;
+  auto main = module.lookupSymbol<FuncOp>("main");
+  return main ? pipeline::Work().of(main) : 0;
 }
 
 mlir::FailureOr<int64_t> dropRepeatedLayers(mlir::ModuleOp module, int64_t keep,

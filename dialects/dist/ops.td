@@ -266,7 +266,7 @@ def Dist_SendOp : Dist_Transfer<"send"> {
     Each device sends what it has to the device that differs in its index along `axes` only, which is `to`. Does not wait
     until that has received it.
 
-    Example: `dist.send %x over ["pipe"] to = 1 : tensor<4x6xf32>`
+    Example: `dist.send %x over ["data"] to = 1 : tensor<4x6xf32>`
   }];
   let arguments = (ins Dist_Tensor:$input, Dist_AxesAttr:$axes, I64Attr:$to, OptionalAttr<AnyAttr>:$why);
   let assemblyFormat = "$input `over` custom<Axes>($axes) `to` `=` $to attr-dict `:` type($input)";
@@ -277,7 +277,7 @@ def Dist_ReceiveOp : Dist_Transfer<"receive"> {
   let description = [{
     What the device that differs in its index along `axes` only, which is `from`, has sent; waits for it.
 
-    Example: `%x = dist.receive over ["pipe"] from = 0 : tensor<4x6xf32>`
+    Example: `%y = dist.receive over ["data"] from = 1 : tensor<4x6xf32>`
   }];
   let arguments = (ins Dist_AxesAttr:$axes, I64Attr:$from, OptionalAttr<AnyAttr>:$why);
   let results = (outs Dist_Tensor:$result);

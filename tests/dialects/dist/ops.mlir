@@ -88,3 +88,12 @@ func.func @coordinate() -> tensor<i64> {
   %i = dist.coordinate over ["data", "tensor"] : tensor<i64>
   return %i : tensor<i64>
 }
+
+// CHECK-LABEL: @transfers
+func.func @transfers(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  // CHECK: dist.send %arg0 over ["data"] to = 1 : tensor<4x6xf32>
+  dist.send %x over ["data"] to = 1 : tensor<4x6xf32>
+  // CHECK: dist.receive over ["data"] from = 1 : tensor<4x6xf32>
+  %y = dist.receive over ["data"] from = 1 : tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}
