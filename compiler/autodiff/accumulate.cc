@@ -3,6 +3,7 @@
 #include "compiler/autodiff/microbatches.h"
 #include "compiler/autodiff/passes.h"
 #include "dialects/nn/math_builder.h"
+#include "llvm/ADT/SetVector.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace partita::autodiff {
@@ -68,11 +69,17 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
     mlir::Operation* terminator = main.front().getTerminator();
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
       results_.push_back(terminator->getOperand(i));
-      places_[results_.back()].push_back(i);
+      SmallVector<Value> parts = {results_.back()};
+      if (textOf(main.getResultAttr(i, nn::kNameAttr))
+              .starts_with(kGradientPrefix))
+        parts = partsOf(results_.back());
+      for (Value part : parts) {
+        places_[part].push_back(sums_.size());
+        sums_.push_back({i, Value()});
+      }
       if (textOf(main.getResultAttr(i, nn::kNameAttr)) == kTargetCountResult)
         count_ = results_.back().getDefiningOp<CallOp>();
     }
-    sums_.resize(results_.size());
     for (mlir::BlockArgument argument : main.getArguments()) {
       const unsigned i = argument.getArgNumber();
       by_name_[textOf(main.getArgAttr(i, nn::kNameAttr))] = argument;
@@ -164,11 +171,12 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
       addUp(main, builder, op->getResults(), map);
     }
     addUp(main, builder, main.getArguments(), map);
-    for (auto [i, result] : llvm::enumerate(results_)) {
-      llvm::StringRef name = textOf(main.getResultAttr(i, nn::kUpdatesAttr));
+    for (Sum& sum : sums_) {
+      llvm::StringRef name =
+          textOf(main.getResultAttr(sum.result, nn::kUpdatesAttr));
       if (name.empty()) continue;
-      sums_[i] = map.lookupOrDefault(result);
-      updated_[by_name_.lookup(name)] = sums_[i];
+      sum.value = map.lookupOrDefault(results_[sum.result]);
+      updated_[by_name_.lookup(name)] = sum.value;
     }
   }
 
@@ -177,24 +185,52 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
     nn::MathBuilder math(builder, main.getLoc());
     for (Value given : values) {
       for (unsigned i : places_.lookup(given)) {
-        llvm::StringRef name = textOf(main.getResultAttr(i, nn::kNameAttr));
+        Sum& sum = sums_[i];
+        llvm::StringRef name =
+            textOf(main.getResultAttr(sum.result, nn::kNameAttr));
         const bool gradient = name.consume_front(kGradientPrefix);
         Value value = map.lookupOrDefault(given);
         if (gradient) value = math.widen(value);
-        const bool adds = sums_[i] && (gradient || name == "loss");
-        sums_[i] = adds ? math.add(sums_[i], value) : value;
+        const bool adds = sum.value && (gradient || name == "loss");
+        sum.value = adds ? math.add(sum.value, value) : value;
       }
     }
   }
 
+  // The gradients that add up to this one, if they are of different stages of a
+  // pipeline: each stage adds up its own, and sends them once.
+  static SmallVector<Value> partsOf(Value gradient) {
+    SmallVector<Value> parts, open = {gradient};
+    llvm::SmallSetVector<mlir::Attribute, 2> stages;
+    while (!open.empty()) {
+      Value value = open.pop_back_val();
+      if (auto add = value.getDefiningOp<mlir::arith::AddFOp>()) {
+        open.append({add.getRhs(), add.getLhs()});
+        continue;
+      }
+      parts.push_back(value);
+      mlir::Operation* producer = value.getDefiningOp();
+      stages.insert(producer ? producer->getAttr(kStageAttr)
+                             : mlir::Attribute());
+    }
+    return stages.size() > 1 ? parts : SmallVector<Value>{gradient};
+  }
+
   void replaceResults(FuncOp main) {
     mlir::Operation* terminator = main.front().getTerminator();
+    mlir::OpBuilder builder(terminator);
+    nn::MathBuilder math(builder, main.getLoc());
+    SmallVector<Value> whole(results_.size());
+    for (const Sum& sum : sums_) {
+      Value& value = whole[sum.result];
+      value = value ? math.add(value, sum.value) : sum.value;
+    }
     for (unsigned i = results_.size(); i-- > 0;) {
       if (textOf(main.getResultAttr(i, nn::kNameAttr)) == kTargetCountResult) {
         terminator->eraseOperand(i);
         (void)main.eraseResult(i);
       } else {
-        terminator->setOperand(i, sums_[i]);
+        terminator->setOperand(i, whole[i]);
       }
     }
     main.setType(mlir::FunctionType::get(&getContext(),
@@ -207,8 +243,14 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
   }
 
   SmallVector<mlir::Operation*> body_;  // of one microbatch
-  SmallVector<Value> results_, sums_;   // of one, and of all so far
-  llvm::DenseMap<Value, SmallVector<unsigned>> places_;  // among results_
+  SmallVector<Value> results_;          // of one
+  // Of all so far, or of a part of a result.
+  struct Sum {
+    unsigned result;
+    Value value;
+  };
+  SmallVector<Sum> sums_;
+  llvm::DenseMap<Value, SmallVector<unsigned>> places_;  // among sums_
   llvm::StringMap<mlir::BlockArgument> by_name_;
   SmallVector<mlir::BlockArgument> batched_;
   SmallVector<RankedTensorType> microbatch_types_;  // of batched_

@@ -268,6 +268,22 @@ TEST_F(CutTest, OneNormForAllRanks) {
   check(core::OneForwardOneBackward(4, 2), 0.1);
 }
 
+// The table is sent to the last rank, which sends its share of the gradient
+// back: once in a step, whatever the number of microbatches.
+TEST_F(CutTest, TiedParametersAreSentOnce) {
+  const core::Schedule schedule = core::OneForwardOneBackward(2, 4);
+  auto module = step(schedule);
+  Programs programs = cut(*module, schedule);
+  for (auto& program : programs) {
+    int sent = 0;
+    program->walk([&](dist::SendOp send) {
+      sent += llvm::cast<mlir::RankedTensorType>(send.getInput().getType())
+                  .getShape() == llvm::ArrayRef<int64_t>{7, 6};
+    });
+    EXPECT_EQ(sent, 1);
+  }
+}
+
 // Each rank keeps what its stages use, and no other's layers.
 TEST_F(CutTest, ParametersAreWhereTheyAreUsed) {
   const core::Schedule schedule = core::OneForwardOneBackward(2, 2);
