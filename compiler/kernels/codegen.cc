@@ -3,6 +3,7 @@
 #include "compiler/kernels/codegen.h"
 
 #include "compiler/kernels/emit_attention.h"
+#include "compiler/kernels/emit_attention_grad.h"
 #include "compiler/kernels/emit_elements.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_nest.h"
@@ -34,7 +35,8 @@ constexpr char kBuffersAttr[] = "kernel.buffer_bytes";
 // Composites without a rule of their own, in terms of operations that have one.
 LogicalResult decomposeComposites(func::FuncOp kernel) {
   IRRewriter rewriter(kernel.getContext());
-  nn::AttentionOp attention = findAttention(kernel);
+  Operation* attention = findAttention(kernel);
+  if (!attention) attention = findAttentionGrad(kernel);
   bool changed = true;
   while (changed) {
     changed = false;
@@ -161,6 +163,8 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
       return failure();
     return attentionRange(emitter, op);
   }
+  if (nn::AttentionGradOp op = findAttentionGrad(kernel))
+    return emitAttentionGrad(emitter, op, outputs, begin, end);
   if (nn::ScatterOp op = findScatter(kernel)) {
     if (failed(emitScatter(emitter, op, outputs.front(), begin, end)))
       return failure();

@@ -111,6 +111,21 @@ Bench attention(int64_t b, int64_t n, int64_t l, int64_t h, bool causal) {
           4.0 * b * n * l * l * h * (causal ? 0.5 : 1), "GFLOP/s"};
 }
 
+// What trains counts five products, the forward pass two.
+Bench attentionGrad(int64_t b, int64_t n, int64_t l, int64_t h, bool causal) {
+  Bench bench = attention(b, n, l, h, causal);
+  const std::string type = "tensor<" + std::to_string(b) + "x" +
+                           std::to_string(n) + "x" + std::to_string(l) + "x" +
+                           std::to_string(h) + "xf32>";
+  const char* text =
+      R"(func.func @k(%q: T, %k: T, %v: T, %y: T, %g: T) -> (T, T, T) {
+     %r:3 = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 CAUSAL : (T, T, T, T, T) -> (T, T, T) return %r#0, %r#1, %r#2 : T, T, T })";
+  return {"grad of " + bench.name,
+          replaceAll(text, {{"CAUSAL", causal ? "causal_offset = 0" : ""},
+                            {"T", type}}),
+          2.5 * bench.work, bench.unit};
+}
+
 Bench matrixVector(int64_t k, int64_t n, bool transposed) {
   const char* text =
       R"(func.func @k(%x: tensor<1xKxf32>, %w: tensor<Wxf32>) -> tensor<1xNxf32> {
@@ -169,7 +184,10 @@ int main(int argc, char** argv) {
                                       attention(8, 12, 128, 32, false),
                                       attention(1, 12, 197, 64, false),
                                       attention(1, 12, 128, 64, true),
-                                      attention(1, 12, 1024, 64, true)};
+                                      attention(1, 12, 1024, 64, true),
+                                      attentionGrad(4, 12, 256, 64, true),
+                                      attentionGrad(8, 12, 197, 64, false),
+                                      attentionGrad(8, 12, 196, 32, false)};
   for (const Bench& bench : benches)
     if (argc < 2 || bench.name.find(argv[1]) != std::string::npos)
       report(bench);

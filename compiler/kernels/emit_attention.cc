@@ -16,14 +16,9 @@ namespace {
 
 using namespace mlir;
 
-constexpr int64_t kQueries = 8;     // rows of the register tile
 constexpr int64_t kKeyBlock = 512;  // keys whose scores are in cache at a time
 constexpr int64_t kFewestItems =
     8;  // of the range, if there is work for so many
-
-int64_t roundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 RankedTensorType typeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
@@ -69,33 +64,19 @@ IndexVector forwardIndex(Emitter& emitter, Value value, Value attention,
 
 AttentionEmitter::AttentionEmitter(Emitter& emitter, nn::AttentionOp op,
                                    ArrayRef<Output> outputs)
-    : emitter_(emitter),
-      builder_(emitter.builder()),
-      op_(op),
-      outputs_(outputs) {
-  ArrayRef<int64_t> q = typeOf(op.getQ()).getShape(),
-                    v = typeOf(op.getV()).getShape();
-  heads_ = q[1];
-  queries_ = q[2];
-  size_ = q[3];
-  groups_ = v[1];
-  keys_ = v[2];
-  value_size_ = v[3];
-  type_ = emitter.computeType(typeOf(op.getQ()).getElementType());
-  lanes_ = emitter.nativeLanes() * 32 / type_.getIntOrFloatBitWidth();
-  rows_ = std::min(kQueries, queries_);
+    : AttentionTiles(emitter, op), op_(op), outputs_(outputs) {
   blocks_ = (queries_ + rows_ - 1) / rows_;
-  parts_ =
-      std::min(blocks_, (kFewestItems + q[0] * heads_ - 1) / (q[0] * heads_));
-  range_ = q[0] * heads_ * parts_;
-  padded_size_ = roundUp(size_, lanes_);
-  padded_value_ = roundUp(value_size_, lanes_);
-  key_block_ = std::min(kKeyBlock, roundUp(keys_, lanes_));
+  int64_t pairs = batches_ * heads_;
+  parts_ = std::min(blocks_, (kFewestItems + pairs - 1) / pairs);
+  range_ = pairs * parts_;
+  padded_size_ = padded(size_);
+  padded_value_ = padded(value_size_);
+  key_block_ = std::min(kKeyBlock, padded(keys_));
   one_block_ = keys_ <= key_block_;
 }
 
 LogicalResult AttentionEmitter::emit(Value begin, Value end) {
-  packed_k_ = emitter_.scratch(type_, roundUp(keys_, lanes_) * size_);
+  packed_k_ = emitter_.scratch(type_, padded(keys_) * size_);
   packed_v_ = emitter_.scratch(type_, keys_ * padded_value_);
   packed_q_ = emitter_.scratch(type_, rows_ * padded_size_);
   scores_ = emitter_.scratch(type_, rows_ * key_block_);
@@ -112,7 +93,9 @@ FailureOr<Values> AttentionEmitter::emitItem(const Symbol* item) {
   std::tie(pair, part) = emitter_.split(Index(item), parts_);
   std::tie(batch_, head_) = emitter_.split(pair, heads_);
   group_ = emitter_.split(head_, heads_ / groups_).first;
-  if (failed(packKeys()) || failed(packValues())) return failure();
+  if (failed(packPanels(op_.getK(), size_, packed_k_)) ||
+      failed(packRows(op_.getV(), value_size_, packed_v_)))
+    return failure();
   int64_t per_part = (blocks_ + parts_ - 1) / parts_;
   Value first = number(part * per_part),
         last = emitter_.smaller(number(part * per_part + Index(per_part)),
@@ -120,112 +103,6 @@ FailureOr<Values> AttentionEmitter::emitItem(const Symbol* item) {
   return emitter_.loop(
       emitter_.smaller(first, blocks_), last, blocks_, {},
       [&](const Symbol* block, ValueRange) { return emitBlock(block); });
-}
-
-FailureOr<Lanes> AttentionEmitter::rowElement(Value tensor, const Index& head,
-                                              Value row, int64_t rows,
-                                              const Symbol* lane) {
-  Symbol symbol;
-  symbol.value = emitter_.smaller(row, rows - 1);
-  symbol.extent = rows;
-  return emitter_.element(
-      tensor, {batch_, head, Index(emitter_.newSymbol(symbol)), Index(lane)});
-}
-
-FailureOr<bool> AttentionEmitter::isDenseAlongHead(Value tensor) {
-  const Symbol* lane = nullptr;
-  FailureOr<Emitter::Recording> recording =
-      emitter_.investigate([&]() -> FailureOr<Values> {
-        return emitter_.laneLoop(
-            size_, lanes_, {},
-            [&](const Symbol* symbol, ValueRange) -> FailureOr<Values> {
-              lane = symbol;
-              if (failed(rowElement(tensor, group_, emitter_.indexConstant(0),
-                                    keys_, symbol)))
-                return failure();
-              return Values();
-            });
-      });
-  if (failed(recording)) return failure();
-  for (const Index& access : recording->accesses)
-    for (const Term& term : access.terms())
-      if (term.symbol == lane && (term.scale != 1 || term.divisor != 1))
-        return false;
-  return true;
-}
-
-LogicalResult AttentionEmitter::packKeys() {
-  FailureOr<bool> dense = isDenseAlongHead(op_.getK());
-  if (failed(dense)) return failure();
-  int64_t panels = (keys_ + lanes_ - 1) / lanes_;
-  return emitter_.loop(
-      panels, {}, [&](const Symbol* panel, ValueRange) -> FailureOr<Values> {
-        return *dense ? packPanelByRows(panel) : packPanelByColumns(panel);
-      });
-}
-
-FailureOr<Values> AttentionEmitter::packPanelByRows(const Symbol* panel) {
-  return emitter_.laneLoop(
-      size_, lanes_, {},
-      [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
-        Values rows;
-        for (int64_t i = 0; i < lanes_; ++i) {
-          Value key = add(multiply(panel->value, lanes_), i);
-          FailureOr<Lanes> row =
-              rowElement(op_.getK(), group_, key, keys_, lane);
-          if (failed(row)) return failure();
-          rows.push_back(emitter_.splat(*row, lanes_));
-        }
-        rows = transposeInRegisters(emitter_, rows);
-        Value first = add(multiply(panel->value, size_ * lanes_),
-                          multiply(lane->value, lanes_));
-        int64_t count = lane->mask ? size_ % lanes_ : lanes_;
-        for (int64_t j = 0; j < count; ++j)
-          storeVector(rows[j], packed_k_, add(first, j * lanes_));
-        return Values();
-      });
-}
-
-FailureOr<Values> AttentionEmitter::packPanelByColumns(const Symbol* panel) {
-  return emitter_.loop(
-      size_, {}, [&](const Symbol* column, ValueRange) -> FailureOr<Values> {
-        // Lanes behind the last key read the last key again.
-        Symbol keys;
-        keys.extent = keys_;
-        keys.lanes = lanes_;
-        keys.value = multiply(panel->value, lanes_);
-        if (keys_ % lanes_ != 0) {
-          Value left = arith::SubIOp::create(
-              builder_, emitter_.indexConstant(keys_), keys.value);
-          keys.mask = vector::CreateMaskOp::create(
-              builder_, VectorType::get({lanes_}, builder_.getI1Type()),
-              ValueRange(left));
-        }
-        const Symbol* symbol = emitter_.newSymbol(keys);
-        FailureOr<Lanes> element = emitter_.element(
-            op_.getK(), {batch_, group_, Index(symbol), Index(column)});
-        if (failed(element)) return failure();
-        Value at = add(multiply(panel->value, size_ * lanes_),
-                       multiply(column->value, lanes_));
-        storeVector(emitter_.splat(*element, lanes_), packed_k_, at);
-        return Values();
-      });
-}
-
-LogicalResult AttentionEmitter::packValues() {
-  return emitter_.loop(
-      keys_, {}, [&](const Symbol* key, ValueRange) -> FailureOr<Values> {
-        return emitter_.laneLoop(
-            value_size_, lanes_, {},
-            [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
-              FailureOr<Lanes> element =
-                  rowElement(op_.getV(), group_, key->value, keys_, lane);
-              if (failed(element)) return failure();
-              Value at = add(multiply(key->value, padded_value_), lane->value);
-              storeVector(emitter_.splat(*element, lanes_), packed_v_, at);
-              return Values();
-            });
-      });
 }
 
 LogicalResult AttentionEmitter::packQueries(Value first) {
@@ -298,26 +175,6 @@ FailureOr<Values> AttentionEmitter::emitOutputs(Value first) {
               return Values();
             });
       });
-}
-
-Value AttentionEmitter::larger(Value a, Value b) {
-  Value is_larger =
-      arith::CmpFOp::create(builder_, arith::CmpFPredicate::OGT, a, b);
-  return arith::SelectOp::create(builder_, is_larger, a, b);
-}
-
-Value AttentionEmitter::largestLane(Value vector) {
-  for (int64_t lanes = lanes_ / 2; lanes >= 1; lanes /= 2) {
-    SmallVector<int64_t> low, high;
-    for (int64_t i = 0; i < lanes; ++i) {
-      low.push_back(i);
-      high.push_back(lanes + i);
-    }
-    Value a = vector::ShuffleOp::create(builder_, vector, vector, low);
-    vector =
-        larger(a, vector::ShuffleOp::create(builder_, vector, vector, high));
-  }
-  return vector::ExtractOp::create(builder_, vector, int64_t{0});
 }
 
 nn::AttentionOp findAttention(func::FuncOp kernel) {

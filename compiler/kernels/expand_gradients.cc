@@ -1,5 +1,6 @@
 // Gradients in operations that libraries and kernels know; see passes.td.
 #include "compiler/kernels/passes.h"
+#include "compiler/kernels/tiled_attention.h"
 #include "dialects/nn/math_builder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -17,7 +18,9 @@ class ExpandGradients : public impl::ExpandGradientsPassBase<ExpandGradients> {
   void runOnOperation() override {
     llvm::SmallVector<mlir::Operation*> composites;
     getOperation().walk([&](mlir::Operation* op) {
-      if (llvm::isa<nn::AttentionGradOp, nn::ReduceWindowGradOp>(op))
+      auto attention = llvm::dyn_cast<nn::AttentionGradOp>(op);
+      if (attention ? !isTiled(attention)
+                    : llvm::isa<nn::ReduceWindowGradOp>(op))
         composites.push_back(op);
     });
     for (mlir::Operation* op : composites) {

@@ -29,7 +29,8 @@ def LowerCollectivesPass : Pass<"partita-lower-collectives", "::mlir::ModuleOp">
 def ExpandGradientsPass : Pass<"partita-expand-gradients", "::mlir::ModuleOp"> {
   let summary = "Writes gradients with operations that libraries and kernels know";
   let description = [{
-    `nn.attention_grad` and `nn.reduce_window_grad` are decomposed.
+    `nn.reduce_window_grad` is decomposed, and so is `nn.attention_grad` with a softcap, or with a gradient of
+    the bias that is summed over more than the batch; else it has a kernel, which keeps no L x S matrix.
 
     ```mlir
     %d = nn.reduce_window_grad sum %g window = [3] strides = [2] ... : (tensor<4xf32>) -> tensor<8xf32>

@@ -22,10 +22,21 @@ func.func @window_sum(%g: tensor<4xf32>) -> tensor<8xf32> {
 
 // -----
 
+// Attention's gradient has a kernel.
 // CHECK-LABEL: @attention
-// CHECK-NOT: nn.attention_grad
-// CHECK-COUNT-5: nn.dot_general
+// CHECK-NEXT: nn.attention_grad
+// CHECK-NEXT: return
 func.func @attention(%q: tensor<1x2x4x8xf32>, %g: tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) {
   %0:3 = nn.attention_grad %q, %q, %q, %g, %g scale = 1.0 : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
+  return %0#0, %0#1, %0#2 : tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @softcap
+// CHECK-NOT: nn.attention_grad
+// CHECK-COUNT-5: nn.dot_general
+func.func @softcap(%q: tensor<1x2x4x8xf32>, %g: tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) {
+  %0:3 = nn.attention_grad %q, %q, %q, %g, %g scale = 1.0 softcap = 2.0 : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
   return %0#0, %0#1, %0#2 : tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>
 }
