@@ -2,14 +2,21 @@
 #ifndef PARTITA_COMPILER_DRIVER_BUDGETS_H_
 #define PARTITA_COMPILER_DRIVER_BUDGETS_H_
 
+#include "compiler/driver/run_phase.h"
+#include "compiler/driver/train_options.h"
 #include "compiler/plan/plan.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::driver {
 
-// Whether a partitioned module sends at most what the plan's budgets allow;
-// else a diagnostic that names the collectives, and why they are there.
-mlir::LogicalResult checkBudgets(mlir::ModuleOp module, const plan::Plan& plan);
+// Whether the partitioned module `divided` sends at most what the plan's
+// budgets allow; else a diagnostic per budget that names the collectives, why
+// they are there and which part of the plan each is gone without. `simplified`
+// is the module before it was divided, for training where `train` is given.
+mlir::LogicalResult checkBudgets(mlir::ModuleOp divided,
+                                 mlir::ModuleOp simplified,
+                                 const plan::Plan& plan,
+                                 const TrainOptions* train, Fault& fault);
 
 }  // namespace partita::driver
 

@@ -16,6 +16,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/TypeUtilities.h"
 
 namespace partita::driver {
@@ -105,9 +106,13 @@ class Compilation {
     if (!options_.plan)
       return train() ? runPhases(trainModel(*train())) : success();
     report_.devices = options_.plan->mesh.Size();
+    mlir::OwningOpRef<mlir::ModuleOp> simplified;
+    if (!options_.plan->budgets.empty()) simplified = module_.clone();
     if (mlir::failed(runPhases(divideModel(*options_.plan, train()))))
       return failure();
-    return checkBudgets(module_, *options_.plan);
+    return simplified ? checkBudgets(module_, *simplified, *options_.plan,
+                                     train(), fault_)
+                      : success();
   }
 
   LogicalResult generate(std::string& object) {

@@ -1,14 +1,9 @@
-// Tables of collectives and paddings; trials of plans with one entry or
-// override less.
+// Tables of collectives and paddings.
 #include "compiler/driver/explain.h"
 
-#include <set>
-
 #include "compiler/driver/model_phases.h"
+#include "compiler/driver/plan_trials.h"
 #include "compiler/driver/session.h"
-#include "compiler/partition/collective_report.h"
-#include "compiler/partition/padding_report.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/base/quantity.h"
@@ -18,125 +13,8 @@ namespace {
 
 using mlir::failure;
 using mlir::FailureOr;
-using mlir::LogicalResult;
-using mlir::success;
 using partition::CollectiveUse;
 using partition::Padding;
-
-LogicalResult runPhases(mlir::ModuleOp module, const std::vector<Phase>& phases,
-                        Fault& fault) {
-  for (const Phase& phase : phases)
-    if (mlir::failed(runPhase(module, phase, fault))) return failure();
-  return success();
-}
-
-// What a plan costs a simplified module.
-struct Costs {
-  std::vector<CollectiveUse> collectives;
-  std::vector<Padding> paddings;
-};
-
-FailureOr<Costs> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
-                            Fault& fault) {
-  mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
-  std::vector<Phase> phases = divideModel(plan);
-  const Phase partitioning = std::move(phases.back());
-  phases.pop_back();
-  if (mlir::failed(runPhases(*copy, phases, fault))) return failure();
-  auto paddings = partition::listPaddings(*copy);
-  if (mlir::failed(paddings) ||
-      mlir::failed(runPhase(*copy, partitioning, fault)))
-    return failure();
-  auto uses = partition::listCollectives(*copy);
-  if (mlir::failed(uses)) return failure();
-  return Costs{std::move(*uses), std::move(*paddings)};
-}
-
-std::string keyOf(const CollectiveUse& use) {
-  return use.kind + "|" + use.axes + "|" + describe(use.loc);
-}
-
-std::string keyOf(const Padding& padding) {
-  return llvm::formatv("{0}|{1}|{2}|{3}|{4}", padding.name, padding.size,
-                       padding.block, padding.axes, padding.priority);
-}
-
-std::string textOf(const plan::Plan& plan, const plan::Entry& entry,
-                   const plan::Division& division) {
-  const std::string scope =
-      entry.at.empty() ? "" : " at " + llvm::join(entry.at, ", ");
-  return division.dimension + ": " + core::ToString(plan.mesh, division.axes) +
-         scope + " (" + plan::Where(plan, division.where) + ")";
-}
-
-std::string textOf(const plan::Plan& plan, const plan::Override& override) {
-  return "the override of '" + override.tensor + "' (" +
-         plan::Where(plan, override.where) + ")";
-}
-
-// The plan's divisions and overrides, each with the costs that remain without
-// it.
-class Trials {
- public:
-  static FailureOr<Trials> run(mlir::ModuleOp module, const plan::Plan& plan,
-                               Fault& fault) {
-    Trials trials;
-    for (auto [number, entry] : llvm::enumerate(plan.shard))
-      for (auto [i, division] : llvm::enumerate(entry.divisions)) {
-        plan::Plan less = plan;
-        auto& divisions = less.shard[number].divisions;
-        divisions.erase(divisions.begin() + i);
-        if (mlir::failed(
-                trials.add(module, textOf(plan, entry, division), less, fault)))
-          return failure();
-      }
-    for (size_t i = 0; i < plan.overrides.size(); ++i) {
-      plan::Plan less = plan;
-      less.overrides.erase(less.overrides.begin() + i);
-      if (mlir::failed(
-              trials.add(module, textOf(plan, plan.overrides[i]), less, fault)))
-        return failure();
-    }
-    return trials;
-  }
-
-  // The change that concerns least (an override is of one tensor, a later
-  // division gives way to earlier ones) without which the cost is not there;
-  // empty: none alone.
-  template <typename Cost>
-  std::string removing(const Cost& cost) const {
-    for (size_t i = trials_.size(); i-- > 0;)
-      if (trials_[i].left.count(keyOf(cost)) == 0) return trials_[i].name;
-    return "";
-  }
-
- private:
-  struct Trial {
-    std::string name;
-    std::set<std::string> left;
-  };
-
-  LogicalResult add(mlir::ModuleOp module, std::string name,
-                    const plan::Plan& less, Fault& fault) {
-    // What a part of the plan alone leaves undone, nobody asked for.
-    mlir::ScopedDiagnosticHandler quiet(
-        module.getContext(), [](mlir::Diagnostic& diagnostic) {
-          return success(diagnostic.getSeverity() !=
-                         mlir::DiagnosticSeverity::Error);
-        });
-    auto costs = costsUnder(module, less, fault);
-    if (mlir::failed(costs)) return failure();
-    Trial trial{std::move(name), {}};
-    for (const CollectiveUse& use : costs->collectives)
-      trial.left.insert(keyOf(use));
-    for (const Padding& padding : costs->paddings)
-      trial.left.insert(keyOf(padding));
-    trials_.push_back(std::move(trial));
-    return success();
-  }
-
-  std::vector<Trial> trials_;
-};
 
 // Whoever divides the padded dimension: of an entry the division of its name,
 // else the one that has its axes.
@@ -173,7 +51,7 @@ std::string fittingSizes(const Padding& padding) {
       devices, devices == 1 ? "" : "s", padding.devices);
 }
 
-llvm::json::Object toJson(const CollectiveUse& use, const Trials& trials) {
+llvm::json::Object toJson(const CollectiveUse& use, const PlanTrials& trials) {
   return llvm::json::Object{
       {"kind", use.kind},   {"axes", use.axes},
       {"group", use.group}, {"bytes", use.bytes},
@@ -182,7 +60,7 @@ llvm::json::Object toJson(const CollectiveUse& use, const Trials& trials) {
 }
 
 llvm::json::Object toJson(const Padding& padding, const plan::Plan& plan,
-                          const Trials& trials) {
+                          const PlanTrials& trials) {
   return llvm::json::Object{{"dimension", padding.name},
                             {"size", padding.size},
                             {"local", padding.block},
@@ -237,9 +115,9 @@ FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
           reducePrecision(plan.precision.value_or(plan::Precision::kF32)),
           blamed)))
     return failure();
-  auto costs = costsUnder(*simplified, plan, blamed);
+  auto costs = costsUnder(*simplified, plan, /*train=*/nullptr, blamed);
   if (mlir::failed(costs)) return failure();
-  auto trials = Trials::run(*simplified, plan, blamed);
+  auto trials = PlanTrials::run(*simplified, plan, /*train=*/nullptr, blamed);
   if (mlir::failed(trials)) return failure();
   llvm::json::Array collectives, paddings;
   int64_t sent = 0, padded = 0;

@@ -1,0 +1,129 @@
+// Divides copies of the model, under the plan and under plans of one part less.
+#include "compiler/driver/plan_trials.h"
+
+#include "compiler/driver/model_phases.h"
+#include "compiler/driver/session.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace partita::driver {
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::success;
+using partition::CollectiveUse;
+using partition::Padding;
+
+std::string keyOf(const CollectiveUse& use) {
+  return use.kind + "|" + use.axes + "|" + describe(use.loc);
+}
+
+std::string keyOf(const Padding& padding) {
+  return llvm::formatv("{0}|{1}|{2}|{3}|{4}", padding.name, padding.size,
+                       padding.block, padding.axes, padding.priority);
+}
+
+}  // namespace
+
+FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
+                                const TrainOptions* train, Fault& fault) {
+  mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
+  std::vector<Phase> phases = divideModel(plan, train);
+  const Phase partitioning = std::move(phases.back());
+  phases.pop_back();
+  if (mlir::failed(runPhases(*copy, phases, fault))) return failure();
+  auto paddings = partition::listPaddings(*copy);
+  if (mlir::failed(paddings) ||
+      mlir::failed(runPhase(*copy, partitioning, fault)))
+    return failure();
+  auto uses = partition::listCollectives(*copy);
+  if (mlir::failed(uses)) return failure();
+  return PlanCosts{std::move(*uses), std::move(*paddings)};
+}
+
+std::string textOf(const plan::Plan& plan, const plan::Entry& entry,
+                   const plan::Division& division) {
+  const std::string scope =
+      entry.at.empty() ? "" : " at " + llvm::join(entry.at, ", ");
+  return division.dimension + ": " + core::ToString(plan.mesh, division.axes) +
+         scope + " (" + plan::Where(plan, division.where) + ")";
+}
+
+std::string textOf(const plan::Plan& plan, const plan::Override& override) {
+  return "the override of '" + override.tensor + "' (" +
+         plan::Where(plan, override.where) + ")";
+}
+
+FailureOr<PlanTrials> PlanTrials::run(mlir::ModuleOp module,
+                                      const plan::Plan& plan,
+                                      const TrainOptions* train, Fault& fault) {
+  PlanTrials trials;
+  for (auto [number, entry] : llvm::enumerate(plan.shard))
+    for (auto [i, division] : llvm::enumerate(entry.divisions)) {
+      plan::Plan less = plan;
+      auto& divisions = less.shard[number].divisions;
+      divisions.erase(divisions.begin() + i);
+      if (mlir::failed(trials.add(module, textOf(plan, entry, division), less,
+                                  train, fault)))
+        return failure();
+    }
+  for (size_t i = 0; i < plan.overrides.size(); ++i) {
+    plan::Plan less = plan;
+    less.overrides.erase(less.overrides.begin() + i);
+    if (mlir::failed(trials.add(module, textOf(plan, plan.overrides[i]), less,
+                                train, fault)))
+      return failure();
+  }
+  return trials;
+}
+
+LogicalResult PlanTrials::add(mlir::ModuleOp module, std::string name,
+                              const plan::Plan& less, const TrainOptions* train,
+                              Fault& fault) {
+  // What a part of the plan alone leaves undone, nobody asked for. Nor is it
+  // the user's mistake that a plan makes no sense without a part: then that
+  // part is none to go without.
+  std::string errors;
+  Fault own = Fault::kUser;
+  FailureOr<PlanCosts> costs = failure();
+  {
+    mlir::ScopedDiagnosticHandler quiet(
+        module.getContext(), [&](mlir::Diagnostic& diagnostic) {
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+            errors += (errors.empty() ? "" : "; ") + diagnostic.str();
+          return success();
+        });
+    costs = costsUnder(module, less, train, own);
+  }
+  if (mlir::failed(costs) && own == Fault::kUser) return success();
+  if (mlir::failed(costs)) {
+    fault = own;
+    return module.emitError("without ") << name << ": " << errors;
+  }
+  Trial trial{std::move(name), {}};
+  for (const CollectiveUse& use : costs->collectives)
+    trial.left.insert(keyOf(use));
+  for (const Padding& padding : costs->paddings)
+    trial.left.insert(keyOf(padding));
+  trials_.push_back(std::move(trial));
+  return success();
+}
+
+std::string PlanTrials::removing(const CollectiveUse& use) const {
+  return removingKey(keyOf(use));
+}
+
+std::string PlanTrials::removing(const Padding& padding) const {
+  return removingKey(keyOf(padding));
+}
+
+std::string PlanTrials::removingKey(const std::string& key) const {
+  for (size_t i = trials_.size(); i-- > 0;)
+    if (trials_[i].left.count(key) == 0) return trials_[i].name;
+  return "";
+}
+
+}  // namespace partita::driver
