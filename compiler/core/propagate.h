@@ -20,7 +20,8 @@ namespace partita::core {
 struct Value {
   std::vector<int64_t> shape;
   int64_t element_bytes = 4;
-  std::string name;  // for explanations
+  std::string name;               // for explanations
+  std::vector<std::string> dims;  // names of dimensions, for explanations
   // Priorities of entries that do not divide it: it does not take their axes.
   std::vector<int> barred;
   // Zeros are a partial sum over any axes.
@@ -50,15 +51,36 @@ struct Graph {
   std::vector<Value> values;
   std::vector<Op> ops;
   std::vector<std::vector<int>> groups;  // values that are sharded alike
+  // For explanations: the plan's entries as they were written, priority 1
+  // first.
+  std::vector<std::string> entries;
 };
 
-// Two factors (or two annotations of one factor) wanted one axis.
+// A factor of an operation's rule, as one of its tensors is divided.
+struct Contender {
+  int factor = -1;
+  int tensor = -1;            // operands first, then results
+  AxisRef axis;               // where it meets the other; with its priority
+  std::vector<AxisRef> axes;  // all that the tensor has of the factor
+  int64_t bytes = 0;          // of all tensors that are divided so
+};
+
+enum class ConflictKind {
+  kContested,     // two factors want one axis
+  kDisagreement,  // two tensors divide one factor otherwise
+  kOutOfScope,    // the entry does not act on the operation
+  kWhole,         // the operation needs the factor whole
+  kComposite,     // the same, until it is decomposed
+  kBehind         // no shards of a dimension of several factors are such
+};
+
+// What an operation does not compute with, though a tensor is divided so;
+// conflict.h has it in words.
 struct Conflict {
-  int op = -1;  // index into Graph::ops
-  int factor = -1,
-      loser = -1;  // factors of that op's rule that kept, that lost
-  AxisRef axis;
-  std::string reason;  // in words: who kept it and why
+  ConflictKind kind = ConflictKind::kContested;
+  int op = -1;     // index into Graph::ops
+  Contender kept;  // of kContested and kDisagreement; else its factor is -1
+  Contender lost;
 };
 
 // Propagates axes whose priority is at most `priority`, from the shardings

@@ -8,6 +8,7 @@
 
 #include <chrono>
 
+#include "compiler/core/conflict.h"
 #include "compiler/core/test_graph.h"
 
 namespace partita::core {
@@ -79,7 +80,7 @@ TEST_F(PropagateTest, ReshapeMergesWhatSingleRowsAllow) {  // A7
   const OpSharding resolved = Resolve(graph_, partial, shardings_);
   EXPECT_EQ(Text(resolved.operands[0]), "[{a}, {}]");
   ASSERT_THAT(resolved.conflicts, SizeIs(1));
-  EXPECT_EQ(resolved.conflicts[0].reason,
+  EXPECT_EQ(Describe(graph_, resolved.conflicts[0]),
             "Dimension 0 of result 0 holds a part of 4 rows behind another "
             "that is not divided to single rows, so it cannot be divided over "
             "b");
@@ -95,7 +96,7 @@ TEST_F(PropagateTest, LargerOperandKeepsAnAxis) {  // A9
   const OpSharding resolved = Resolve(graph_, op, shardings_);
   EXPECT_EQ(Text(resolved.operands[0]), "[{}, {}]");
   ASSERT_THAT(resolved.conflicts, SizeIs(1));
-  EXPECT_EQ(resolved.conflicts[0].reason,
+  EXPECT_EQ(Describe(graph_, resolved.conflicts[0]),
             "Axis 'a' stays with dimension 1 of 'w': moving it would cost 768 "
             "bytes, moving dimension 0 of 'x' 128");
 }
@@ -212,7 +213,7 @@ TEST_F(PropagateTest, BarredEntriesStayOut) {
   EXPECT_EQ(Text(resolved.operands[0]), "[{}, {b}]");
   EXPECT_EQ(Text(resolved.results[0]), "[{}, {b}]");
   ASSERT_EQ(resolved.conflicts.size(), 1u);
-  EXPECT_EQ(resolved.conflicts[0].reason,
+  EXPECT_EQ(Describe(graph_, resolved.conflicts[0]),
             "Dimension 0 of operand 0 is divided over a by an entry (priority "
             "2) whose scope the operation is outside of");
 }

@@ -60,7 +60,7 @@ class Resolver {
     while (!Settle()) {
     }
     for (size_t f = 0; f < wishes_.size(); ++f)
-      MergeWishes(static_cast<int>(f), &conflicts_);
+      MergeWishes(static_cast<int>(f), /*final=*/true);
     ChooseBlocks();
     FitDims();
     return Build();
@@ -120,23 +120,19 @@ class Resolver {
   void LeaveOutBarred(int factor, Wish& wish) {
     std::vector<AxisRef> axes = BeforeBarred(wish.axes, op_.barred);
     if (axes.size() == wish.axes.size()) return;
-    const AxisRef& left_out = wish.axes[axes.size()];
-    conflicts_.push_back(
-        {index_, -1, factor, left_out,
-         Capital(NameOf(factor, wish.tensor)) + " is divided over " +
-             ToString(graph_.mesh, left_out) + " by an entry (priority " +
-             std::to_string(left_out.priority) + ") whose scope " + OpName() +
-             " is outside of"});
+    Note(ConflictKind::kOutOfScope, {},
+         {factor, wish.tensor, wish.axes[axes.size()], wish.axes});
     wish.axes = std::move(axes);
   }
 
   void Refuse(int factor, const Wish& wish) {
     const bool whole = op_.rule.factors[factor].kind == FactorKind::kWhole;
-    conflicts_.push_back(
-        {index_, -1, factor, wish.axes[0],
-         Capital(NameOf(factor, wish.tensor)) + " is divided over " +
-             ToString(graph_.mesh, wish.axes) + ", and " + OpName() +
-             (whole ? " needs it whole" : " needs it whole until decomposed")});
+    Note(whole ? ConflictKind::kWhole : ConflictKind::kComposite, {},
+         {factor, wish.tensor, wish.axes[0], wish.axes});
+  }
+
+  void Note(ConflictKind kind, Contender kept, Contender lost) {
+    conflicts_.push_back({kind, index_, std::move(kept), std::move(lost)});
   }
 
   // Takes the first contested axis from whoever loses it; true if there is
@@ -144,7 +140,8 @@ class Resolver {
   bool Settle() {
     std::vector<Claim> claims;
     for (size_t f = 0; f < wishes_.size(); ++f) {
-      std::vector<Claim> own = MergeWishes(static_cast<int>(f), nullptr);
+      std::vector<Claim> own =
+          MergeWishes(static_cast<int>(f), /*final=*/false);
       claims.insert(claims.end(), own.begin(), own.end());
     }
     std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
@@ -161,29 +158,18 @@ class Resolver {
   }
 
   void Lose(const Claim& kept, const Claim& lost) {
-    std::string reason = Axis(kept.axis) + " stays with " +
-                         NameOf(kept.factor, kept.tensor) + ": ";
-    if (kept.priority != lost.priority) {
-      reason += "its entry (priority " + std::to_string(kept.priority) +
-                ") comes before that of " + NameOf(lost.factor, lost.tensor) +
-                " (priority " + std::to_string(lost.priority) + ")";
-    } else if (kept.bytes != lost.bytes) {
-      reason += "moving it would cost " + std::to_string(kept.bytes) +
-                " bytes, moving " + NameOf(lost.factor, lost.tensor) + " " +
-                std::to_string(lost.bytes);
-    } else {
-      reason +=
-          "equal in all, it comes before " + NameOf(lost.factor, lost.tensor);
-    }
-    conflicts_.push_back(
-        {index_, kept.factor, lost.factor, lost.axis, std::move(reason)});
+    const auto contender = [](const Claim& claim) {
+      return Contender{
+          claim.factor, claim.tensor, claim.axis, {claim.axis}, claim.bytes};
+    };
+    Note(ConflictKind::kContested, contender(kept), contender(lost));
     for (Wish& wish : wishes_[lost.factor])
       wish.axes = Before(wish.axes, {lost.axis});
   }
 
   // The axes of one factor, one after the other: each the strongest wish of
-  // those that agree so far. Notes the wishes that do not in `conflicts`.
-  std::vector<Claim> MergeWishes(int factor, std::vector<Conflict>* conflicts) {
+  // those that agree so far. Notes the wishes that do not where it is `final`.
+  std::vector<Claim> MergeWishes(int factor, bool final) {
     const std::vector<Wish>& wishes = wishes_[factor];
     std::vector<AxisRef> axes;
     std::vector<Claim> claims;
@@ -210,8 +196,7 @@ class Resolver {
     for (Claim& claim : claims)
       for (const Wish& wish : wishes)
         if (OverlapAny(claim.axis, wish.axes)) claim.bytes += wish.bytes;
-    if (conflicts != nullptr)
-      NoteDisagreements(factor, axes, claims, givers, *conflicts);
+    if (final) NoteDisagreements(factor, axes, claims, givers);
     factors_[factor].axes = Normalize(graph_.mesh, axes);
     return claims;
   }
@@ -226,8 +211,7 @@ class Resolver {
 
   void NoteDisagreements(int factor, const std::vector<AxisRef>& axes,
                          const std::vector<Claim>& claims,
-                         const std::vector<const Wish*>& givers,
-                         std::vector<Conflict>& conflicts) const {
+                         const std::vector<const Wish*>& givers) {
     for (const Wish& lost : wishes_[factor]) {
       const AxesMatch match = MatchAxes(axes, lost.axes);
       if (!match.Conflict()) continue;
@@ -237,15 +221,9 @@ class Resolver {
              !Overlap(claims[at].axis, match.rest_a[0]))
         ++at;
       const Wish& kept = *givers[at];
-      conflicts.push_back(
-          {index_, factor, factor, match.rest_b[0],
-           Capital(NameOf(factor, kept.tensor)) + " is divided over " +
-               ToString(graph_.mesh, kept.axes) + " and " +
-               NameOf(factor, lost.tensor) + " over " +
-               ToString(graph_.mesh, lost.axes) + ": the first is kept" +
-               (match.rest_a[0].priority < match.rest_b[0].priority
-                    ? ", its entry comes first"
-                    : "")});
+      Note(ConflictKind::kDisagreement,
+           {factor, kept.tensor, match.rest_a[0], kept.axes},
+           {factor, lost.tensor, match.rest_b[0], lost.axes});
     }
   }
 
@@ -289,22 +267,16 @@ class Resolver {
                           graph_.values[tensors_[t].value].shape[d], list, dim);
           if (culprit < 0) continue;
           again = true;
-          Shorten(culprit, static_cast<int>(t), static_cast<int>(d));
+          Shorten(culprit, static_cast<int>(t));
         }
       }
     }
   }
 
-  void Shorten(int culprit, int tensor, int dim) {
+  void Shorten(int culprit, int tensor) {
     DimSharding& factor = factors_[culprit];
-    conflicts_.push_back(
-        {index_, -1, culprit, factor.axes.back(),
-         "Dimension " + std::to_string(dim) + " of " + TensorName(tensor) +
-             " holds a part of " +
-             std::to_string(op_.rule.factors[culprit].size) +
-             " rows behind another that is not divided to single rows, so it "
-             "cannot be divided over " +
-             ToString(graph_.mesh, factor.axes.back())});
+    Note(ConflictKind::kBehind, {},
+         {culprit, tensor, factor.axes.back(), factor.axes});
     factor.axes.pop_back();
     factor.block = 0;
   }
@@ -344,34 +316,6 @@ class Resolver {
                 return std::tie(a.axis, a.pre) < std::tie(b.axis, b.pre);
               });
     return Normalize(graph_.mesh, unreduced);
-  }
-
-  std::string Axis(const AxisRef& ref) const {
-    return "Axis '" + ToString(graph_.mesh, ref) + "'";
-  }
-
-  std::string TensorName(int tensor) const {
-    const std::string& name = graph_.values[tensors_[tensor].value].name;
-    if (!name.empty()) return "'" + name + "'";
-    return (tensors_[tensor].is_result ? "result " : "operand ") +
-           std::to_string(tensors_[tensor].index);
-  }
-
-  std::string NameOf(int factor, int tensor) const {
-    const TensorFactors& factors = *tensors_[tensor].factors;
-    for (size_t d = 0; d < factors.size(); ++d)
-      if (std::count(factors[d].begin(), factors[d].end(), factor) > 0)
-        return "dimension " + std::to_string(d) + " of " + TensorName(tensor);
-    return TensorName(tensor);
-  }
-
-  std::string OpName() const {
-    return op_.name.empty() ? "the operation" : "'" + op_.name + "'";
-  }
-
-  static std::string Capital(std::string text) {
-    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] -= 'a' - 'A';
-    return text;
   }
 
   const Graph& graph_;

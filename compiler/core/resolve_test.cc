@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "compiler/core/conflict.h"
 #include "compiler/core/projection.h"
 #include "compiler/core/propagate.h"
 #include "compiler/core/test_graph.h"
@@ -36,7 +37,7 @@ class ResolveTest : public GraphTest {
   std::vector<std::string> Reasons(int op) {
     std::vector<std::string> reasons;
     for (const Conflict& conflict : Resolved(op).conflicts)
-      reasons.push_back(conflict.reason);
+      reasons.push_back(Describe(graph_, conflict));
     return reasons;
   }
 
@@ -273,10 +274,12 @@ TEST_F(ResolveTest, ListsThatPartAreJudgedWhereTheyDo) {
   Append(y, 0, "c", 1);
   const int add = AddElementwise({x, y}, sum);
   EXPECT_EQ(Shown(add), "[{a, c}] [{a, c}] -> [{a, c}]");
-  EXPECT_THAT(Reasons(add),
-              ElementsAre("Dimension 0 of 'y' is divided over a, c and "
-                          "dimension 0 of 'x' over a, b: the first is kept, "
-                          "its entry comes first"));
+  EXPECT_THAT(
+      Reasons(add),
+      ElementsAre("Dimension 0 of 'y' is divided over a, c and "
+                  "dimension 0 of 'x' over a, b: the first is kept, "
+                  "its entry (priority 1) comes before the other's (priority "
+                  "2)"));
 }
 
 TEST_F(ResolveTest, PartsOfAnAxisAreContestedAlone) {

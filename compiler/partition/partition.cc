@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "compiler/core/conflict.h"
 #include "compiler/core/reshard.h"
 #include "compiler/partition/local_form.h"
 #include "compiler/partition/passes.h"
@@ -64,6 +65,7 @@ class Partitioner {
       body->dropAllDefinedValueUses();
       body->erase();
     }
+    module_->removeAttr(sharding::kEntriesAttr);
     return result;
   }
 
@@ -152,7 +154,7 @@ class Partitioner {
     LocalForm form{builder, mesh(), rule, decided, op, {}};
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))
       form.operands.push_back(
-          reshardedOperand(op, operand, decided, decided.operands[i], builder));
+          reshardedOperand(op, static_cast<int>(i), decided, builder));
     FailureOr<SmallVector<Value>> results = failure();
     if (llvm::isa<dist::ConstraintOp, dist::BarrierOp, dist::GroupOp,
                   dist::ReshardOp>(op))
@@ -165,7 +167,9 @@ class Partitioner {
          llvm::enumerate(llvm::zip_equal(op->getResults(), *results))) {
       auto [global, local] = pair;
       define(global, local, decided.results[i], reductionOf(rule, decided),
-             builder);
+             builder,
+             conflictsOf(static_cast<int>(op->getNumOperands() + i), global,
+                         decided));
     }
     return success();
   }
@@ -227,21 +231,33 @@ class Partitioner {
   // A value of an operation, and from here on placed as annotated: partial
   // results are reduced where they arise.
   void define(Value global, Value local, const core::Sharding& has,
-              core::Reduction reduction, mlir::OpBuilder& builder) {
+              core::Reduction reduction, mlir::OpBuilder& builder,
+              const std::string& conflicts = "") {
     const core::Sharding& wanted = shardingOf(global);
     locals_[global] = buildReshard(
         builder, global.getLoc(), mesh(), typeOf(global), local, has, wanted,
-        reduction, has.unreduced.empty() ? placedAs(global) : reduced(has));
+        reduction,
+        (has.unreduced.empty() ? placedAs(global) : reduced(has)) + conflicts);
   }
 
-  Value reshardedOperand(Operation* op, Value operand,
+  Value reshardedOperand(Operation* op, int index,
                          const core::OpSharding& decided,
-                         const core::Sharding& wanted,
                          mlir::OpBuilder& builder) {
-    std::string why = "operand of " + sharding::describeOperation(op);
+    Value operand = op->getOperand(index);
+    return resharded(operand, decided.operands[index], builder, op->getLoc(),
+                     "operand of " + sharding::describeOperation(op) +
+                         conflictsOf(index, operand, decided));
+  }
+
+  // What an operation does otherwise than this tensor of it (operands first)
+  // is annotated.
+  std::string conflictsOf(int tensor, Value value,
+                          const core::OpSharding& decided) {
+    std::string words;
     for (const core::Conflict& conflict : decided.conflicts)
-      why += "; " + conflict.reason;
-    return resharded(operand, wanted, builder, op->getLoc(), why);
+      if (core::Concerns(problem_.graph, conflict, tensor, shardingOf(value)))
+        words += "; " + core::Describe(problem_.graph, conflict);
+    return words;
   }
 
   // Equal reshards of a value are one.

@@ -214,6 +214,17 @@ struct ApplyPlanPass : impl::ApplyPlanPassBase<ApplyPlanPass> {
   std::optional<plan::Plan> given_;
 };
 
+// Those who explain speak of entries as they were written.
+void writeEntries(mlir::ModuleOp module, const plan::Plan& plan) {
+  llvm::SmallVector<mlir::Attribute> texts;
+  for (const plan::Entry& entry : plan.shard)
+    texts.push_back(mlir::StringAttr::get(
+        module.getContext(), plan::ToString(plan.mesh, entry) + ", " +
+                                 plan::Where(plan, entry.where)));
+  module->setAttr(kEntriesAttr,
+                  mlir::ArrayAttr::get(module.getContext(), texts));
+}
+
 }  // namespace
 
 LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan) {
@@ -223,7 +234,9 @@ LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan) {
   for (;;) {
     FailureOr<int> decomposed = Application(module, plan).run();
     if (mlir::failed(decomposed)) return failure();
-    if (*decomposed == 0) return success();
+    if (*decomposed > 0) continue;
+    writeEntries(module, plan);
+    return success();
   }
 }
 

@@ -2,6 +2,7 @@
 #include "compiler/sharding/problem.h"
 
 #include "compiler/sharding/convert.h"
+#include "compiler/sharding/dims.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/sharding_rule.h"
@@ -64,6 +65,9 @@ class Builder {
  public:
   Builder(mlir::ModuleOp module, const core::Mesh& mesh) : module_(module) {
     problem_.graph.mesh = mesh;
+    if (auto entries = module->getAttrOfType<mlir::ArrayAttr>(kEntriesAttr))
+      for (auto entry : entries.getAsRange<mlir::StringAttr>())
+        problem_.graph.entries.push_back(entry.str());
   }
 
   FailureOr<Problem> run() {
@@ -88,6 +92,8 @@ class Builder {
     plain.shape.assign(type.getShape().begin(), type.getShape().end());
     plain.element_bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
     plain.name = describeValue(value);
+    if (auto dims = dimsOf(value))
+      for (const Dim& dim : *dims) plain.dims.push_back(print(dim));
     plain.is_zero = mlir::matchPattern(value, mlir::m_AnyZeroFloat());
     problem_.ids[value] = static_cast<int>(problem_.values.size());
     problem_.values.push_back(value);

@@ -15,6 +15,10 @@ namespace partita::sharding {
 // on it: what divides it comes from the others alone.
 inline constexpr char kBarredAttr[] = "dist.barred";
 
+// What the plan's entries are, in words, on a module: the first is that of
+// priority 1. For explanations.
+inline constexpr char kEntriesAttr[] = "dist.entries";
+
 // Functions are one each, whoever calls them: a call ties its operands to the
 // function's arguments, and the function's results to its own, by operations
 // that carry every dimension. So all layers of a kind are divided alike.

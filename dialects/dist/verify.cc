@@ -184,6 +184,15 @@ LogicalResult DistDialect::verifyOperationAttribute(
                       "module, found "
                    << attribute.getValue();
   }
+  if (attribute.getName() == "dist.entries") {
+    auto entries = llvm::dyn_cast<mlir::ArrayAttr>(attribute.getValue());
+    if (entries && llvm::isa<mlir::ModuleOp>(op) &&
+        llvm::all_of(entries, llvm::IsaPred<mlir::StringAttr>))
+      return success();
+    return error() << "expected 'dist.entries' to be an array of texts, those "
+                      "of the plan's entries, on a module, found "
+                   << attribute.getValue();
+  }
   if (attribute.getName() != kShardingsAttr)
     return error() << "unknown attribute '" << attribute.getName().getValue()
                    << "'";
