@@ -116,44 +116,4 @@ ReshardPlan PlanReshard(const Mesh& mesh, const std::vector<int64_t>& shape,
   return plan;
 }
 
-int64_t BytesSent(CollectiveKind kind, int64_t group, int64_t input_bytes) {
-  if (group <= 1) return 0;
-  const int64_t all_but_own = input_bytes - input_bytes / group;
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return 2 * all_but_own;
-    case CollectiveKind::kAllGather:
-      return input_bytes * (group - 1);
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll:
-      return all_but_own;
-    case CollectiveKind::kExchange:
-    case CollectiveKind::kPermute:
-      return input_bytes;
-    case CollectiveKind::kAllSlice:
-      return 0;
-  }
-  return 0;
-}
-
-std::string ToString(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all_reduce";
-    case CollectiveKind::kAllGather:
-      return "all_gather";
-    case CollectiveKind::kReduceScatter:
-      return "reduce_scatter";
-    case CollectiveKind::kAllToAll:
-      return "all_to_all";
-    case CollectiveKind::kAllSlice:
-      return "all_slice";
-    case CollectiveKind::kExchange:
-      return "exchange";
-    case CollectiveKind::kPermute:
-      return "permute";
-  }
-  return "";
-}
-
 }  // namespace partita::core

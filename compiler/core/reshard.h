@@ -9,19 +9,9 @@
 #include "compiler/core/mesh.h"
 #include "compiler/core/rule.h"
 #include "compiler/core/sharding.h"
+#include "compiler/core/traffic.h"
 
 namespace partita::core {
-
-// Shapes: a dimension of size S divided in blocks of b rows over n devices.
-enum class CollectiveKind {
-  kAllReduce,  // sums (or max ...) over `axes`; shape stays
-  kAllGather,  // dim: b rows -> S rows (of the group: the last may be short)
-  kReduceScatter,  // dim: S rows -> b rows, reduced over `axes`
-  kAllToAll,       // dim: S -> b rows, other_dim: b' -> S' rows
-  kAllSlice,       // dim: S -> b rows, no traffic
-  kExchange,       // dim: rows move so that blocks are of another length
-  kPermute,        // same shapes; the device at each position changes
-};
 
 struct Collective {
   CollectiveKind kind;
@@ -30,7 +20,7 @@ struct Collective {
   int other_dim = -1;         // of kAllToAll: the one gathered
   Reduction reduction = Reduction::kSum;
   Sharding result;    // after this step
-  int64_t bytes = 0;  // that each device sends, as a ring must
+  int64_t bytes = 0;  // see BytesMoved
   // Of kPermute: the same parts of axes in another order; the device of index i
   // along these gets what the device of index i along `axes` has.
   std::vector<AxisRef> to_axes;
@@ -58,15 +48,6 @@ ReshardPlan PlanReshard(const Mesh& mesh, const std::vector<int64_t>& shape,
                         const Sharding& to,
                         Reduction reduction = Reduction::kSum,
                         const Link& link = {});
-
-// Bytes that each device sends: of one collective on a tensor whose local input
-// shape is given. n = group size: all-reduce 2(n-1)/n of the tensor, all-gather
-// n-1 shards, reduce-scatter and all-to-all (n-1)/n of the input; exchange and
-// permute at most all of it. A plan's steps count more closely where shards are
-// uneven: whole blocks are sent.
-int64_t BytesSent(CollectiveKind kind, int64_t group, int64_t input_bytes);
-
-std::string ToString(CollectiveKind kind);
 
 }  // namespace partita::core
 

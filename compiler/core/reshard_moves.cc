@@ -261,42 +261,24 @@ std::vector<std::vector<int>> ReshardProblem::RunsFor(
   return runs;
 }
 
-int64_t ReshardProblem::ExchangedBytes(const Layout& from, const Layout& to,
-                                       int dim) const {
-  const int64_t size = shape_[dim], old_rows = from.blocks[dim],
-                new_rows = to.blocks[dim];
-  // Rows that the busiest shard sends or receives.
-  int64_t most = 0;
-  for (int64_t i = 0; i < Count(from.dims[dim]); ++i) {
-    const int64_t begin = std::min(size, i * old_rows),
-                  end = std::min(size, begin + old_rows);
-    const int64_t new_begin = std::min(size, i * new_rows),
-                  new_end = std::min(size, new_begin + new_rows);
-    const int64_t kept = std::max<int64_t>(
-        0, std::min(end, new_end) - std::max(begin, new_begin));
-    most = std::max({most, end - begin - kept, new_end - new_begin - kept});
-    if (begin == size && new_begin == size) break;
-  }
-  return old_rows == 0 ? 0 : LocalBytes(from) / old_rows * most;
-}
-
 int64_t ReshardProblem::BytesOf(const Layout& from, const Move& move) const {
-  const int64_t group = Count(move.atoms);
-  switch (move.kind) {
-    case CollectiveKind::kExchange:
-      return ExchangedBytes(from, move.result, move.dim);
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllToAll: {
-      // One piece for each other member; where shards are uneven, pieces are of
-      // the full block.
-      const int64_t rows = from.blocks[move.dim];
-      return rows == 0 ? 0
-                       : (group - 1) * (LocalBytes(from) / rows) *
-                             std::min(move.result.blocks[move.dim], rows);
-    }
-    default:
-      return BytesSent(move.kind, group, LocalBytes(from));
+  CollectiveWork work;
+  work.kind = move.kind;
+  work.group = Count(move.atoms);
+  work.input_bytes = LocalBytes(from);
+  if (move.dim >= 0) {
+    work.rows = from.blocks[move.dim];
+    work.output_rows = work.step = move.result.blocks[move.dim];
+    work.size = shape_[move.dim];
   }
+  if (move.other_dim >= 0) {
+    work.other_rows = from.blocks[move.other_dim];
+    work.other_output_rows = move.result.blocks[move.other_dim];
+  }
+  // Blocks of another length are of all devices along the dimension.
+  if (move.kind == CollectiveKind::kExchange)
+    work.group = Count(from.dims[move.dim]);
+  return BytesMoved(work);
 }
 
 void ReshardProblem::Price(const Layout& from, Move& move) const {

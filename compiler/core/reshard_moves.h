@@ -85,7 +85,6 @@ class ReshardProblem {
 
   void Price(const Layout& from, Move& move) const;
   int64_t BytesOf(const Layout& from, const Move& move) const;
-  int64_t ExchangedBytes(const Layout& from, const Layout& to, int dim) const;
   void Add(const Layout& from, Move move, std::vector<Move>& moves) const;
 
   void AddReductions(const Layout& layout, std::vector<Move>& moves) const;

@@ -232,16 +232,6 @@ TEST(PlanReshard, ManyAxesTakeTheLongWayAtWorst) {
       ShardingOf(mesh, "h,g f,e d,c b,a")));
 }
 
-TEST(BytesSent, OfARing) {
-  EXPECT_EQ(BytesSent(CollectiveKind::kAllReduce, 4, 1000), 1500);
-  EXPECT_EQ(BytesSent(CollectiveKind::kAllGather, 4, 1000), 3000);
-  EXPECT_EQ(BytesSent(CollectiveKind::kReduceScatter, 4, 1000), 750);
-  EXPECT_EQ(BytesSent(CollectiveKind::kAllToAll, 4, 1000), 750);
-  EXPECT_EQ(BytesSent(CollectiveKind::kAllSlice, 4, 1000), 0);
-  EXPECT_EQ(BytesSent(CollectiveKind::kPermute, 4, 1000), 1000);
-  EXPECT_EQ(BytesSent(CollectiveKind::kAllReduce, 1, 1000), 0);
-}
-
 // Executes a sequence. Each device has the rows it owns; whatever else lies in
 // its padded block is not a number. A collective may take values from the
 // members of its group only.

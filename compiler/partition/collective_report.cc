@@ -1,7 +1,7 @@
 // Reads each function once.
 #include "compiler/partition/collective_report.h"
 
-#include "compiler/core/reshard.h"
+#include "compiler/core/traffic.h"
 #include "compiler/partition/run_counts.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/dist/dialect.h"
@@ -21,49 +21,45 @@ int64_t bytesOf(mlir::Value value) {
          llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
-// The most that a device receives of others' rows.
-int64_t bytesOfExchange(dist::ExchangeOp op, int64_t group) {
-  auto input = llvm::cast<RankedTensorType>(op.getInput().getType());
-  const int64_t dim = op.getDim(), size = op.getSize();
-  const int64_t block = input.getDimSize(dim);
-  const int64_t window =
-      llvm::cast<RankedTensorType>(op.getResult().getType()).getDimSize(dim);
-  const int64_t row = bytesOf(op.getInput()) / std::max<int64_t>(block, 1);
-  int64_t most = 0;
-  for (int64_t device = 0; device < group; ++device) {
-    const int64_t first = device * static_cast<int64_t>(op.getStep()) +
-                          static_cast<int64_t>(op.getOffset());
-    const int64_t begin = std::max<int64_t>(first, 0);
-    const int64_t end = std::min(first + window, size);
-    const int64_t own_begin = std::max(begin, device * block);
-    const int64_t own_end = std::min({end, (device + 1) * block, size});
-    const int64_t needed = std::max<int64_t>(end - begin, 0);
-    const int64_t own = std::max<int64_t>(own_end - own_begin, 0);
-    most = std::max(most, (needed - own) * row);
-  }
-  return most;
+int64_t rowsOf(mlir::Value value, int64_t dim) {
+  return llvm::cast<RankedTensorType>(value.getType()).getDimSize(dim);
 }
 
-int64_t bytesSent(Operation* op, int64_t group) {
-  auto by = [&](core::CollectiveKind kind) {
-    return core::BytesSent(kind, group, bytesOf(op->getOperand(0)));
+int64_t bytesMoved(Operation* op, int64_t group) {
+  const mlir::Value input = op->getOperand(0), output = op->getResult(0);
+  core::CollectiveWork work;
+  work.group = group;
+  work.input_bytes = bytesOf(input);
+  const auto along = [&](int64_t dim) {
+    work.rows = rowsOf(input, dim);
+    work.output_rows = rowsOf(output, dim);
   };
-  return llvm::TypeSwitch<Operation*, int64_t>(op)
+  llvm::TypeSwitch<Operation*>(op)
       .Case([&](dist::AllReduceOp) {
-        return by(core::CollectiveKind::kAllReduce);
+        work.kind = core::CollectiveKind::kAllReduce;
       })
       .Case([&](dist::AllGatherOp) {
-        return by(core::CollectiveKind::kAllGather);
+        work.kind = core::CollectiveKind::kAllGather;
       })
-      .Case([&](dist::ReduceScatterOp) {
-        return by(core::CollectiveKind::kReduceScatter);
+      .Case([&](dist::ReduceScatterOp scatter) {
+        work.kind = core::CollectiveKind::kReduceScatter;
+        along(scatter.getDim());
       })
-      .Case(
-          [&](dist::AllToAllOp) { return by(core::CollectiveKind::kAllToAll); })
+      .Case([&](dist::AllToAllOp all) {
+        work.kind = core::CollectiveKind::kAllToAll;
+        along(all.getSplitDim());
+        work.other_rows = rowsOf(input, all.getConcatDim());
+        work.other_output_rows = rowsOf(output, all.getConcatDim());
+      })
       .Case([&](dist::ExchangeOp exchange) {
-        return bytesOfExchange(exchange, group);
+        work.kind = core::CollectiveKind::kExchange;
+        along(exchange.getDim());
+        work.size = exchange.getSize();
+        work.step = exchange.getStep();
+        work.offset = exchange.getOffset();
       })
-      .Default([&](Operation*) { return bytesOf(op->getOperand(0)); });
+      .Default([&](Operation*) { work.kind = core::CollectiveKind::kPermute; });
+  return core::BytesMoved(work);
 }
 
 }  // namespace
@@ -85,7 +81,7 @@ FailureOr<std::vector<CollectiveUse>> listCollectives(mlir::ModuleOp module) {
                         times,
                         "",
                         op.getLoc()};
-      use.bytes = bytesSent(&op, use.group);
+      use.bytes = bytesMoved(&op, use.group);
       if (auto why = op.getAttrOfType<mlir::StringAttr>("why"))
         use.why = why.str();
       uses.push_back(std::move(use));

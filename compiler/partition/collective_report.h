@@ -15,7 +15,7 @@ struct CollectiveUse {
   std::string kind;    // all_reduce, all_gather ... as in the dist dialect
   std::string axes;    // "tensor", "data, tensor:(1)2"
   int64_t group = 1;   // devices that take part together
-  int64_t bytes = 0;   // that a device sends, each time
+  int64_t bytes = 0;   // each time; see core::BytesMoved
   int64_t times = 1;   // in one run of the program
   std::string why;     // in words
   mlir::Location loc;  // of the operation it is for

@@ -260,7 +260,7 @@ std::string FillOf(const Operation& op) {
 
 Traffic TrafficOf(const Operation& op, int n, int index) {
   if (op.kind == Kind::kAllReduce) {
-    const int64_t bytes = 2 * op.InputBytes() / n * (n - 1);
+    const int64_t whole = op.InputBytes(), bytes = 2 * (whole - whole / n);
     return {bytes, bytes};
   }
   Traffic traffic;

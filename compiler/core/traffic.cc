@@ -1,0 +1,121 @@
+// Counts rows, then bytes. Rows of uneven blocks only fall from device to
+// device: full ones, a short one, empty ones.
+#include "compiler/core/traffic.h"
+
+#include <algorithm>
+
+namespace partita::core {
+namespace {
+
+// Rows of block number `index` of `size` rows.
+int64_t RowsOf(int64_t index, int64_t block, int64_t size) {
+  return std::clamp<int64_t>(size - index * block, 0, block);
+}
+
+// Elements, in units of one row of both dimensions, of the busiest device.
+int64_t MovedAllToAll(const CollectiveWork& work) {
+  int64_t most = 0;
+  const auto look = [&](int64_t device) {
+    if (device < 0 || device >= work.group) return;
+    const int64_t divided = RowsOf(device, work.output_rows, work.rows);
+    const int64_t gathered =
+        RowsOf(device, work.other_rows, work.other_output_rows);
+    most = std::max({most, (work.rows - divided) * gathered,
+                     divided * (work.other_output_rows - gathered)});
+  };
+  // Between these the counts do not change.
+  look(0);
+  for (const int64_t end :
+       {work.rows / std::max<int64_t>(work.output_rows, 1),
+        work.other_output_rows / std::max<int64_t>(work.other_rows, 1)})
+    for (const int64_t device : {end - 1, end, end + 1}) look(device);
+  look(work.group - 1);
+  return most;
+}
+
+// Rows of the busiest device.
+int64_t MovedExchange(const CollectiveWork& work) {
+  const auto begin_of = [&](int64_t device) {
+    return std::clamp<int64_t>(device * work.step + work.offset, 0, work.size);
+  };
+  const auto end_of = [&](int64_t device) {
+    return std::clamp<int64_t>(
+        device * work.step + work.offset + work.output_rows, 0, work.size);
+  };
+  // A window that reaches into rows from `begin` to `end` is of one of these.
+  const auto first_into = [&](int64_t begin) {
+    return work.step == 0
+               ? 0
+               : std::max<int64_t>(0, begin - work.offset - work.output_rows) /
+                     work.step;
+  };
+  const auto last_into = [&](int64_t end) {
+    return work.step == 0
+               ? work.group - 1
+               : std::min(work.group - 1,
+                          std::max<int64_t>(0, end - work.offset) / work.step);
+  };
+  int64_t most = 0;
+  for (int64_t device = 0; device < work.group; ++device) {
+    const int64_t own_begin = std::min(device * work.rows, work.size);
+    const int64_t own_end = std::min(own_begin + work.rows, work.size);
+    const auto taken = [&](int64_t by) {
+      return std::max<int64_t>(
+          0, std::min(end_of(by), own_end) - std::max(begin_of(by), own_begin));
+    };
+    const int64_t kept = taken(device);
+    if (own_begin == own_end && begin_of(device) == end_of(device)) break;
+    int64_t sent = -kept;
+    for (int64_t by = first_into(own_begin); by <= last_into(own_end); ++by)
+      sent += taken(by);
+    most = std::max({most, sent, end_of(device) - begin_of(device) - kept});
+  }
+  return most;
+}
+
+}  // namespace
+
+int64_t BytesMoved(const CollectiveWork& work) {
+  const int64_t n = work.group, bytes = work.input_bytes;
+  if (n <= 1 || bytes == 0) return 0;
+  switch (work.kind) {
+    case CollectiveKind::kAllReduce:
+      return 2 * (bytes - bytes / n);
+    case CollectiveKind::kAllGather:
+      return bytes * (n - 1);
+    case CollectiveKind::kReduceScatter:
+      return bytes / work.rows * std::min(work.output_rows, work.rows) *
+             (n - 1);
+    case CollectiveKind::kAllToAll:
+      return bytes / work.rows / work.other_rows * MovedAllToAll(work);
+    case CollectiveKind::kExchange:
+      return bytes / work.rows * MovedExchange(work);
+    case CollectiveKind::kPermute:
+      return bytes;
+    case CollectiveKind::kAllSlice:
+      return 0;
+  }
+  return 0;
+}
+
+std::string ToString(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "all_reduce";
+    case CollectiveKind::kAllGather:
+      return "all_gather";
+    case CollectiveKind::kReduceScatter:
+      return "reduce_scatter";
+    case CollectiveKind::kAllToAll:
+      return "all_to_all";
+    case CollectiveKind::kAllSlice:
+      return "all_slice";
+    case CollectiveKind::kExchange:
+      return "exchange";
+    case CollectiveKind::kPermute:
+      return "permute";
+  }
+  return "";
+}
+
+}  // namespace partita::core
