@@ -6,6 +6,7 @@
 #include "compiler/core/projection.h"
 #include "compiler/plan/glob.h"
 #include "compiler/sharding/convert.h"
+#include "compiler/sharding/near_names.h"
 #include "compiler/sharding/parameter_views.h"
 #include "dialects/dist/annotations.h"
 #include "dialects/nn/dialect.h"
@@ -138,12 +139,13 @@ class Reader {
       found = true;
       if (mlir::failed(apply(override, argument, name.str()))) return failure();
     }
-    if (!found)
-      return module_.emitError(
-                 "expected overrides to name parameters or "
-                 "inputs of the model, found '")
-             << override.tensor << "', which matches none";
-    return success();
+    if (found) return success();
+    return mlir::emitError(module_.getLoc())
+           << plan::Where(plan_, override.where)
+           << ": expected overrides to name parameters or inputs of the model, "
+              "found '"
+           << override.tensor << "', which matches none; near are "
+           << nearNames({override.tensor}, argumentNames(main));
   }
 
   LogicalResult apply(const plan::Override& override,

@@ -3,6 +3,7 @@
 
 #include "compiler/plan/glob.h"
 #include "compiler/sharding/dims.h"
+#include "compiler/sharding/near_names.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -18,23 +19,6 @@ std::string nameOf(FuncOp main, unsigned argument) {
   const auto name =
       main.getArgAttrOfType<mlir::StringAttr>(argument, nn::kNameAttr);
   return name ? name.str() : "";
-}
-
-// The names of arguments that differ least from what was asked for.
-std::string nearest(FuncOp main, StringRef pattern) {
-  std::vector<std::pair<unsigned, std::string>> candidates;
-  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-    const std::string name = nameOf(main, i);
-    if (!name.empty())
-      candidates.push_back({pattern.edit_distance(name), name});
-  }
-  llvm::sort(candidates);
-  if (candidates.size() > 3) candidates.resize(3);
-  return llvm::join(llvm::map_range(candidates,
-                                    [](const auto& candidate) {
-                                      return "'" + candidate.second + "'";
-                                    }),
-                    ", ");
 }
 
 mlir::LogicalResult correctName(FuncOp main, const DimClasses& classes,
@@ -80,7 +64,8 @@ mlir::LogicalResult correctName(FuncOp main, const DimClasses& classes,
   }
   if (!found)
     return main.emitError("expected a parameter that matches '")
-           << pattern << "', found none; near are " << nearest(main, pattern);
+           << pattern << "', found none; near are "
+           << nearNames({pattern.str()}, argumentNames(main));
   return mlir::success();
 }
 

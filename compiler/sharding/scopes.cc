@@ -10,6 +10,7 @@
 
 #include "compiler/plan/glob.h"
 #include "compiler/sharding/layer_paths.h"
+#include "compiler/sharding/near_names.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -212,35 +213,13 @@ class Split {
   llvm::DenseMap<Operation*, std::map<Acting, FuncOp>> versions_;
 };
 
-// How far a layer is from a pattern, which may leave out the layers around it.
-unsigned distance(StringRef plain, StringRef layer) {
-  unsigned least = plain.edit_distance(layer);
-  while (layer.contains('.')) {
-    layer = layer.split('.').second;
-    least = std::min(least, plain.edit_distance(layer));
-  }
-  return least;
-}
-
-// The layers that differ least from a pattern.
-std::string nearest(const std::vector<std::string>& patterns,
-                    const std::map<std::string, Mask>& masks) {
+std::vector<std::string> layersOf(const std::map<std::string, Mask>& masks) {
   std::set<std::string> layers;
   for (const auto& [path, mask] : masks)
     for (size_t end = path.size(); end != std::string::npos && end > 0;
          end = path.rfind('.', end - 1))
       layers.insert(path.substr(0, end));
-  std::set<std::pair<unsigned, std::string>> ranked;
-  for (const std::string& pattern : patterns) {
-    StringRef plain = pattern;
-    plain.consume_back(".*");
-    for (const std::string& layer : layers)
-      ranked.insert({distance(plain, layer), layer});
-  }
-  std::vector<std::string> best;
-  for (const auto& [unused, layer] : ranked)
-    if (best.size() < 3) best.push_back("'" + layer + "'");
-  return llvm::join(best, ", ");
+  return {layers.begin(), layers.end()};
 }
 
 LogicalResult checkScopes(mlir::ModuleOp module, const plan::Plan& plan,
@@ -251,7 +230,7 @@ LogicalResult checkScopes(mlir::ModuleOp module, const plan::Plan& plan,
     if (llvm::any_of(matcher.masks(),
                      [&](const auto& mask) { return mask.second[number]; }))
       continue;
-    const std::string near = nearest(entry.at, matcher.masks());
+    const std::string near = nearNames(entry.at, layersOf(matcher.masks()));
     return mlir::emitError(module.getLoc())
            << plan::Where(plan, entry.where)
            << ": shard at: expected a pattern of layers of the model, found '"
