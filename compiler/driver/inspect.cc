@@ -270,6 +270,7 @@ void printInspection(const Value& value, llvm::raw_ostream& stream) {
       printFact(entry.first, *entry.second, "", stream);
   for (const auto& [key, entry] : sorted(facts)) {
     if (const Array* list = entry->getAsArray()) {
+      if (list->empty()) continue;
       stream << key << ":\n";
       for (const Value& item : *list) printItem(*item.getAsObject(), stream);
     } else if (const Object* object = entry->getAsObject()) {

@@ -23,7 +23,7 @@ absl::StatusOr<plan::Plan> Assemble(const PlanArguments& arguments,
   plan.precision = *precision;
   if (!arguments.shard.empty()) {
     absl::StatusOr<std::vector<plan::Entry>> entries =
-        plan::ParseShardOption(arguments.shard, plan.mesh, names);
+        plan::ParseShardOption(arguments.shard, plan.mesh);
     if (!entries.ok()) return entries.status();
     plan.shard = *std::move(entries);
   }

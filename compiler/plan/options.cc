@@ -53,12 +53,10 @@ StatusOr<core::Mesh> ParseMeshOption(const std::string& text) {
 }
 
 StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
-                                              const core::Mesh& mesh,
-                                              const std::vector<Name>& names) {
+                                              const core::Mesh& mesh) {
   Plan plan;
   plan.origin = "--shard";
   plan.mesh = mesh;
-  plan.names = names;
   std::vector<std::string> parts = SplitOutside(text, ';');
   // As people end a list.
   if (parts.size() > 1 && Trim(parts.back()).empty()) parts.pop_back();

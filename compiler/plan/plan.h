@@ -138,11 +138,9 @@ std::vector<std::string> DiffPlans(const Plan& a, const Plan& b);
 absl::StatusOr<core::Mesh> ParseMeshOption(const std::string& text);
 // "B=data,M=tensor;L=tensor": --shard. ',' within a priority, ';' before the
 // next, or at the end; several axes of one dimension are joined by '+', a scope
-// follows '@': "B=data+fsdp;H=tensor@stages.{0,1}.*". Names are those of
-// --name.
-absl::StatusOr<std::vector<Entry>> ParseShardOption(
-    const std::string& text, const core::Mesh& mesh,
-    const std::vector<Name>& names = {});
+// follows '@': "B=data+fsdp;H=tensor@stages.{0,1}.*".
+absl::StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
+                                                    const core::Mesh& mesh);
 // "*.mlp.c_fc.weight:1=M": --name, and the items of `names`; the caller says
 // which. The two above say --mesh and --shard themselves.
 absl::StatusOr<Name> ParseName(const std::string& text);

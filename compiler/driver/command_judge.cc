@@ -1,0 +1,105 @@
+// partita explain and partita verify: what a plan does to a model.
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "compiler/driver/check_model.h"
+#include "compiler/driver/command_options.h"
+#include "compiler/driver/commands.h"
+#include "compiler/driver/explain.h"
+#include "compiler/driver/model_plan.h"
+#include "compiler/driver/verify.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace partita::driver {
+namespace {
+
+// A model and the plan to judge.
+struct JudgeCommand {
+  ModelArguments model;
+  PlanArguments plan;
+  VerifyOptions verify;
+  bool json = false;
+};
+
+int judge(JudgeCommand& command,
+          const std::function<mlir::FailureOr<llvm::json::Value>(
+              mlir::ModuleOp, const plan::Plan&, Fault&)>& judgement,
+          void (*print)(const llvm::json::Value&, llvm::raw_ostream&)) {
+  ModelArguments& arguments = command.model;
+  if (!arguments.finish()) return kUsageError;
+  std::optional<plan::Plan> plan;
+  if (!finish(command.plan, plan)) return kUserError;
+  Session session;
+  auto module = arguments.import(session);
+  if (!module || mlir::failed(checkModel(*module))) return kUserError;
+  if (!plan) plan = planOfModel(*module, arguments.model);
+  if (!plan) {
+    complain("expected a plan to judge: --plan FILE, or --mesh and --shard");
+    return kUsageError;
+  }
+  Fault fault = Fault::kUser;
+  auto result = judgement(*module, *plan, fault);
+  if (mlir::failed(result)) return exitCodeOf(fault);
+  show(*result, command.json, print);
+  const llvm::json::Object* facts = result->getAsObject();
+  return facts->getBoolean("equal").value_or(true) ? kSuccess : kUserError;
+}
+
+int explain(JudgeCommand& command) {
+  return judge(
+      command,
+      [](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
+        return explainPlan(module, plan, &fault);
+      },
+      printExplanation);
+}
+
+int verify(JudgeCommand& command) {
+  command.model.options.small_dims = true;
+  command.verify.source_folder = command.model.folder();
+  if (isatty(STDERR_FILENO)) command.verify.progress = &llvm::errs();
+  return judge(
+      command,
+      [&](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
+        return verifyPlan(module, plan, command.verify, &fault);
+      },
+      printVerification);
+}
+
+std::shared_ptr<JudgeCommand> addJudge(CLI::App* command) {
+  auto state = std::make_shared<JudgeCommand>();
+  state->model.add(command, kAnyModel);
+  addPlan(state->plan, command);
+  addJson(state->json, command);
+  return state;
+}
+
+}  // namespace
+
+Command addExplain(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("explain", "Say what a divided model sends, and why");
+  auto state = addJudge(command);
+  command->footer(
+      "Example:\n  partita explain gpt2/ --dim batch=8,seq=128 --mesh tensor=2 "
+      "--shard \"M=tensor,N=tensor,V=tensor;L=tensor\"");
+  return {command, [state] { return explain(*state); }};
+}
+
+Command addVerify(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "verify", "Compare the divided model with the undivided one, op by op");
+  auto state = addJudge(command);
+  command->add_flag("--full", state->verify.full,
+                    "Run all layers of a large model, not two of those that "
+                    "repeat");
+  command->footer(
+      "Sizes that are not given are small: batch 3, seq 8.\n"
+      "Example:\n  partita verify gpt2/ --mesh data=2 --shard B=data");
+  return {command, [state] { return verify(*state); }};
+}
+
+}  // namespace partita::driver

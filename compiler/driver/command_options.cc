@@ -1,0 +1,134 @@
+// Declares the options that several commands have, each once.
+#include "compiler/driver/command_options.h"
+
+#include <filesystem>
+
+#include "CLI/CLI.hpp"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace partita::driver {
+
+void ModelArguments::add(CLI::App* command, const std::string& what) {
+  command->add_option("model", model, what)->required();
+  command
+      ->add_option("--dim", dims,
+                   "Sizes of symbolic dimensions: batch=8,seq=128")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--input-shape", shapes,
+                   "Whole shape of an input of an ONNX model: NAME=1,8")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--optional-inputs", optional_inputs,
+                   "Which optional inputs a Hugging Face model takes, or "
+                   "none: attention_mask,token_type_ids")
+      ->allow_extra_args(false);
+  command->add_option("--onnx-configuration", options.onnx_configuration,
+                      "Which device configuration of an ONNX model to read "
+                      "as a mesh and shardings, or none; without: the only "
+                      "one it has");
+  command->add_option("--weights", options.weights,
+                      "Folder of safetensors to take the weights from, by "
+                      "name: a checkpoint of partita train");
+  command->add_option("--seed", options.seed,
+                      "Seed of weights that no file holds");
+}
+
+bool ModelArguments::finish() {
+  std::string error;
+  for (const std::string& text : dims)
+    if (error.empty()) parseDims(text, options.dims, error);
+  for (const std::string& text : shapes)
+    if (error.empty()) parseInputShape(text, options.input_shapes, error);
+  if (!optional_inputs.empty())
+    options.optional_inputs = parseNames(optional_inputs);
+  if (!error.empty()) complain(error);
+  return error.empty();
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> ModelArguments::import(
+    Session& session) const {
+  return importModel(model, options, session.context());
+}
+
+std::string ModelArguments::folder() const {
+  return llvm::StringRef(model).ends_with(".mlir")
+             ? std::filesystem::path(model).parent_path().string()
+             : std::string(".");
+}
+
+void addPlan(PlanArguments& arguments, CLI::App* command) {
+  command->add_option("--plan", arguments.plan_path,
+                      "Plan file: how to divide the model");
+  command->add_option("--mesh", arguments.mesh,
+                      "Mesh of devices without a plan file, as in "
+                      "data=2,tensor=2");
+  command->add_option("--shard", arguments.shard,
+                      "What its axes divide, first priority first, as in "
+                      "\"B=data;M=tensor,N=tensor,V=tensor;L=tensor\"; "
+                      "in some layers only, as in \"H=tensor@stages.0.*\"");
+  command->add_option("--precision", arguments.precision,
+                      "What parameters and activations are stored as: f32, "
+                      "bf16 or f16; training updates f32 copies");
+  command->add_option("--name", arguments.names,
+                      "A dimension's name where it was found wrong, as in "
+                      "\"*.mlp.c_fc.weight:1=M\"");
+  command->add_option("--devices", arguments.devices,
+                      "Refuse a plan for another number of devices");
+}
+
+void addTrainingPlan(PlanArguments& arguments, CLI::App* command) {
+  command
+      ->add_option("--zero", arguments.zero,
+                   "When training, divide over the axes of B too: 1 or 2 the "
+                   "optimizer's states, 3 the parameters as well (ZeRO)")
+      ->check(CLI::Range(0, 3));
+  command
+      ->add_option("--microbatches", arguments.microbatches,
+                   "When training, into how many parts the batch is cut, one "
+                   "after the other; gradients are added up")
+      ->check(CLI::Range(1, 1 << 20));
+}
+
+void addJson(bool& json, CLI::App* command) {
+  command->add_flag("--json", json, "Print one JSON object instead of a table");
+}
+
+bool finish(const PlanArguments& arguments, std::optional<plan::Plan>& plan) {
+  auto finished = arguments.Finish();
+  if (!finished.ok()) {
+    complain(std::string(finished.status().message()));
+    return false;
+  }
+  plan = *std::move(finished);
+  return true;
+}
+
+bool finish(const PlanArguments& arguments, plan::Precision& precision) {
+  auto found = arguments.FindPrecision();
+  if (!found.ok()) {
+    complain(std::string(found.status().message()));
+    return false;
+  }
+  precision = found->value_or(plan::Precision::kF32);
+  return true;
+}
+
+ExitCode exitCodeOf(Fault fault) {
+  return fault == Fault::kOurs ? kInternalError : kUserError;
+}
+
+void show(const llvm::json::Value& facts, bool json,
+          void (*print)(const llvm::json::Value&, llvm::raw_ostream&)) {
+  if (json)
+    llvm::outs() << facts << "\n";
+  else
+    print(facts, llvm::outs());
+}
+
+void complain(const std::string& what) {
+  llvm::errs() << "error: " << what << "\n";
+}
+
+}  // namespace partita::driver
