@@ -5,7 +5,7 @@
 // RUN: partita compile %s --plan %t.enough.yaml -o %t.partita | FileCheck %s --check-prefix=ENOUGH
 
 // CHECK: error: {{.*}}.yaml:5:11: expected at most 100 B of all_reduce a step and device, found 128 B; raise the budget, or change what the notes name
-// CHECK: note: all_reduce over t, 128 B: each device along t has a partial result; gone without M: t ({{.*}}.yaml:4:5)
+// CHECK: note: all_reduce over t, 128 B: each device along t has a partial result; gone without M: t ({{.*}}.yaml:4:6)
 // CHECK: error: {{.*}}.yaml:5:{{[0-9]+}}: expected at most 100 B of total a step and device, found 128 B
 // CHECK: note: all_reduce over t, 128 B
 // CHECK-NOT: error

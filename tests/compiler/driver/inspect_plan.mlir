@@ -18,4 +18,4 @@
 // LATER: offload: optimizer
 // LATER: # not compiled yet: {{.*}}offload
 
-// WRONG: error: {{.*}}.yaml:2:13: {{.*}}'dd'; did you mean 'd'?
+// WRONG: error: {{.*}}.yaml:2:13: shard 'B': expected an axis of the mesh (d), found 'dd'
