@@ -3,7 +3,9 @@
 
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 
 namespace partita::kernels {
@@ -20,6 +22,11 @@ constexpr size_t kMostOperations = 96;
 
 RankedTensorType typeOf(Value value) {
   return llvm::cast<RankedTensorType>(value.getType());
+}
+
+int64_t bytesOf(Value value) {
+  return typeOf(value).getNumElements() *
+         llvm::divideCeil(typeOf(value).getElementTypeBitWidth(), 8);
 }
 
 bool isTrailing(ArrayRef<int64_t> dims, int64_t rank) {
@@ -68,7 +75,12 @@ class Grouper {
   explicit Grouper(mlir::Block& block) : block_(block) {}
 
   FusionGroups run() {
-    for (Operation& op : block_) result_.roles[&op] = roleOf(op);
+    int64_t calls = 0;
+    for (Operation& op : block_) {
+      result_.roles[&op] = roleOf(op);
+      calls += llvm::isa<mlir::func::CallOp>(op);
+      calls_before_[&op] = calls;
+    }
     materialiseMovement();
     for (Operation& op : llvm::reverse(block_))
       if (isHeavy(&op)) place(&op);
@@ -233,7 +245,7 @@ class Grouper {
     if (escapes) {
       if (!same_domain || !writesRows(group)) return false;
     }
-    if (!rowsAgree(op, group)) return false;
+    if (delaysMemory(op, group) || !rowsAgree(op, group)) return false;
     return !reachesAround(op, group);
   }
 
@@ -244,6 +256,19 @@ class Grouper {
              role(member) != FusionRole::single &&
              role(member) != FusionRole::reduction;
     });
+  }
+
+  // Whether the kernel, which runs at its last operation, would keep more than
+  // it gives while other functions run: gradients of each microbatch, say,
+  // until all of them are added up.
+  bool delaysMemory(Operation* op, size_t group) const {
+    const int64_t last = calls_before_.lookup(members_[group].front());
+    if (calls_before_.lookup(op) == last) return false;
+    int64_t kept = 0;
+    for (Value operand :
+         llvm::SmallSetVector<Value, 4>(op->operand_begin(), op->operand_end()))
+      if (operand.getDefiningOp()) kept += bytesOf(operand);
+    return kept > bytesOf(op->getResult(0));
   }
 
   // All row operations and reductions of a kernel walk rows of one length.
@@ -295,8 +320,9 @@ class Grouper {
 
   mlir::Block& block_;
   FusionGroups result_;
-  std::vector<SmallVector<Operation*>> members_;
+  std::vector<SmallVector<Operation*>> members_;  // the last operation first
   llvm::DenseMap<Operation*, size_t> group_;
+  llvm::DenseMap<Operation*, int64_t> calls_before_;
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 // is repeated in every kernel that reads through it, unless something outside
 // kernels needs its result. The others start as groups of their own; going from
 // the last operation to the first, a producer joins the group of its consumers
-// where the joint kernel would compute each element once and the groups stay
-// acyclic.
+// where the joint kernel would compute each element once, the groups stay
+// acyclic, and nothing is kept in memory through a call that need not be.
 #ifndef PARTITA_COMPILER_KERNELS_FUSION_GROUPS_H_
 #define PARTITA_COMPILER_KERNELS_FUSION_GROUPS_H_
 

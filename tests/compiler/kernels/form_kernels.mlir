@@ -151,3 +151,28 @@ func.func @collective(%x: tensor<8x4xf32>) -> tensor<32xf32> {
   %4 = math.exp %3 : tensor<32xf32>
   return %4 : tensor<32xf32>
 }
+
+// -----
+
+// A sum does not wait for a call, which would keep both of its operands; what
+// takes no more memory than it gives does.
+// CHECK-LABEL: @sums
+// CHECK: %[[A:.*]] = call @part
+// CHECK: %[[B:.*]] = call @part
+// CHECK: %[[S:.*]] = exec.launch @kernel_{{.*}}(%[[A]], %[[B]])
+// CHECK: %[[C:.*]] = call @part
+// CHECK-NEXT: %[[D:.*]] = call @part
+// CHECK-NEXT: exec.launch @kernel_{{.*}}(%[[C]], %[[S]], %[[D]]) :
+// CHECK-NEXT: return
+func.func private @part(tensor<8xf32>) -> tensor<8xf32>
+func.func @sums(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %a = call @part(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %b = call @part(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %0 = arith.addf %a, %b : tensor<8xf32>
+  %c = call @part(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = math.exp %c : tensor<8xf32>
+  %d = call @part(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = arith.addf %0, %1 : tensor<8xf32>
+  %3 = arith.addf %2, %d : tensor<8xf32>
+  return %3 : tensor<8xf32>
+}
