@@ -5,6 +5,7 @@
 #include "compiler/autodiff/join_padded.h"
 #include "compiler/autodiff/loss_scale.h"
 #include "compiler/autodiff/passes.h"
+#include "compiler/autodiff/recompute.h"
 #include "compiler/autodiff/segments.h"
 #include "dialects/nn/math_builder.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -80,6 +81,8 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
             })))
       return failure();
     returnGradients(main, gradients);
+    getOperation().walk(
+        [](mlir::Operation* op) { op->removeDiscardableAttr(kRecomputeAttr); });
     return success();
   }
 
@@ -106,9 +109,7 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
   }
 
   FailureOr<Recompute> findPolicy() {
-    if (recompute == "none") return Recompute::kNone;
-    if (recompute == "selective") return Recompute::kSelective;
-    if (recompute == "full") return Recompute::kFull;
+    if (auto policy = recomputeOf(recompute)) return *policy;
     return getOperation().emitError(
                "expected recompute to be none, selective or full, found '")
                << recompute << "'",

@@ -28,6 +28,8 @@ bool isFree(Operation* op) {
 
 // Whether a backward function computes the operation again.
 bool isRecomputed(Operation* op, Recompute recompute) {
+  if (auto own = op->getAttrOfType<mlir::StringAttr>(kRecomputeAttr))
+    recompute = recomputeOf(own.getValue()).value_or(recompute);
   if (recompute == Recompute::kFull || isFree(op)) return true;
   if (recompute == Recompute::kNone) return false;
   return llvm::isa<mlir::arith::ArithDialect, mlir::math::MathDialect>(

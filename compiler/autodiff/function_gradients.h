@@ -6,21 +6,16 @@
 #include <map>
 #include <tuple>
 
+#include "compiler/autodiff/recompute.h"
 #include "compiler/autodiff/reverse.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace partita::autodiff {
 
-// What a backward function computes again instead of being given it.
-enum class Recompute {
-  kNone,       // only what costs nothing: constants, reshapes, broadcasts
-  kSelective,  // what is elementwise, norms and softmaxes
-  kFull,       // everything but the function's arguments
-};
-
 // Makes and remembers the functions, one pair for each way in which a function
-// is called.
+// is called. Operations with a policy of their own follow it, others
+// `recompute`.
 class FunctionGradients {
  public:
   FunctionGradients(mlir::ModuleOp module, Recompute recompute)

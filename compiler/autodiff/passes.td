@@ -109,7 +109,8 @@ def DifferentiatePass : Pass<"partita-differentiate", "::mlir::ModuleOp"> {
 
     What stands between the calls of layers becomes functions too. A function
     `@f` becomes `@f_forward`, which also returns what `@f_backward` needs of
-    it: `recompute` says what is kept, and what is computed again.
+    it: `recompute` says what is kept, and what is computed again, an
+    operation's own attribute `recompute` for that operation.
 
     ```mlir
     %y = call @layer(%x, %w)

@@ -3,6 +3,7 @@
 #include "compiler/autodiff/reverse.h"
 
 #include "compiler/autodiff/gradient.h"
+#include "compiler/autodiff/recompute.h"
 
 namespace partita::autodiff {
 namespace {
@@ -114,9 +115,14 @@ LogicalResult decomposeForGradients(mlir::Block& block,
                       [&](Value result) { return dependent.contains(result); }))
       continue;
     mlir::OpBuilder builder(&op);
+    Operation* before = op.getPrevNode();
     mlir::FailureOr<SmallVector<Value>> parts = composite.decompose(builder);
     if (mlir::failed(parts))
       return op.emitOpError("has neither a gradient nor a decomposition");
+    if (mlir::Attribute own = op.getAttr(kRecomputeAttr))
+      for (Operation* part = before ? before->getNextNode() : &block.front();
+           part != &op; part = part->getNextNode())
+        part->setAttr(kRecomputeAttr, own);
     op.replaceAllUsesWith(*parts);
     op.erase();
   }

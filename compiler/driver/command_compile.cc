@@ -7,6 +7,7 @@
 #include "compiler/driver/command_options.h"
 #include "compiler/driver/commands.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/memory_limit.h"
 #include "compiler/driver/model_plan.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -32,9 +33,13 @@ void printReport(const CompileReport& report, const std::string& output) {
              plural(report.layer_calls, "call"), report.kernels,
              plural(report.launches, "time"), plural(report.gemms, "product"),
              plural(report.convolutions, "convolution"))
-      << llvm::formatv("memory: {0} arena, {1} derived from parameters\n",
-                       base::FormatBytes(report.arena_bytes),
-                       base::FormatBytes(report.derived_bytes))
+      << llvm::formatv("memory{0}: {1}: {2}\n",
+                       report.devices > 1 ? " of a device" : "",
+                       base::FormatBytes(report.memory_table.total()),
+                       toText(report.memory_table))
+      << (report.recomputation.empty()
+              ? ""
+              : "computed again: " + report.recomputation + "\n")
       << llvm::formatv("wrote {0} ({1}) in {2:F2} s\n", output,
                        base::FormatBytes(report.artifact_bytes),
                        report.seconds);
@@ -78,9 +83,6 @@ void addTraining(TrainOptions& train, CLI::App* command) {
   option("--loss-scale", train.loss_scale,
          "With --precision f16, what the loss is multiplied with at first: a "
          "power of two");
-  option("--recompute", train.recompute,
-         "What the backward pass computes again: none, selective (what is "
-         "elementwise, norms), full (whole layers)");
   command
       ->add_flag("--gradients", train.keep_gradients,
                  "Gradients are outputs too, named grad.PARAMETER")
@@ -99,7 +101,9 @@ int run(CompileCommand& command) {
   CompileOptions& options = command.options;
   if (!arguments.finish()) return kUsageError;
   if (!finish(command.plan, options.plan) ||
-      !finish(command.plan, options.precision))
+      !finish(command.plan, options.precision) ||
+      !take(command.plan.FindRecompute(), options.train.recompute) ||
+      !take(command.plan.FindMemory(), options.memory))
     return kUserError;
   // Before a large model is read.
   if (std::string wrong = prepareOptions(options); !wrong.empty()) {
@@ -142,8 +146,11 @@ Command addCompile(CLI::App& app) {
   command->add_option("--dump-dir", options.dump_dir,
                       "Write the IR after each phase here, numbered");
   addPlan(state->plan, command);
-  addTrainingPlan(state->plan, command);
+  command->add_option("--memory", state->plan.memory,
+                      "Refuse a program that takes more on a device, as in "
+                      "\"4 GB\"");
   addTraining(options.train, command);
+  addTrainingPlan(state->plan, command);
   addJson(state->json, command);
   command->footer(
       "Example:\n  partita compile model.mlir -o model.partita --dump-dir ir/");

@@ -89,6 +89,14 @@ void addTrainingPlan(PlanArguments& arguments, CLI::App* command) {
                    "When training, into how many parts the batch is cut, one "
                    "after the other; gradients are added up")
       ->check(CLI::Range(1, 1 << 20));
+  command
+      ->add_option(
+          "--recompute", arguments.recompute,
+          "What the backward pass computes again: none, selective (what is "
+          "elementwise, norms; the default), full (whole layers), budget (as "
+          "much as the memory asks for); by layer, the last outranking, as in "
+          "\"selective;full@h.{0,1}\"")
+      ->needs("--train");
 }
 
 void addJson(bool& json, CLI::App* command) {

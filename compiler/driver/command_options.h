@@ -38,22 +38,31 @@ struct ModelArguments {
   std::string folder() const;
 };
 
+// Prints "error: ...".
+void complain(const std::string& what);
+
 void addPlan(PlanArguments& arguments, CLI::App* command);
-// Of a plan for training.
+// Of a plan for training; the command has --train.
 void addTrainingPlan(PlanArguments& arguments, CLI::App* command);
 void addJson(bool& json, CLI::App* command);
 
 // The plan that the options describe; false after a message.
 bool finish(const PlanArguments& arguments, std::optional<plan::Plan>& plan);
+// What some of them say; false after a message.
+template <typename T>
+bool take(absl::StatusOr<T> found, T& value) {
+  if (found.ok())
+    value = *std::move(found);
+  else
+    complain(std::string(found.status().message()));
+  return found.ok();
+}
 // The same for --precision.
 bool finish(const PlanArguments& arguments, plan::Precision& precision);
 
 // Prints `facts` as one line, or as a table.
 void show(const llvm::json::Value& facts, bool json,
           void (*print)(const llvm::json::Value&, llvm::raw_ostream&));
-
-// Prints "error: ...".
-void complain(const std::string& what);
 
 ExitCode exitCodeOf(Fault fault);
 

@@ -7,6 +7,8 @@
 
 #include "compiler/driver/budgets.h"
 #include "compiler/driver/check_model.h"
+#include "compiler/driver/choose_recomputation.h"
+#include "compiler/driver/memory_limit.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/emit/emit.h"
 #include "compiler/kernels/cpu_names.h"
@@ -39,9 +41,10 @@ class Compilation {
   Compilation(mlir::ModuleOp module, const CompileOptions& options)
       : module_(module),
         options_(options),
+        plan_(options.plan),
         train_(options.train),
         start_(now()) {
-    if (options.plan) train_.microbatches = options.plan->microbatches;
+    if (plan_) train_.microbatches = plan_->microbatches;
   }
 
   FailureOr<CompileReport> run() {
@@ -55,13 +58,13 @@ class Compilation {
     if (mlir::failed(dump("import")) ||
         mlir::failed(runPhases(simplifyModel(train()))) ||
         mlir::failed(runPhases(reducePrecision(precision(), train()))) ||
-        mlir::failed(divide()) ||
+        mlir::failed(fitRecomputation()) || mlir::failed(divide()) ||
         mlir::failed(runPhases(lowerToExec(train() != nullptr))))
       return failure();
     countProgram();
     if (mlir::failed(generate(object)) ||
         mlir::failed(phase("link", [&] { return link(object, code); })) ||
-        mlir::failed(runPhases(planResources())) ||
+        mlir::failed(runPhases(planResources())) || mlir::failed(tabulate()) ||
         mlir::failed(phase("write", [&] { return write(std::move(code)); })))
       return failure();
     report_.seconds = now() - start_;
@@ -98,21 +101,60 @@ class Compilation {
   }
 
   plan::Precision precision() const {
-    return options_.plan ? options_.plan->precision.value_or(options_.precision)
-                         : options_.precision;
+    return plan_ ? plan_->precision.value_or(options_.precision)
+                 : options_.precision;
+  }
+
+  const plan::Plan* plan() const { return plan_ ? &*plan_ : nullptr; }
+
+  std::optional<MemoryLimit> limit() const {
+    if (plan_ && plan_->memory) {
+      auto found = plan_->fields.find("memory");
+      return MemoryLimit{
+          *plan_->memory,
+          plan::Where(*plan_, found == plan_->fields.end() ? plan::Location()
+                                                           : found->second) +
+              ": memory"};
+    }
+    if (options_.memory) return MemoryLimit{*options_.memory, "--memory"};
+    return std::nullopt;
+  }
+
+  // What is computed again, where that follows from the memory there is.
+  LogicalResult fitRecomputation() {
+    if (!train() || !hasBudget(recomputeRules(plan(), train_)))
+      return success();
+    if (!limit())
+      return mlir::emitError(mlir::UnknownLoc::get(module_.getContext()))
+             << "recompute: budget: expected beside it how much memory a "
+                "device has, as in memory: 4 GB; found none";
+    return phase("recomputation", [&]() -> LogicalResult {
+      auto choice =
+          chooseRecomputation(module_, plan(), train_, limit()->bytes, fault_);
+      if (mlir::failed(choice)) return failure();
+      report_.recomputation = choice->text;
+      (plan_ && !plan_->recompute.empty() ? plan_->recompute
+                                          : train_.recompute) = choice->rules;
+      return success();
+    });
+  }
+
+  LogicalResult tabulate() {
+    report_.memory_table = memory::tabulateMemory(module_);
+    const std::optional<MemoryLimit> most = limit();
+    if (!most) return success();
+    return checkMemory(module_, report_.memory_table, *most, plan(), train());
   }
 
   LogicalResult divide() {
-    if (!options_.plan)
-      return train() ? runPhases(trainModel(*train())) : success();
-    report_.devices = options_.plan->mesh.Size();
+    if (!plan_) return train() ? runPhases(trainModel(*train())) : success();
+    report_.devices = plan_->mesh.Size();
     mlir::OwningOpRef<mlir::ModuleOp> simplified;
-    if (!options_.plan->budgets.empty()) simplified = module_.clone();
-    if (mlir::failed(runPhases(divideModel(*options_.plan, train()))))
-      return failure();
-    return simplified ? checkBudgets(module_, *simplified, *options_.plan,
-                                     train(), fault_)
-                      : success();
+    if (!plan_->budgets.empty()) simplified = module_.clone();
+    if (mlir::failed(runPhases(divideModel(*plan_, train())))) return failure();
+    return simplified
+               ? checkBudgets(module_, *simplified, *plan_, train(), fault_)
+               : success();
   }
 
   LogicalResult generate(std::string& object) {
@@ -243,6 +285,7 @@ class Compilation {
 
   mlir::ModuleOp module_;
   const CompileOptions& options_;
+  std::optional<plan::Plan> plan_;
   TrainOptions train_;  // with what the plan says of it
   const double start_;
   int dumps_ = 0;
@@ -269,6 +312,8 @@ llvm::json::Value CompileReport::toJson() const {
                             {"collectives", collectives},
                             {"arena_bytes", arena_bytes},
                             {"derived_bytes", derived_bytes},
+                            {"memory", driver::toJson(memory_table)},
+                            {"recomputation", recomputation},
                             {"artifact_bytes", artifact_bytes},
                             {"phase_seconds", std::move(phases)},
                             {"seconds", seconds}};

@@ -8,6 +8,7 @@
 
 #include "compiler/driver/run_phase.h"
 #include "compiler/driver/train_options.h"
+#include "compiler/memory/memory_table.h"
 #include "compiler/plan/plan.h"
 #include "llvm/Support/JSON.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -26,7 +27,8 @@ struct CompileOptions {
   std::optional<plan::Plan> plan;  // how to divide; none: one device
   TrainOptions train;              // without an optimizer: inference
   plan::Precision precision =
-      plan::Precision::kF32;  // where the plan does not say one
+      plan::Precision::kF32;      // where the plan does not say one
+  std::optional<int64_t> memory;  // bytes per device, the same
 };
 
 // What compiling did; sizes in bytes, times in seconds.
@@ -38,6 +40,8 @@ struct CompileReport {
   int64_t kernels = 0, launches = 0, gemms = 0, convolutions = 0,
           layer_kinds = 0, layer_calls = 0, devices = 1, collectives = 0;
   int64_t arena_bytes = 0, derived_bytes = 0, artifact_bytes = 0;
+  memory::MemoryTable memory_table;  // of a device
+  std::string recomputation;         // what `recompute: budget` chose
   std::vector<std::pair<std::string, double>> phase_seconds;
   double seconds = 0;
 

@@ -4,6 +4,7 @@
 #include "compiler/autodiff/passes.h"
 #include "compiler/partition/passes.h"
 #include "compiler/plan/words.h"
+#include "compiler/recompute/passes.h"
 #include "compiler/sharding/apply_plan.h"
 #include "compiler/sharding/passes.h"
 #include "compiler/simplify/passes.h"
@@ -70,9 +71,11 @@ std::vector<Phase> reducePrecision(plan::Precision precision,
 
 std::vector<Phase> trainModel(const TrainOptions& train) {
   return {{"differentiate", [train](mlir::OpPassManager& pm) {
+             // Where names of parameters still say which layer is which.
+             pm.addPass(recompute::createMarkRecomputationPass(
+                 train.recompute, train.recompute_origin));
              autodiff::DifferentiatePassOptions gradients;
              gradients.train = train.trained;
-             gradients.recompute = train.recompute;
              pm.addPass(autodiff::createDifferentiatePass(gradients));
              autodiff::AccumulatePassOptions sums;
              sums.microbatches = train.microbatches;
@@ -127,7 +130,12 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
   // Gradients of what is exposed need no exposing of their own. Names are found
   // in the model alone, and spread to what its gradients add.
   if (train) {
-    for (Phase& phase : trainModel(*train)) phases.push_back(std::move(phase));
+    TrainOptions options = *train;
+    if (!plan.recompute.empty()) {
+      options.recompute = plan.recompute;
+      options.recompute_origin = plan.origin;
+    }
+    for (Phase& phase : trainModel(options)) phases.push_back(std::move(phase));
     phases.push_back({"spread-names", [](mlir::OpPassManager& pm) {
                         pm.addPass(sharding::createNameDimensionsPass());
                       }});

@@ -43,6 +43,21 @@ absl::StatusOr<std::optional<plan::Precision>> PlanArguments::FindPrecision()
       "--precision: expected f32, bf16 or f16, found '" + precision + "'");
 }
 
+absl::StatusOr<std::vector<plan::Recompute>> PlanArguments::FindRecompute()
+    const {
+  if (recompute.empty()) return std::vector<plan::Recompute>();
+  return plan::ParseRecomputeOption(recompute);
+}
+
+absl::StatusOr<std::optional<int64_t>> PlanArguments::FindMemory() const {
+  if (memory.empty()) return std::optional<int64_t>();
+  absl::StatusOr<int64_t> bytes = plan::ParseBytes(memory);
+  if (!bytes.ok())
+    return absl::InvalidArgumentError("--memory: " +
+                                      std::string(bytes.status().message()));
+  return std::optional<int64_t>(*bytes);
+}
+
 absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
   if (plan_path.empty() && mesh.empty()) {
     if (!shard.empty())
@@ -59,12 +74,12 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
           "or --mesh and --shard");
     if (microbatches == 1) return std::optional<plan::Plan>();
   }
-  if (!plan_path.empty() && (!mesh.empty() || !shard.empty() || zero > 0 ||
-                             microbatches > 1 || !precision.empty()))
+  if (!plan_path.empty() &&
+      (!mesh.empty() || !shard.empty() || zero > 0 || microbatches > 1 ||
+       !precision.empty() || !recompute.empty() || !memory.empty()))
     return absl::InvalidArgumentError(
-        "expected either --plan or --mesh, --shard, --zero, --microbatches "
-        "and --precision, "
-        "found both; put them into " +
+        "expected either --plan or --mesh, --shard, --zero, --microbatches, "
+        "--precision, --recompute and --memory, found both; put them into " +
         plan_path);
   std::vector<plan::Name> parsed_names;
   for (const std::string& text : names) {

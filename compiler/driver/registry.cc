@@ -11,6 +11,7 @@
 #include "compiler/partition/local_form.h"
 #include "compiler/partition/passes.h"
 #include "compiler/pipeline/passes.h"
+#include "compiler/recompute/passes.h"
 #include "compiler/sharding/passes.h"
 #include "compiler/simplify/passes.h"
 #include "dialects/dist/dialect.h"
@@ -42,6 +43,7 @@ void registerPasses() {
   autodiff::registerAutodiffPasses();
   sharding::registerShardingPasses();
   pipeline::registerPipelinePasses();
+  recompute::registerRecomputePasses();
   partition::registerPartitionPasses();
   kernels::registerKernelsPasses();
   memory::registerMemoryPasses();

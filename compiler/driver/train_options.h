@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "compiler/plan/plan.h"
 
 namespace partita::driver {
 
@@ -19,7 +22,9 @@ struct TrainOptions {
   std::string no_decay;       // globs
   std::string lr_scale;       // GLOB=FACTOR, separated by ';'
   bool nesterov = false;      // of sgd
-  std::string recompute = "selective";
+  // Where the plan says nothing; a later one outranks, none: selective.
+  std::vector<plan::Recompute> recompute;
+  std::string recompute_origin = "--recompute";  // for messages
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, momentum = 0,
          weight_decay = 0.01, clip_norm = 0;
   double loss_scale = 65536;  // of the first step in f16

@@ -1,5 +1,6 @@
 // Lifetimes from SSA, places from planArena; see passes.td.
 #include "compiler/memory/arena.h"
+#include "compiler/memory/lifetimes.h"
 #include "compiler/memory/passes.h"
 #include "dialects/exec/dialect.h"
 #include "llvm/ADT/DenseMap.h"
@@ -21,13 +22,6 @@ constexpr char kUpdatesAttr[] = "nn.updates";
 
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
-
-// What a value's memory belongs to: views lead back to the value they view.
-mlir::Value rootOf(mlir::Value value) {
-  while (auto view = value.getDefiningOp<exec::ViewOp>())
-    value = view.getInput();
-  return value;
-}
 
 // Whether a call's or a launch's result number `result` may be written into the
 // memory of its operand number `operand`: nothing is read there after it was
@@ -107,10 +101,12 @@ class FunctionPlanner {
  public:
   FunctionPlanner(FuncOp function, mlir::SymbolTable& symbols,
                   llvm::DenseMap<llvm::StringRef, int64_t>& frame_bytes)
-      : function_(function), symbols_(symbols), frame_bytes_(frame_bytes) {}
+      : function_(function),
+        symbols_(symbols),
+        frame_bytes_(frame_bytes),
+        values_(function) {}
 
   int64_t run() {
-    numberSteps();
     assignReturned();
     collectLifetimes();
     ArenaPlan plan = planArena(lifetimes_);
@@ -123,15 +119,6 @@ class FunctionPlanner {
   }
 
  private:
-  void numberSteps() {
-    int64_t step = 0;
-    for (mlir::Operation& op : function_.front()) {
-      for (mlir::Value operand : op.getOperands())
-        last_use_[rootOf(operand)] = step;
-      step_[&op] = step++;
-    }
-  }
-
   // Results that may be written where the caller wants them. A value returned
   // twice, or one that is an argument or a constant, is copied by the emitter
   // instead.
@@ -161,15 +148,14 @@ class FunctionPlanner {
   void collectLifetimes() {
     for (mlir::Operation& op : function_.front()) {
       if (llvm::isa<mlir::arith::ConstantOp, exec::ViewOp>(op)) continue;
-      const int64_t step = step_[&op];
+      const int64_t step = values_.step.lookup(&op);
       for (mlir::Value result : op.getResults()) {
         if (returned_.contains(result)) continue;
-        auto used = last_use_.find(result);
         slot_[result] = lifetimes_.size();
         lifetimes_.push_back(
             {exec::bufferBytes(
                  llvm::cast<mlir::RankedTensorType>(result.getType())),
-             step, used == last_use_.end() ? step : used->second});
+             step, values_.end(result)});
       }
       if (auto call = llvm::dyn_cast<CallOp>(op)) {
         frame_slot_[&op] = lifetimes_.size();
@@ -201,8 +187,8 @@ class FunctionPlanner {
   FuncOp function_;
   mlir::SymbolTable& symbols_;
   llvm::DenseMap<llvm::StringRef, int64_t>& frame_bytes_;
-  llvm::DenseMap<mlir::Operation*, int64_t> step_;
-  llvm::DenseMap<mlir::Value, int64_t> last_use_, returned_;
+  const Lifetimes values_;
+  llvm::DenseMap<mlir::Value, int64_t> returned_;
   llvm::DenseMap<mlir::Value, size_t> slot_;
   llvm::DenseMap<mlir::Operation*, size_t> frame_slot_;
   std::vector<Lifetime> lifetimes_;

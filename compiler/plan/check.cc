@@ -246,7 +246,7 @@ Status CheckPlan(const Plan& plan) {
   for (const Recompute& rule : plan.recompute)
     for (const std::string& glob : rule.at)
       if (Status status = CheckGlob(glob); !status.ok())
-        return Refuse(plan, FieldAt(plan, "recompute"), status);
+        return Refuse(plan, rule.where, status);
   return CheckNumbers(plan);
 }
 
@@ -271,16 +271,9 @@ Status CheckSupported(const Plan& plan) {
     return refuse("schedule", "a pipeline's schedule", leave_out);
   if (!plan.stages.empty())
     return refuse("stages", "cutting a model into stages", "set it to auto");
-  for (const Recompute& rule : plan.recompute)
-    if (rule.policy != RecomputePolicy::kNone)
-      return refuse("recompute", "computing values a second time by a plan",
-                    "set it to none and say it for the whole model with "
-                    "--recompute");
   if (plan.offload != Offload::kNone)
     return refuse("offload", "keeping optimizer state on the host",
                   "set it to none");
-  if (plan.memory.has_value())
-    return refuse("memory", "a limit of memory per device", leave_out);
   return OkStatus();
 }
 

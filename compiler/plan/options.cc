@@ -2,6 +2,7 @@
 #include "compiler/plan/glob.h"
 #include "compiler/plan/plan.h"
 #include "compiler/plan/text.h"
+#include "compiler/plan/words.h"
 
 namespace partita::plan {
 namespace {
@@ -33,6 +34,13 @@ StatusOr<Division> ParseDivision(const std::string& text,
   return division;
 }
 
+// At ';', which may stand at the end, too, as people end a list.
+std::vector<std::string> SplitList(const std::string& text) {
+  std::vector<std::string> parts = SplitOutside(text, ';');
+  if (parts.size() > 1 && Trim(parts.back()).empty()) parts.pop_back();
+  return parts;
+}
+
 }  // namespace
 
 StatusOr<core::Mesh> ParseMeshOption(const std::string& text) {
@@ -57,10 +65,7 @@ StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
   Plan plan;
   plan.origin = "--shard";
   plan.mesh = mesh;
-  std::vector<std::string> parts = SplitOutside(text, ';');
-  // As people end a list.
-  if (parts.size() > 1 && Trim(parts.back()).empty()) parts.pop_back();
-  for (const std::string& part : parts) {
+  for (const std::string& part : SplitList(text)) {
     Entry entry;
     const size_t scope = part.find('@');
     if (scope != std::string::npos)
@@ -74,6 +79,33 @@ StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
   }
   if (Status status = CheckPlan(plan); !status.ok()) return status;
   return plan.shard;
+}
+
+StatusOr<std::vector<Recompute>> ParseRecomputeOption(const std::string& text) {
+  Plan plan;
+  plan.origin = "--recompute";
+  std::vector<std::string> names;
+  for (const auto& [word, policy] : RecomputeWords()) names.push_back(word);
+  for (const std::string& part : SplitList(text)) {
+    Recompute rule;
+    const size_t scope = part.find('@');
+    if (scope != std::string::npos)
+      rule.at.push_back(Trim(part.substr(scope + 1)));
+    const std::string word = Trim(part.substr(0, scope));
+    bool known = false;
+    for (const auto& [name, policy] : RecomputeWords()) {
+      if (name != word) continue;
+      rule.policy = policy;
+      known = true;
+    }
+    if (!known)
+      return InvalidArgumentError("--recompute: expected " + Join(names) +
+                                  ", found " + Quote(word) +
+                                  Suggest(word, names));
+    plan.recompute.push_back(std::move(rule));
+  }
+  if (Status status = CheckPlan(plan); !status.ok()) return status;
+  return plan.recompute;
 }
 
 StatusOr<Name> ParseName(const std::string& text) {

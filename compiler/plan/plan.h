@@ -72,8 +72,9 @@ struct Stage {
 enum class RecomputePolicy { kNone, kSelective, kFull, kBudget };
 
 struct Recompute {
-  RecomputePolicy policy = RecomputePolicy::kNone;
-  std::vector<std::string> at;  // globs; empty: everywhere
+  RecomputePolicy policy = RecomputePolicy::kSelective;
+  std::vector<std::string> at;  // globs, see glob.h; empty: everywhere
+  Location where;
 };
 
 enum class Precision { kF32, kBF16, kF16 };
@@ -110,7 +111,7 @@ struct Plan {
   int64_t microbatches = 1;
   std::optional<Schedule> schedule;
   std::vector<Stage> stages;           // empty: auto
-  std::vector<Recompute> recompute;    // a later one outranks; empty: none
+  std::vector<Recompute> recompute;    // a later one outranks; empty: selective
   std::optional<Precision> precision;  // none: as the model has it
   Offload offload = Offload::kNone;
   std::optional<int64_t> memory;  // bytes per device
@@ -141,8 +142,12 @@ absl::StatusOr<core::Mesh> ParseMeshOption(const std::string& text);
 // follows '@': "B=data+fsdp;H=tensor@stages.{0,1}.*".
 absl::StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
                                                     const core::Mesh& mesh);
+// "selective;full@h.*": --recompute. ';' before the next, which outranks, or at
+// the end; a scope follows '@'.
+absl::StatusOr<std::vector<Recompute>> ParseRecomputeOption(
+    const std::string& text);
 // "*.mlp.c_fc.weight:1=M": --name, and the items of `names`; the caller says
-// which. The two above say --mesh and --shard themselves.
+// which. The three above say their options themselves.
 absl::StatusOr<Name> ParseName(const std::string& text);
 
 // "[{a, b:(1)2}, {?}, {c, ?}|28] replicated={d} unreduced={e}", as core's

@@ -110,7 +110,7 @@ TEST(ParsePlan, DefaultsAreOneDeviceAndNothingDone) {
 TEST(ParsePlan, FieldsAtTheirDefaultsAreSupported) {
   const Plan plan = Parsed(
       "{mesh: {a: 2}, shard: [{B: a}], zero: 0, microbatches: 1, stages: auto, "
-      "recompute: none, precision: f32, offload: none}");
+      "recompute: selective, precision: f32, offload: none}");
   EXPECT_TRUE(CheckSupported(plan).ok());
 }
 
@@ -215,6 +215,16 @@ TEST(Options, AreAPlanWithoutAFile) {
   EXPECT_THAT(texts,
               ElementsAre("{B: data, M: tensor}", "{L: [tensor:(1)2, data]}",
                           "{at: \"s.{0,1}.*\", H: tensor}"));
+}
+
+TEST(Options, Recompute) {
+  const auto rules = ParseRecomputeOption("selective; full@h.{0,1}.*;");
+  ASSERT_TRUE(rules.ok()) << rules.status().message();
+  ASSERT_EQ(rules->size(), 2u);
+  EXPECT_EQ((*rules)[0].policy, RecomputePolicy::kSelective);
+  EXPECT_THAT((*rules)[0].at, IsEmpty());
+  EXPECT_EQ((*rules)[1].policy, RecomputePolicy::kFull);
+  EXPECT_THAT((*rules)[1].at, ElementsAre("h.{0,1}.*"));
 }
 
 TEST(Options, Names) {

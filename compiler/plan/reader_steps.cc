@@ -110,6 +110,7 @@ Status Reader::ReadRecomputeRule(const Node& value) {
       ReadWord(*policy, "recompute", RecomputeWords());
   if (!word.ok()) return word.status();
   rule.policy = *word;
+  rule.where = value.where;
   plan_.recompute.push_back(std::move(rule));
   return OkStatus();
 }

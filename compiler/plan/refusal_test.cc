@@ -294,16 +294,9 @@ TEST(CheckSupported, RefusesEachFieldOfLaterByName) {
   EXPECT_EQ(refusal("stages: [{to: x}]"),
             "p.yaml:2:9: stages: cutting a model into stages is not supported "
             "yet; set it to auto");
-  EXPECT_EQ(refusal("recompute: full"),
-            "p.yaml:2:12: recompute: computing values a second time by a plan "
-            "is not supported yet; set it to none and say it for the whole "
-            "model with --recompute");
   EXPECT_EQ(refusal("offload: optimizer"),
             "p.yaml:2:10: offload: keeping optimizer state on the host is not "
             "supported yet; set it to none");
-  EXPECT_EQ(refusal("memory: 1 GB"),
-            "p.yaml:2:9: memory: a limit of memory per device is not supported "
-            "yet; leave the field out");
 }
 
 }  // namespace

@@ -230,7 +230,7 @@ void writeEntries(mlir::ModuleOp module, const plan::Plan& plan) {
 LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan) {
   if (mlir::failed(checkMesh(module, plan))) return failure();
   reportLostAnnotations(module);
-  if (mlir::failed(splitByScope(module, plan))) return failure();
+  if (mlir::failed(splitByScope(module, scopesOf(plan)))) return failure();
   for (;;) {
     FailureOr<int> decomposed = Application(module, plan).run();
     if (mlir::failed(decomposed)) return failure();

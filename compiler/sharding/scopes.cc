@@ -1,4 +1,4 @@
-// A scope is a bit per entry for each path; functions whose calls give their
+// What holds is a bit per scope for each path; functions whose calls give their
 // operations other bits are other functions.
 #include "compiler/sharding/scopes.h"
 
@@ -28,31 +28,31 @@ using mlir::Value;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
 
-// By entry: whether it acts.
+using Scopes = llvm::ArrayRef<Scope>;
+// By scope: whether it holds something.
 using Mask = std::vector<bool>;
 
-bool hasScopes(const plan::Plan& plan) {
-  return llvm::any_of(
-      plan.shard, [](const plan::Entry& entry) { return !entry.at.empty(); });
+bool isAnyPartial(Scopes scopes) {
+  return llvm::any_of(scopes,
+                      [](const Scope& scope) { return !scope.at.empty(); });
 }
 
-// Which entries act on what belongs to a layer.
+// Which scopes hold what belongs to a layer.
 class Matcher {
  public:
-  explicit Matcher(const plan::Plan& plan) : plan_(plan) {}
+  explicit Matcher(Scopes scopes) : scopes_(scopes) {}
 
   const Mask& of(const std::string& path) {
     auto [found, added] = masks_.try_emplace(path);
     if (added)
-      for (const plan::Entry& entry : plan_.shard)
-        found->second.push_back(entry.at.empty() || holds(entry.at, path));
+      for (const Scope& scope : scopes_)
+        found->second.push_back(scope.at.empty() || holds(scope.at, path));
     return found->second;
   }
 
   Mask nowhere() const {
     Mask mask;
-    for (const plan::Entry& entry : plan_.shard)
-      mask.push_back(entry.at.empty());
+    for (const Scope& scope : scopes_) mask.push_back(scope.at.empty());
     return mask;
   }
 
@@ -72,7 +72,7 @@ class Matcher {
     return false;
   }
 
-  const plan::Plan& plan_;
+  const Scopes scopes_;
   std::map<std::string, Mask> masks_;
 };
 
@@ -83,7 +83,7 @@ void merge(const Mask& from, Mask& to) {
   for (size_t i = 0; i < to.size(); ++i) to[i] = to[i] || from[i];
 }
 
-// What acts on each operation and argument of a function where it is called.
+// What holds each operation and argument of a function where it is called.
 struct Acting {
   std::vector<Mask> operations;  // in order, without the terminator
   std::vector<Mask> arguments, results;
@@ -99,8 +99,8 @@ struct Acting {
 
 class Scoping {
  public:
-  Scoping(mlir::ModuleOp module, const plan::Plan& plan)
-      : module_(module), matcher_(plan), paths_(module) {}
+  Scoping(mlir::ModuleOp module, Scopes scopes)
+      : module_(module), matcher_(scopes), paths_(module) {}
 
   // Of @main and all that it calls.
   Acting run() {
@@ -222,19 +222,19 @@ std::vector<std::string> layersOf(const std::map<std::string, Mask>& masks) {
   return {layers.begin(), layers.end()};
 }
 
-LogicalResult checkScopes(mlir::ModuleOp module, const plan::Plan& plan,
+LogicalResult checkScopes(mlir::ModuleOp module, Scopes scopes,
                           const Matcher& matcher) {
-  for (auto [i, entry] : llvm::enumerate(plan.shard)) {
-    if (entry.at.empty()) continue;
+  for (auto [i, scope] : llvm::enumerate(scopes)) {
+    if (scope.at.empty()) continue;
     const size_t number = i;
     if (llvm::any_of(matcher.masks(),
                      [&](const auto& mask) { return mask.second[number]; }))
       continue;
-    const std::string near = nearNames(entry.at, layersOf(matcher.masks()));
+    const std::string near = nearNames(scope.at, layersOf(matcher.masks()));
     return mlir::emitError(module.getLoc())
-           << plan::Where(plan, entry.where)
-           << ": shard at: expected a pattern of layers of the model, found '"
-           << llvm::join(entry.at, "', '") << "', which holds none; "
+           << scope.what
+           << ": expected a pattern of layers of the model, found '"
+           << llvm::join(scope.at, "', '") << "', which holds none; "
            << (near.empty() ? "the model has no names of layers"
                             : "near are " + near);
   }
@@ -277,22 +277,48 @@ void bar(mlir::ModuleOp module, FuncOp function, const Acting& acting,
   }
 }
 
+void visit(mlir::ModuleOp module, FuncOp function, const Acting& acting,
+           llvm::DenseSet<Operation*>& visited, ScopeVisitor visitor) {
+  if (!visited.insert(function).second) return;
+  size_t number = 0, calls = 0;
+  for (Operation& op : function.front().without_terminator()) {
+    visitor(&op, acting.operations[number++]);
+    if (auto call = mlir::dyn_cast<CallOp>(op))
+      visit(module, module.lookupSymbol<FuncOp>(call.getCallee()),
+            acting.calls[calls++], visited, visitor);
+  }
+}
+
 }  // namespace
 
-LogicalResult splitByScope(mlir::ModuleOp module, const plan::Plan& plan) {
-  if (!hasScopes(plan)) return success();
-  Scoping scoping(module, plan);
+std::vector<Scope> scopesOf(const plan::Plan& plan) {
+  std::vector<Scope> scopes;
+  for (const plan::Entry& entry : plan.shard)
+    scopes.push_back({entry.at, plan::Where(plan, entry.where) + ": shard at"});
+  return scopes;
+}
+
+LogicalResult splitByScope(mlir::ModuleOp module, Scopes scopes) {
+  if (!isAnyPartial(scopes)) return success();
+  Scoping scoping(module, scopes);
   const Acting main = scoping.run();
-  if (mlir::failed(checkScopes(module, plan, scoping.matcher())))
+  if (mlir::failed(checkScopes(module, scopes, scoping.matcher())))
     return failure();
   Split(module).run(main);
   return success();
 }
 
+void visitScopes(mlir::ModuleOp module, Scopes scopes, ScopeVisitor visitor) {
+  llvm::DenseSet<Operation*> visited;
+  visit(module, module.lookupSymbol<FuncOp>("main"),
+        Scoping(module, scopes).run(), visited, visitor);
+}
+
 void barOutside(mlir::ModuleOp module, const plan::Plan& plan, int first,
                 Problem& problem) {
-  if (!hasScopes(plan)) return;
-  Scoping scoping(module, plan);
+  const std::vector<Scope> scopes = scopesOf(plan);
+  if (!isAnyPartial(scopes)) return;
+  Scoping scoping(module, scopes);
   llvm::DenseSet<Operation*> visited;
   bar(module, module.lookupSymbol<FuncOp>("main"), scoping.run(), first,
       visited, problem);

@@ -1,25 +1,43 @@
-// Entries of a plan that act on a part of the model only.
+// What a plan says of a part of the model only.
 #ifndef PARTITA_COMPILER_SHARDING_SCOPES_H_
 #define PARTITA_COMPILER_SHARDING_SCOPES_H_
 
+#include <string>
 #include <vector>
 
 #include "compiler/plan/plan.h"
 #include "compiler/sharding/problem.h"
-#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::sharding {
 
-// Copies each function that is called where different entries act, so that one
-// set of entries acts on each of its operations. Fails, with a diagnostic,
-// where the scope of an entry holds nothing of the model.
-mlir::LogicalResult splitByScope(mlir::ModuleOp module, const plan::Plan& plan);
+// Where something that a plan says holds.
+struct Scope {
+  std::vector<std::string> at;  // globs of layers; empty: everywhere
+  std::string what;             // "p.yaml:2:3: shard at", for a refusal
+};
+
+// Those of the entries of a plan.
+std::vector<Scope> scopesOf(const plan::Plan& plan);
+
+// Copies each function that is called where different scopes hold, so that the
+// same scopes hold each of its operations wherever it is called. Fails, with a
+// diagnostic, where a scope holds nothing of the model.
+mlir::LogicalResult splitByScope(mlir::ModuleOp module,
+                                 llvm::ArrayRef<Scope> scopes);
+
+// Tells of each operation that @main leads to which of the scopes hold it.
+// Results are where their operation is; constants, where any operation that
+// uses them is. The functions have been split.
+using ScopeVisitor =
+    llvm::function_ref<void(mlir::Operation*, const std::vector<bool>&)>;
+void visitScopes(mlir::ModuleOp module, llvm::ArrayRef<Scope> scopes,
+                 ScopeVisitor visitor);
 
 // Bars each scoped entry, whose priority is its number plus `first`, from the
-// operations and values outside of its scope. Results are where their operation
-// is; arguments and constants, where any operation that uses them is. The
-// functions have been split.
+// operations and values outside of its scope. Arguments are where any operation
+// that uses them is. The functions have been split.
 void barOutside(mlir::ModuleOp module, const plan::Plan& plan, int first,
                 Problem& problem);
 

@@ -191,6 +191,22 @@ class RefusalsTest(unittest.TestCase):
                     "B=t")
         self.refuse(1, ["error: --zero: 1 divides", "no entry divides B"], *compiling, "--shard", "M=t")
 
+    def test_memory_a_device_has(self):
+        compile_gpt2 = [PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "--train", "adamw", "-o", "m.partita"]
+        self.refuse(1, ["error: --memory: expected at most 20.0 KB a device, found ", "optimizer states ", "what would help: recompute: full, or budget",
+                        "precision: bf16; a smaller batch, or more devices", " of parameters: transformer.wte.weight"],
+                    *compile_gpt2, "--memory", "20 kB")
+        with open(self.path("plan.yaml"), "w", encoding="utf-8") as file:
+            file.write("mesh: {d: 2}\nshard: [{B: d}]\nprecision: bf16\nrecompute: budget\nmemory: 20 kB\n")
+        self.refuse(1, ["error: plan.yaml:5:9: memory: expected at most 20.0 KB a device, found ", "what would help: zero: 1 (divides ",
+                        "of optimizer states over 2 devices); zero: 2 (divides ", "; a smaller batch, or more devices"], *compile_gpt2, "--plan", "plan.yaml")
+        self.refuse(1, ["error: --memory: ", "found '20 k'"], *compile_gpt2, "--memory", "20 k")
+        self.refuse(1, ["recompute: budget: expected beside it how much memory a device has, as in memory: 4 GB; found none"], *compile_gpt2,
+                    "--recompute", "budget")
+        self.refuse(1, ["expected either --plan or", "put them into plan.yaml"], *compile_gpt2, "--plan", "plan.yaml", "--recompute", "full")
+        self.refuse(1, ["--recompute: recompute at: expected a pattern of layers of the model, found 'h.9'", "near are "], *compile_gpt2,
+                    "--recompute", "selective;full@h.9")
+
     def test_weights_without_names_matter_to_training(self):
         model = (PARTITA, "compile", os.path.join(DATA, "coatnet_bias/model_eval.onnx"), "--dim", "batch=2", "-o", "m.partita")
         self.assertNotIn("of its own", self.run_command(*model).stderr)

@@ -25,6 +25,8 @@ ALLOWED = {
     "compiler/plan": (("compiler/core",), "a plan is a file that planners without MLIR read and write"),
     "compiler/sharding": (("dialects", "compiler/core", "compiler/plan"), "thin passes between the model and the core"),
     "compiler/autodiff": (("dialects",), "a training step is a matter of the model alone, whatever divides it"),
+    "compiler/recompute": (("dialects", "compiler/autodiff", "compiler/plan", "compiler/sharding"),
+                           "thin passes between a plan and what differentiation keeps"),
     "compiler/partition": (("dialects", "compiler/core", "compiler/sharding"), "thin passes between the model and the core"),
     "compiler/pipeline": (("dialects", "compiler/core", "compiler/sharding", "compiler/autodiff"),
                           "stages are marked before gradients are there, and cut when all values have shardings"),

@@ -1,0 +1,106 @@
+// Words for a memory table.
+#include "compiler/driver/memory_limit.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "runtime/base/quantity.h"
+
+namespace partita::driver {
+namespace {
+
+using base::FormatBytes;
+using memory::MemoryClass;
+using memory::MemoryPart;
+using memory::MemoryTable;
+
+constexpr size_t kPartsShown = 5;
+
+int64_t devicesOfBatch(const plan::Plan* plan) {
+  int64_t devices = 1;
+  if (plan != nullptr)
+    for (const plan::Entry& entry : plan->shard)
+      for (const plan::Division& division : entry.divisions)
+        if (division.dimension == "B") devices *= core::SizeOf(division.axes);
+  return devices;
+}
+
+// Whether every layer is computed again already.
+bool isAllRecomputed(const plan::Plan* plan, const TrainOptions& train) {
+  const std::vector<plan::Recompute>& rules =
+      plan != nullptr && !plan->recompute.empty() ? plan->recompute
+                                                  : train.recompute;
+  return !rules.empty() && rules.back().at.empty() &&
+         (rules.back().policy == plan::RecomputePolicy::kFull ||
+          rules.back().policy == plan::RecomputePolicy::kBudget);
+}
+
+// What helps, by how much of the whole it helps with.
+std::vector<std::string> adviceOn(const MemoryTable& table,
+                                  const plan::Plan* plan,
+                                  const TrainOptions* train) {
+  std::vector<std::string> advice;
+  const int64_t copies = devicesOfBatch(plan);
+  const int64_t zero = plan != nullptr ? plan->zero : 0;
+  const auto divided = [&](int stage, MemoryClass memory_class) {
+    if (copies < 2 || zero >= stage || table.of(memory_class) == 0) return;
+    advice.push_back("zero: " + std::to_string(stage) + " (divides " +
+                     FormatBytes(table.of(memory_class)) + " of " +
+                     nameOf(memory_class) + " over " + std::to_string(copies) +
+                     " devices)");
+  };
+  if (train != nullptr) {
+    divided(1, MemoryClass::kStates);
+    divided(2, MemoryClass::kGradients);
+    divided(3, MemoryClass::kParameters);
+    if (!isAllRecomputed(plan, *train))
+      advice.push_back("recompute: full, or budget (less than " +
+                       FormatBytes(table.of(MemoryClass::kActivations)) +
+                       " of activations)");
+  }
+  if (plan == nullptr || !plan->precision ||
+      *plan->precision == plan::Precision::kF32)
+    advice.push_back("precision: bf16");
+  advice.push_back("a smaller batch, or more devices");
+  return advice;
+}
+
+}  // namespace
+
+mlir::LogicalResult checkMemory(mlir::ModuleOp module, const MemoryTable& table,
+                                const MemoryLimit& limit,
+                                const plan::Plan* plan,
+                                const TrainOptions* train) {
+  if (table.total() <= limit.bytes) return mlir::success();
+  auto error = mlir::emitError(mlir::UnknownLoc::get(module.getContext()))
+               << limit.where << ": expected at most "
+               << FormatBytes(limit.bytes) << " a device, found "
+               << FormatBytes(table.total()) << ": " << toText(table)
+               << "; what would help: "
+               << llvm::join(adviceOn(table, plan, train), "; ");
+  for (const MemoryPart& part :
+       llvm::ArrayRef(table.parts).take_front(kPartsShown))
+    error.attachNote(part.loc)
+        << FormatBytes(part.bytes) << " of " << nameOf(part.memory_class)
+        << (part.name.empty() ? "" : ": " + part.name);
+  return error;
+}
+
+llvm::json::Object toJson(const MemoryTable& table) {
+  llvm::json::Object object{{"total", table.total()},
+                            {"gaps", table.gaps},
+                            {"most_gradients", table.most_gradients}};
+  for (int i = 0; i < memory::kMemoryClasses; ++i)
+    object[nameOf(static_cast<MemoryClass>(i), /*key=*/true)] =
+        table.at_peak[i];
+  return object;
+}
+
+std::string toText(const MemoryTable& table) {
+  std::string text;
+  for (int i = 0; i < memory::kMemoryClasses; ++i)
+    if (table.at_peak[i] > 0)
+      text += (text.empty() ? "" : ", ") + nameOf(static_cast<MemoryClass>(i)) +
+              " " + FormatBytes(table.at_peak[i]);
+  return text;
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,38 @@
+// What a plan allows a device's memory to be, against what a program takes.
+#ifndef PARTITA_COMPILER_DRIVER_MEMORY_LIMIT_H_
+#define PARTITA_COMPILER_DRIVER_MEMORY_LIMIT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "compiler/driver/train_options.h"
+#include "compiler/memory/memory_table.h"
+#include "compiler/plan/plan.h"
+#include "llvm/Support/JSON.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Support/LLVM.h"
+
+namespace partita::driver {
+
+// Bytes that a device may take, and who says so.
+struct MemoryLimit {
+  int64_t bytes;
+  std::string where;  // "plan.yaml:3:9: memory"
+};
+
+// Refuses a program that takes more, saying what takes the most and what would
+// take less; `plan` may be null, and `train` where it does not train.
+mlir::LogicalResult checkMemory(mlir::ModuleOp module,
+                                const memory::MemoryTable& table,
+                                const MemoryLimit& limit,
+                                const plan::Plan* plan,
+                                const TrainOptions* train);
+
+// By class, and "total", "gaps" and "most_gradients".
+llvm::json::Object toJson(const memory::MemoryTable& table);
+// "parameters 1 GB, optimizer states 2 GB, ...", those there are.
+std::string toText(const memory::MemoryTable& table);
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_MEMORY_LIMIT_H_

@@ -1,0 +1,233 @@
+// Classes of what is stored are those of arguments; of what is computed, by
+// where it goes: back from updates over what only moves or adds, it is a
+// gradient.
+#include "compiler/memory/memory_table.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "compiler/memory/lifetimes.h"
+#include "llvm/ADT/DenseSet.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace partita::memory {
+namespace {
+
+// Argument and result attributes of the nn dialect.
+constexpr char kKindAttr[] = "nn.kind";
+constexpr char kNameAttr[] = "nn.name";
+constexpr char kUpdatesAttr[] = "nn.updates";
+
+using mlir::Operation;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+
+int64_t bytesOf(mlir::Type type) {
+  return exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(type));
+}
+
+llvm::StringRef argumentText(FuncOp function, unsigned i,
+                             llvm::StringRef name) {
+  auto attr = function.getArgAttrOfType<mlir::StringAttr>(i, name);
+  return attr ? attr.getValue() : llvm::StringRef();
+}
+
+// Uses of a value and of its views, but for the views themselves.
+llvm::SmallVector<Operation*> usersOf(Value value) {
+  llvm::SmallVector<Operation*> users;
+  for (Operation* user : value.getUsers()) {
+    if (auto view = llvm::dyn_cast<exec::ViewOp>(user))
+      llvm::append_range(users, usersOf(view.getResult()));
+    else
+      users.push_back(user);
+  }
+  return users;
+}
+
+bool isCommunication(Value value) {
+  if (value.getDefiningOp<exec::CollectiveOp>()) return true;
+  const llvm::SmallVector<Operation*> users = usersOf(value);
+  return value.getDefiningOp<exec::LaunchOp>() && !users.empty() &&
+         llvm::all_of(users, [](Operation* user) {
+           return llvm::isa<exec::CollectiveOp>(user);
+         });
+}
+
+class Tabulation {
+ public:
+  explicit Tabulation(mlir::ModuleOp module)
+      : module_(module), symbols_(module) {}
+
+  MemoryTable run() {
+    auto main = module_.lookupSymbol<FuncOp>("main");
+    addStored(main);
+    if (auto init = module_.lookupSymbol<FuncOp>("init")) addStored(init);
+    for (auto [i, type] : llvm::enumerate(main.getResultTypes()))
+      if (!main.getResultAttr(i, kUpdatesAttr))
+        add(MemoryClass::kPorts, type, "", main.getLoc());
+    findGradients(main);
+    addFrame(main, /*outermost=*/true);
+    llvm::stable_sort(table_.parts,
+                      [](const MemoryPart& a, const MemoryPart& b) {
+                        return a.bytes > b.bytes;
+                      });
+    return std::move(table_);
+  }
+
+ private:
+  void add(MemoryClass memory_class, mlir::Type type, llvm::StringRef name,
+           mlir::Location loc) {
+    table_.of(memory_class) += bytesOf(type);
+    table_.parts.push_back({memory_class, bytesOf(type), name.str(), loc});
+  }
+
+  // Arguments; both functions may have one of a name.
+  void addStored(FuncOp function) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      llvm::StringRef kind = argumentText(function, i, kKindAttr);
+      llvm::StringRef name = argumentText(function, i, kNameAttr);
+      if (!name.empty() && kind != "input" &&
+          !stored_.insert(name.str()).second)
+        continue;
+      add(kind == "state"                   ? MemoryClass::kStates
+          : kind == "derived"               ? MemoryClass::kDerived
+          : kind == "input" || kind.empty() ? MemoryClass::kPorts
+                                            : MemoryClass::kParameters,
+          function.getArgumentTypes()[i], name,
+          function.getArgument(i).getLoc());
+    }
+  }
+
+  void findGradients(FuncOp main) {
+    llvm::SmallVector<Value> open;
+    Operation* terminator = main.front().getTerminator();
+    for (unsigned i = 0; i < main.getNumResults(); ++i) {
+      if (!main.getResultAttr(i, kUpdatesAttr)) continue;
+      Operation* update = rootOf(terminator->getOperand(i)).getDefiningOp();
+      if (update && updates_.insert(update).second)
+        llvm::append_range(open, update->getOperands());
+    }
+    while (!open.empty()) {
+      Value value = rootOf(open.pop_back_val());
+      Operation* producer = value.getDefiningOp();
+      if (!producer || updates_.contains(producer) ||
+          llvm::isa<mlir::arith::ConstantOp>(producer) ||
+          !gradients_.insert(value).second)
+        continue;
+      if (llvm::isa<exec::LaunchOp, exec::CollectiveOp>(producer))
+        llvm::append_range(open, producer->getOperands());
+    }
+  }
+
+  MemoryClass classOf(Value value) const {
+    const bool gradient = gradients_.contains(value);
+    if (gradient && value.getDefiningOp<exec::CollectiveOp>())
+      return MemoryClass::kGradients;
+    if (isCommunication(value)) return MemoryClass::kCommunication;
+    return gradient ? MemoryClass::kGradients : MemoryClass::kActivations;
+  }
+
+  // What has a place in the frame, from when to when.
+  struct Placed {
+    Value value;  // or
+    CallOp call;  // a callee's frame
+    int64_t bytes, first, last;
+  };
+
+  static std::vector<Placed> placedIn(FuncOp function) {
+    const Lifetimes lifetimes(function);
+    std::vector<Placed> placed;
+    for (Operation& op : function.front()) {
+      const int64_t step = lifetimes.step.lookup(&op);
+      if (auto offsets =
+              op.getAttrOfType<mlir::DenseI64ArrayAttr>(exec::kOffsetsAttr))
+        for (auto [result, offset] :
+             llvm::zip_equal(op.getResults(), offsets.asArrayRef()))
+          if (offset >= 0)
+            placed.push_back({result,
+                              {},
+                              bytesOf(result.getType()),
+                              step,
+                              lifetimes.end(result)});
+      if (auto call = llvm::dyn_cast<CallOp>(op))
+        placed.push_back({{}, call, frameOf(call), step, step});
+    }
+    return placed;
+  }
+
+  static int64_t frameOf(CallOp call) {
+    auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
+        call, call.getCalleeAttr());
+    return frameOf(callee);
+  }
+
+  static int64_t frameOf(FuncOp function) {
+    auto bytes =
+        function->getAttrOfType<mlir::IntegerAttr>(exec::kFrameBytesAttr);
+    return bytes ? bytes.getInt() : 0;
+  }
+
+  // What lives where the frame is fullest.
+  void addFrame(FuncOp function, bool outermost) {
+    const std::vector<Placed> placed = placedIn(function);
+    // By how much more lives at a step than before it.
+    const size_t steps = function.front().getOperations().size();
+    std::vector<int64_t> live(steps + 1), gradients(steps + 1);
+    const auto count = [](const Placed& p, std::vector<int64_t>& changes) {
+      changes[p.first] += p.bytes;
+      changes[p.last + 1] -= p.bytes;
+    };
+    for (const Placed& p : placed) {
+      count(p, live);
+      if (outermost && p.value && classOf(p.value) == MemoryClass::kGradients)
+        count(p, gradients);
+    }
+    std::partial_sum(live.begin(), live.end(), live.begin());
+    std::partial_sum(gradients.begin(), gradients.end(), gradients.begin());
+    const int64_t peak =
+        std::max_element(live.begin(), live.end()) - live.begin();
+    if (outermost)
+      table_.most_gradients =
+          *std::max_element(gradients.begin(), gradients.end());
+    table_.gaps += frameOf(function) - live[peak];
+    for (Placed p : placed) {
+      if (p.first > peak || p.last < peak) continue;
+      if (p.value)
+        add(classOf(p.value), p.value.getType(), "", p.value.getLoc());
+      else
+        addFrame(symbols_.lookup<FuncOp>(p.call.getCallee()), false);
+    }
+  }
+
+  mlir::ModuleOp module_;
+  mlir::SymbolTable symbols_;
+  std::set<std::string> stored_;
+  llvm::DenseSet<Operation*> updates_;
+  llvm::DenseSet<Value> gradients_;
+  MemoryTable table_;
+};
+
+}  // namespace
+
+std::string nameOf(MemoryClass memory_class, bool key) {
+  static constexpr const char* kNames[kMemoryClasses] = {
+      "parameters",        "optimizer states", "gradients",
+      "activations",       "communication",    "derived from parameters",
+      "inputs and outputs"};
+  std::string name = kNames[static_cast<int>(memory_class)];
+  if (key) std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+}
+
+int64_t MemoryTable::total() const {
+  return std::accumulate(std::begin(at_peak), std::end(at_peak), gaps);
+}
+
+MemoryTable tabulateMemory(mlir::ModuleOp module) {
+  return Tabulation(module).run();
+}
+
+}  // namespace partita::memory

@@ -1,0 +1,89 @@
+// Programs small enough to count by hand.
+#include "compiler/memory/memory_table.h"
+
+#include "compiler/memory/passes.h"
+#include "dialects/exec/dialect.h"
+#include "gtest/gtest.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace partita::memory {
+namespace {
+
+// Kernels and a backward function whose frame holds one buffer.
+constexpr char kFunctions[] = R"(
+func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
+func.func private @two(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %y : tensor<16xf32> }
+func.func private @backward(%x: tensor<16xf32>) -> tensor<16xf32> {
+  %0 = exec.launch @k(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = exec.launch @two(%x, %0) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %1 : tensor<16xf32>
+}
+)";
+
+class MemoryTableTest : public testing::Test {
+ protected:
+  MemoryTableTest() {
+    context_.loadDialect<mlir::func::FuncDialect, exec::ExecDialect>();
+    context_.allowUnregisteredDialects();
+  }
+
+  MemoryTable Tabulate(const std::string& main) {
+    auto module =
+        mlir::parseSourceString<mlir::ModuleOp>(main + kFunctions, &context_);
+    if (!module) return {};
+    mlir::PassManager passes(&context_);
+    passes.addPass(createPlanMemoryPass());
+    EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
+    return tabulateMemory(*module);
+  }
+
+  mlir::MLIRContext context_;
+};
+
+TEST_F(MemoryTableTest, AStepOfTraining) {
+  const MemoryTable table = Tabulate(R"(
+func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"},
+                %p: tensor<16xf32> {nn.kind = "parameter", nn.name = "p"},
+                %m: tensor<32xf32> {nn.kind = "state", nn.name = "p/exp_avg"})
+    -> (tensor<16xf32> {nn.updates = "p"}) {
+  %0 = exec.launch @two(%x, %p) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %1 = func.call @backward(%0) : (tensor<16xf32>) -> tensor<16xf32>
+  %2 = exec.collective all_reduce %1 axes = [0, 1, 2] : tensor<16xf32> -> tensor<16xf32>
+  %3 = exec.launch @two(%p, %2) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %3 : tensor<16xf32>
+}
+)");
+  EXPECT_EQ(table.of(MemoryClass::kParameters), 64);
+  EXPECT_EQ(table.of(MemoryClass::kStates), 128);
+  EXPECT_EQ(table.of(MemoryClass::kPorts), 64);
+  // The backward function runs: its input and its buffer, its result.
+  EXPECT_EQ(table.of(MemoryClass::kActivations), 128);
+  EXPECT_EQ(table.of(MemoryClass::kGradients), 64);
+  EXPECT_EQ(table.most_gradients, 128);  // before and behind the collective
+  EXPECT_EQ(table.gaps, 0);
+  EXPECT_EQ(table.total(), 64 + 128 + 64 + 128 + 64);
+  ASSERT_FALSE(table.parts.empty());
+  EXPECT_EQ(table.parts[0].name, "p/exp_avg");
+  EXPECT_EQ(table.parts[0].bytes, 128);
+}
+
+TEST_F(MemoryTableTest, BuffersOfCollectives) {
+  const MemoryTable table = Tabulate(R"(
+func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"}) -> tensor<16xf32> {
+  %0 = exec.launch @k(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = exec.collective all_reduce %0 axes = [0, 1, 2] : tensor<16xf32> -> tensor<16xf32>
+  %2 = exec.launch @k(%1) : (tensor<16xf32>) -> tensor<16xf32>
+  return %2 : tensor<16xf32>
+}
+)");
+  EXPECT_EQ(table.of(MemoryClass::kCommunication), 128);
+  EXPECT_EQ(table.of(MemoryClass::kActivations), 0);
+  EXPECT_EQ(table.of(MemoryClass::kPorts), 128);
+  EXPECT_EQ(table.most_gradients, 0);
+}
+
+}  // namespace
+}  // namespace partita::memory
