@@ -45,50 +45,6 @@ void printReport(const CompileReport& report, const std::string& output) {
                        report.seconds);
 }
 
-void addTraining(TrainOptions& train, CLI::App* command) {
-  CLI::Option* optimizer =
-      command->add_option("--train", train.optimizer,
-                          "Compile a training step with this optimizer: sgd, "
-                          "adam, adamw, lamb or adafactor");
-  const auto option = [&](const char* name, auto& value, const char* what) {
-    command->add_option(name, value, what)
-        ->capture_default_str()
-        ->needs(optimizer);
-  };
-  option("--loss", train.loss, "cross-entropy, mse or none (the model's own)");
-  option("--loss-output", train.loss_output,
-         "Output that the loss is made of; the first if not given");
-  option("--ignore-index", train.ignore_index,
-         "Target of positions that do not count");
-  option("--label-smoothing", train.label_smoothing,
-         "Share of the target spread over all classes");
-  option("--trained", train.trained,
-         "Parameters to train, as globs: \"h.*;ln_f.*\"");
-  option("--weight-decay", train.weight_decay, "Weight decay");
-  option("--no-decay", train.no_decay,
-         "Parameters without weight decay, as globs: \"*.bias;*ln*\"");
-  option("--beta1", train.beta1, "Of Adam's first moment");
-  option("--beta2", train.beta2, "Of Adam's second moment");
-  option("--epsilon", train.epsilon, "Of Adam");
-  option("--momentum", train.momentum, "Of sgd");
-  command
-      ->add_flag("--nesterov", train.nesterov,
-                 "Nesterov's momentum, of sgd with --momentum")
-      ->needs(optimizer);
-  option("--lr-scale", train.lr_scale,
-         "Learning rates of groups, as globs and factors: "
-         "\"embed*=0.1;*.head.*=10\"; the last that matches counts");
-  option("--clip-norm", train.clip_norm,
-         "Largest norm of all gradients together; 0: any");
-  option("--loss-scale", train.loss_scale,
-         "With --precision f16, what the loss is multiplied with at first: a "
-         "power of two");
-  command
-      ->add_flag("--gradients", train.keep_gradients,
-                 "Gradients are outputs too, named grad.PARAMETER")
-      ->needs(optimizer);
-}
-
 struct CompileCommand {
   ModelArguments model;
   PlanArguments plan;

@@ -58,6 +58,9 @@ int explain(JudgeCommand& command) {
 }
 
 int verify(JudgeCommand& command) {
+  TrainOptions& train = command.verify.train;
+  if (!take(command.plan.FindRecompute(), train.recompute)) return kUserError;
+  command.model.options.training = !train.optimizer.empty();
   command.model.options.small_dims = true;
   command.verify.source_folder = command.model.folder();
   if (isatty(STDERR_FILENO)) command.verify.progress = &llvm::errs();
@@ -91,8 +94,12 @@ Command addExplain(CLI::App& app) {
 
 Command addVerify(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "verify", "Compare the divided model with the undivided one, op by op");
+      "verify",
+      "Compare the divided model with the undivided one, op by op; with "
+      "--train, gradients and new parameters too");
   auto state = addJudge(command);
+  addTraining(state->verify.train, command);
+  addTrainingPlan(state->plan, command);
   command->add_flag("--full", state->verify.full,
                     "Run all layers of a large model, not two of those that "
                     "repeat");

@@ -10,6 +10,7 @@
 #include "compiler/driver/plan_arguments.h"
 #include "compiler/driver/run_phase.h"
 #include "compiler/driver/session.h"
+#include "compiler/driver/train_options.h"
 #include "llvm/Support/JSON.h"
 
 namespace CLI {
@@ -42,7 +43,9 @@ struct ModelArguments {
 void complain(const std::string& what);
 
 void addPlan(PlanArguments& arguments, CLI::App* command);
-// Of a plan for training; the command has --train.
+// --train and what belongs to it.
+void addTraining(TrainOptions& train, CLI::App* command);
+// Of a plan for training; behind addTraining.
 void addTrainingPlan(PlanArguments& arguments, CLI::App* command);
 void addJson(bool& json, CLI::App* command);
 

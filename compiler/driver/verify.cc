@@ -6,6 +6,7 @@
 #include <map>
 
 #include "compiler/driver/model_phases.h"
+#include "compiler/driver/rounding_bounds.h"
 #include "compiler/driver/session.h"
 #include "compiler/driver/shrink_model.h"
 #include "compiler/driver/verify_runs.h"
@@ -65,18 +66,24 @@ class Verification {
       : imported_(module.clone()),
         plan_(plan),
         options_(options),
+        train_(options.train),
         runs_(options.source_folder, options.progress),
         tolerance_(toleranceOf(module)),
         import_tolerance_(tolerance_ == kTolerance ? 10 * kTolerance
-                                                   : 2 * tolerance_) {}
+                                                   : 2 * tolerance_) {
+    train_.keep_gradients = true;
+    train_.microbatches = plan.microbatches;
+  }
 
   FailureOr<llvm::json::Value> run() {
     const Clock::time_point start = Clock::now();
     auto dropped = shrink();
     if (mlir::failed(dropped)) return failure();
     whole_ = imported_->clone();
-    std::vector<Phase> phases = simplifyModel();
-    for (Phase& phase : divideModel(plan_)) phases.push_back(std::move(phase));
+    if (train() && mlir::failed(trainImported())) return failure();
+    std::vector<Phase> phases = simplifyModel(train());
+    for (Phase& phase : divideModel(plan_, train()))
+      phases.push_back(std::move(phase));
     const Phase partitioning = std::move(phases.back());
     phases.pop_back();
     // These keep whole tensors: what they leave is compared.
@@ -86,6 +93,7 @@ class Verification {
     mlir::OwningOpRef<mlir::ModuleOp> divided(whole_->clone());
     if (mlir::failed(runPhase(*divided, partitioning, fault_)))
       return failure();
+    if (options_.breaking) options_.breaking(*divided);
     if (mlir::failed(runImported()) || mlir::failed(runWhole()) ||
         mlir::failed(runDivided(*divided)))
       return failure();
@@ -99,14 +107,34 @@ class Verification {
                              {"weights_read", runs_.arguments().read()},
                              {"weights_made_up", runs_.arguments().madeUp()},
                              {"seconds", secondsSince(start)},
+                             {"gradients", gradients_},
+                             {"imported_compared", !imported_results_.empty()},
                              {"equal", first_.empty()}};
     if (!first_.empty()) facts["first"] = first_;
+    if (!unequal_.empty()) facts["unequal_results"] = unequal_;
     return llvm::json::Value(std::move(facts));
   }
 
   Fault fault() const { return fault_; }
 
  private:
+  // Null: inference.
+  const TrainOptions* train() const {
+    return train_.optimizer.empty() ? nullptr : &train_;
+  }
+
+  // The imported model as a step, the whole batch at once, with nothing
+  // simplified.
+  LogicalResult trainImported() {
+    TrainOptions at_once = train_;
+    at_once.microbatches = 1;
+    std::vector<Phase> phases = {simplifyModel(&at_once).front()};
+    for (Phase& phase : trainModel(at_once)) phases.push_back(std::move(phase));
+    for (const Phase& phase : phases)
+      if (mlir::failed(runPhase(*imported_, phase, fault_))) return failure();
+    return success();
+  }
+
   // Leaves out layers of a large model, but none that the plan tells from
   // those before it.
   FailureOr<int64_t> shrink() {
@@ -158,9 +186,64 @@ class Verification {
               imported_values_[value.front().size()].push_back(value.front());
         });
     if (mlir::failed(results)) return failure();
-    for (const Everywhere& result : *results)
-      imported_results_.push_back(result.front());
+    auto main = imported_.get().lookupSymbol<FuncOp>("main");
+    if (train_.microbatches > 1 && hasBatchStatistics(main)) return success();
+    for (auto [i, result] : llvm::enumerate(*results))
+      imported_results_.try_emplace(resultName(main, i), result.front());
     return success();
+  }
+
+  // Batch norms: a microbatch has other statistics than the whole batch, and a
+  // step of several is another one.
+  static bool hasBatchStatistics(FuncOp main) {
+    llvm::DenseSet<mlir::Attribute> updated;
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      updated.insert(main.getResultAttr(i, nn::kUpdatesAttr));
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
+      if (kind && kind.getValue() == "buffer" &&
+          updated.contains(main.getArgAttr(i, nn::kNameAttr)))
+        return true;
+    }
+    return false;
+  }
+
+  // "result 0", "the gradient of h.0.up.weight".
+  static std::string resultName(FuncOp main, unsigned i) {
+    const auto text = [&](llvm::StringRef name) {
+      auto attr = main.getResultAttrOfType<mlir::StringAttr>(i, name);
+      return attr ? attr.getValue() : llvm::StringRef();
+    };
+    if (llvm::StringRef updated = text(nn::kUpdatesAttr); !updated.empty())
+      return updated.str() + " after the step";
+    llvm::StringRef name = text(nn::kNameAttr);
+    if (name.consume_front("grad.")) return "the gradient of " + name.str();
+    return "result " + std::to_string(i);
+  }
+
+  // What roundings of the whole model's values are parts of.
+  std::vector<double> findBounds() {
+    std::map<int64_t, int64_t> runs;
+    std::optional<Key> number;
+    return boundRoundings(
+        whole_.get().lookupSymbol<FuncOp>("main"), runs_.largestArguments(),
+        [&](Operation* op) {
+          number = key(op, runs);
+          std::vector<double> largest;
+          if (auto constant = llvm::dyn_cast<mlir::arith::ConstantOp>(op)) {
+            auto dense =
+                llvm::dyn_cast<mlir::DenseElementsAttr>(constant.getValue());
+            if (dense)
+              largest.push_back(largestOf(nn::Tensor::fromAttr(dense)));
+          } else if (number) {
+            for (const nn::Tensor& value : record_.at(*number))
+              largest.push_back(largestOf(value));
+          }
+          return largest;
+        },
+        [&](Operation*, llvm::ArrayRef<double> bounds) {
+          if (number) bounds_[*number] = bounds.vec();
+        });
   }
 
   LogicalResult runWhole() {
@@ -175,16 +258,23 @@ class Verification {
                       record_[*number].push_back(value.front());
                   });
     if (mlir::failed(results)) return failure();
+    result_bounds_ = findBounds();
+    auto main = whole_.get().lookupSymbol<FuncOp>("main");
     for (auto [i, result] : llvm::enumerate(*results)) {
       results_.push_back(result.front());
-      const double distance = distanceOf(results_[i], imported_results_[i]);
+      const std::string name = resultName(main, i);
+      gradients_ += llvm::StringRef(name).starts_with("the gradient of");
+      auto imported = imported_results_.find(name);
+      if (imported == imported_results_.end()) continue;
+      const double distance =
+          distanceOf(results_[i], imported->second, result_bounds_[i]);
       largest_to_imported_ = std::max(
           largest_to_imported_, std::isnan(distance) ? HUGE_VAL : distance);
       if (distance <= import_tolerance_ || !first_.empty()) continue;
       first_ = llvm::formatv(
-          "result {0} differs from the imported model's by {1:E2} of the "
+          "{0} differs from the imported model's by {1:E2} of the "
           "largest value before anything is divided; {2}",
-          i, distance, whereWholeDiffers());
+          name, distance, whereWholeDiffers());
     }
     imported_values_.clear();
     return success();
@@ -231,9 +321,11 @@ class Verification {
       auto sharding = sharding::toCore(
           main.getResultAttrOfType<dist::ShardingAttr>(i, dist::kShardingAttr),
           plan_.mesh);
-      judge(partition::assembleTensor(result, plan_.mesh, results_[i].type(),
-                                      *sharding),
-            results_[i], "result " + std::to_string(i));
+      const std::string name = resultName(main, i);
+      if (!judge(partition::assembleTensor(result, plan_.mesh,
+                                           results_[i].type(), *sharding),
+                 results_[i], name, result_bounds_[i]))
+        unequal_.push_back(name);
     }
     return success();
   }
@@ -253,7 +345,7 @@ class Verification {
           value, plan_.mesh, expected[i].type(), *sharding, reduction);
       // A sum is as exact as its parts, which may cancel (deviations from a
       // mean).
-      double parts = 1e-30;
+      double parts = bounds_.at(number)[i];
       if (!sharding->unreduced.empty())
         for (const nn::Tensor& part : value)
           parts = std::max(parts, largestOf(part));
@@ -271,33 +363,41 @@ class Verification {
     return name;
   }
 
-  void judge(const nn::Tensor& found, const nn::Tensor& expected,
-             const std::string& what, double least = 1e-30) {
+  // Whether they are equal; the first that are not are remembered.
+  bool judge(const nn::Tensor& found, const nn::Tensor& expected,
+             const std::string& what, double least) {
     const double distance = distanceOf(found, expected, least);
     ++compared_;
     largest_ = std::max(largest_, std::isnan(distance) ? 0 : distance);
-    if (!first_.empty() || distance <= tolerance_) return;
+    if (distance <= tolerance_) return true;
+    if (!first_.empty()) return false;
     first_ = what + (std::isnan(distance)
                          ? std::string(" uses rows beyond a dimension's end")
                          : llvm::formatv(" differs by {0:E2} of the largest "
                                          "value",
                                          distance)
                                .str());
+    return false;
   }
 
   mlir::OwningOpRef<mlir::ModuleOp> imported_, whole_;
   const plan::Plan& plan_;
   const VerifyOptions& options_;
+  TrainOptions train_;
   VerifyRuns runs_;
   const double tolerance_, import_tolerance_;
-  std::vector<nn::Tensor> imported_results_, results_;
+  std::map<std::string, nn::Tensor> imported_results_;
+  std::vector<nn::Tensor> results_;
   // By number of elements.
   std::map<int64_t, std::vector<nn::Tensor>> imported_values_;
   std::vector<std::pair<Operation*, Key>> order_;
   Record record_;
-  int64_t compared_ = 0;
+  std::map<Key, std::vector<double>> bounds_;
+  std::vector<double> result_bounds_;
+  int64_t compared_ = 0, gradients_ = 0;
   double largest_ = 0, largest_to_imported_ = 0;
   std::string first_;
+  std::vector<std::string> unequal_;
   Fault fault_ = Fault::kUser;
 };
 
@@ -313,6 +413,23 @@ FailureOr<llvm::json::Value> verifyPlan(mlir::ModuleOp module,
   return facts;
 }
 
+namespace {
+
+// "so differ: the gradient of h.0.up.weight, ... and 3 more results"
+std::string unequalResults(const llvm::json::Object& facts) {
+  constexpr size_t kShown = 4;
+  const llvm::json::Array* names = facts.getArray("unequal_results");
+  if (names == nullptr) return "";
+  std::string text = "so differ: ";
+  for (size_t i = 0; i < std::min(kShown, names->size()); ++i)
+    text += (i > 0 ? ", " : "") + (*names)[i].getAsString()->str();
+  if (names->size() > kShown)
+    text += " and " + std::to_string(names->size() - kShown) + " more results";
+  return text + "\n";
+}
+
+}  // namespace
+
 void printVerification(const llvm::json::Value& verification,
                        llvm::raw_ostream& stream) {
   const llvm::json::Object& facts = *verification.getAsObject();
@@ -321,6 +438,14 @@ void printVerification(const llvm::json::Value& verification,
       "undivided model, and its results with the imported one's, in {3:F1} s\n",
       *facts.getString("mesh"), *facts.getInteger("compared"),
       *facts.getInteger("devices"), *facts.getNumber("seconds"));
+  if (const int64_t gradients = *facts.getInteger("gradients"))
+    stream << llvm::formatv(
+        "a step of training: the gradients of {0} parameters and their new "
+        "values among them\n",
+        gradients);
+  if (!facts.getBoolean("imported_compared").value_or(true))
+    stream << "not compared with the model as imported: batch norms take the "
+              "statistics of each microbatch\n";
   if (const int64_t dropped = *facts.getInteger("layers_left_out"))
     stream << llvm::formatv(
         "left out {0} layers that repeat others; --full runs them all\n",
@@ -329,7 +454,8 @@ void printVerification(const llvm::json::Value& verification,
                           *facts.getInteger("weights_read"),
                           *facts.getInteger("weights_made_up"));
   if (auto first = facts.getString("first"))
-    stream << "NOT the same model; first difference: " << *first << "\n";
+    stream << "NOT the same model; first difference: " << *first << "\n"
+           << unequalResults(facts);
   else
     stream << llvm::formatv(
         "the same model: largest difference {0:E2} of a value's largest "

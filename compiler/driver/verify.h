@@ -2,9 +2,11 @@
 #ifndef PARTITA_COMPILER_DRIVER_VERIFY_H_
 #define PARTITA_COMPILER_DRIVER_VERIFY_H_
 
+#include <functional>
 #include <string>
 
 #include "compiler/driver/run_phase.h"
+#include "compiler/driver/train_options.h"
 #include "compiler/plan/plan.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -15,6 +17,10 @@ namespace partita::driver {
 struct VerifyOptions {
   std::string source_folder = ".";  // relative paths of weights are relative to
   bool full = false;                // all layers, however long that takes
+  TrainOptions train;  // a step of training; without an optimizer: inference
+  // Called with the divided module before it runs; null: not. What tests break
+  // must be found.
+  std::function<void(mlir::ModuleOp)> breaking;
   // Where to show what is being run, from time to time; null: nowhere.
   llvm::raw_ostream* progress = nullptr;
 };
@@ -28,6 +34,11 @@ struct VerifyOptions {
 // - Every operation of the third must give what that of the second gives, to
 //   1e-5; 16 roundings, twice that to the first, where values are f16 or bf16.
 //   Rows beyond a dimension's end hold NaN, so use of them shows.
+// Values that are what is left of larger ones that cancelled are as exact as
+// those. Of a step of training results are the loss, the gradient of each
+// parameter and its value after the step; the imported model's are those of its
+// own operations, as they were imported (not compared where batch norms take
+// the statistics of each of several microbatches).
 // Where that would take minutes, all but two of the layers that repeat, one
 // feeding the next, are left out first, unless `full` or the plan speaks of
 // them apart. Widths are never changed; sizes are those of the import.

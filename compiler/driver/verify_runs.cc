@@ -26,6 +26,7 @@ mlir::FailureOr<llvm::SmallVector<Everywhere>> VerifyRuns::run(
     const partition::Observer& observer) {
   auto main = module.lookupSymbol<FuncOp>("main");
   llvm::SmallVector<Everywhere> arguments;
+  largest_.assign(main.getNumArguments(), 0);
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     arguments.emplace_back();
     if (main.getArgument(i).use_empty()) continue;
@@ -34,6 +35,7 @@ mlir::FailureOr<llvm::SmallVector<Everywhere>> VerifyRuns::run(
     auto type = llvm::cast<RankedTensorType>(
         global ? global.getValue() : main.getArgumentTypes()[i]);
     nn::Tensor tensor = arguments_.get(main, i, type);
+    largest_[i] = largestOf(tensor);
     if (!global) {
       arguments.back().push_back(std::move(tensor));
       continue;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "compiler/driver/verify_values.h"
 #include "compiler/partition/spmd_interpreter.h"
@@ -29,9 +30,12 @@ class VerifyRuns {
       const partition::Observer& observer);
 
   const ArgumentValues& arguments() const { return arguments_; }
+  // The largest magnitude of each argument of the last run; 0 without uses.
+  llvm::ArrayRef<double> largestArguments() const { return largest_; }
 
  private:
   ArgumentValues arguments_;
+  std::vector<double> largest_;
   llvm::raw_ostream* progress_;
 };
 

@@ -47,6 +47,23 @@ bool isVariance(llvm::StringRef name) {
   return name.contains("var") || name.contains("scale");
 }
 
+llvm::StringRef textOf(FuncOp main, unsigned i, llvm::StringRef name) {
+  auto attr = main.getArgAttrOfType<mlir::StringAttr>(i, name);
+  return attr ? attr.getValue() : llvm::StringRef();
+}
+
+// What a trainer gives a step.
+Tensor ofRole(llvm::StringRef role, RankedTensorType type) {
+  Tensor tensor(type);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (tensor.isFloat())
+      tensor.setFloat(i, role == "learning_rate" ? 0.01 : 1);
+    else
+      tensor.setInt(i, 3);
+  }
+  return tensor;
+}
+
 std::optional<Tensor> fromFile(nn::FileAttr file, RankedTensorType type,
                                const std::string& folder) {
   std::filesystem::path path(file.getPath().str());
@@ -83,9 +100,12 @@ Tensor ArgumentValues::get(FuncOp main, unsigned i, RankedTensorType type) {
       read_[name] = true;
       return *std::move(tensor);
     }
-  if (source) read_[name] = false;
-  Tensor tensor = fromFormula(type, name, scaleOf(source));
-  if (tensor.isFloat() && isVariance(name))
+  const llvm::StringRef role = textOf(main, i, nn::kRoleAttr);
+  if (!role.empty()) return ofRole(role, type);
+  const bool state = textOf(main, i, nn::kKindAttr) == "state";
+  if (source && !state) read_[name] = false;
+  Tensor tensor = fromFormula(type, name, state ? 1 : scaleOf(source));
+  if (tensor.isFloat() && (state || isVariance(name)))
     for (int64_t j = 0; j < tensor.size(); ++j)
       tensor.setFloat(j, std::abs(tensor.getFloat(j)) + 0.5);
   return tensor;
@@ -119,7 +139,7 @@ double distanceOf(const Tensor& found, const Tensor& expected, double least) {
     if (std::isnan(f) || std::isnan(e)) return std::nan("");
     distance = std::max(distance, std::abs(f - e));
   }
-  return distance / std::max(largestOf(expected), least);
+  return distance / std::max({largestOf(expected), least, 1e-30});
 }
 
 }  // namespace partita::driver

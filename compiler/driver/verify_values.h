@@ -14,7 +14,9 @@ namespace partita::driver {
 // a module takes it: what its file holds, else numbers from a formula. Inputs
 // and weights without file are made up: floats of the scale of their
 // distribution, else in [-0.5, 0.5); integers 0, 1, 2, which are tokens of any
-// vocabulary.
+// vocabulary. States of an optimizer are as in the midst of training, at least
+// 0.5: from zeros, an update would be the sign of each gradient, roundings
+// included.
 class ArgumentValues {
  public:
   // Relative paths of weights are relative to this.
@@ -41,7 +43,7 @@ class ArgumentValues {
 // element by element in row-major order, of tensors of one size; NaN where one
 // has NaN and the other has none.
 double distanceOf(const nn::Tensor& found, const nn::Tensor& expected,
-                  double least = 1e-30);
+                  double least = 0);
 // The largest finite magnitude.
 double largestOf(const nn::Tensor& tensor);
 
