@@ -29,6 +29,14 @@ Collective::Collective(Operation operation, std::vector<int> ranks, int index)
       index_(index),
       fingerprint_(Fingerprint(operation_)) {}
 
+absl::Status WrongTransfer(const Collective& transfer,
+                           const std::string& found) {
+  return absl::InternalError(
+      absl::StrCat("rank ", transfer.ranks()[1], " expected ",
+                   Describe(transfer.operation()), " of rank ",
+                   transfer.ranks()[0], ", found ", found));
+}
+
 absl::Status DidNotArrive(const std::string& who, const Collective& collective,
                           std::chrono::milliseconds patience,
                           const std::string& more) {

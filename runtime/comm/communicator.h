@@ -46,8 +46,13 @@ absl::Status DidNotArrive(const std::string& who, const Collective& collective,
                           std::chrono::milliseconds patience,
                           const std::string& more = "");
 
+// InternalError: that the receiver of a transfer got another one.
+absl::Status WrongTransfer(const Collective& transfer,
+                           const std::string& found);
+
 // One rank's end. Every rank of a group runs the group's operations in the same
-// order. Used by one thread at a time, except Beats.
+// order; transfers between two ranks stand in no order with their other
+// operations. Used by one thread at a time, except Beats.
 //
 // No call waits longer than the patience for a rank that makes no progress: it
 // returns DeadlineExceeded, naming that rank and the operation it was expected
@@ -67,8 +72,9 @@ class Communicator {
   // once. Makes room for what Run needs.
   virtual absl::StatusOr<std::unique_ptr<Collective>> Prepare(
       Operation operation, std::vector<int> ranks) = 0;
-  // `input` and `output` hold the operation's bytes in host memory. Returns
-  // when the output is there and the input may be overwritten.
+  // `input` and `output` hold the operation's bytes in host memory; of a
+  // transfer the sender's output and the receiver's input are not looked at.
+  // Returns when the output is there and the input may be overwritten.
   virtual absl::Status Run(Collective& collective, const void* input,
                            void* output) = 0;
 

@@ -5,7 +5,9 @@
 #include "runtime/comm/local.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -35,6 +37,21 @@ struct alignas(64) Posting {
   std::atomic<uint64_t> arrivals{0};
 };
 
+// A tensor on its way from the first member of a group of two to the second.
+struct Letter {
+  uint64_t fingerprint = 0;
+  std::string text;  // what it is, for messages
+  std::vector<char> data;
+};
+
+// Letters in the order of sending, and the memory of those that were read.
+struct Mailbox {
+  std::mutex mutex;
+  std::condition_variable came;
+  std::deque<Letter> letters;
+  std::vector<std::vector<char>> read;
+};
+
 struct Group {
   Group(std::vector<int> members, std::chrono::nanoseconds spin)
       : ranks(std::move(members)),
@@ -44,6 +61,7 @@ struct Group {
   const std::vector<int> ranks;
   std::vector<Posting> postings;
   Barrier barrier;
+  Mailbox mailbox;
 };
 
 struct alignas(64) Heart {
@@ -171,7 +189,10 @@ class LocalCommunicator : public Communicator {
   absl::Status LosePatience(LocalCollective& collective,
                             const std::vector<size_t>& missing);
   absl::Status CheckPostings(LocalCollective& collective);
-  void Transfer(LocalCollective& collective);
+  void Exchange(LocalCollective& collective);
+  void Send(LocalCollective& collective, const char* data);
+  absl::Status Receive(LocalCollective& collective, char* data);
+  absl::Status AwaitLetter(LocalCollective& collective, Letter& letter);
   void AllReduce(LocalCollective& collective);
   void ReduceScatter(LocalCollective& collective);
 
@@ -307,7 +328,7 @@ void LocalCommunicator::ReduceScatter(LocalCollective& collective) {
   });
 }
 
-void LocalCommunicator::Transfer(LocalCollective& collective) {
+void LocalCommunicator::Exchange(LocalCollective& collective) {
   const std::vector<Posting>& postings = collective.group->postings;
   const size_t own = static_cast<size_t>(collective.index());
   switch (collective.operation().kind) {
@@ -329,10 +350,81 @@ void LocalCommunicator::Transfer(LocalCollective& collective) {
              collective.index(), postings[own].output);
 }
 
+void LocalCommunicator::Send(LocalCollective& collective, const char* data) {
+  hub_->heart(rank_).beats.fetch_add(1, std::memory_order_relaxed);
+  Mailbox& mailbox = collective.group->mailbox;
+  Letter letter;
+  letter.fingerprint = collective.fingerprint();
+  {
+    const std::lock_guard<std::mutex> lock(mailbox.mutex);
+    if (!mailbox.read.empty()) {
+      letter.data = std::move(mailbox.read.back());
+      mailbox.read.pop_back();
+    }
+  }
+  letter.text = comm::Describe(collective.operation());
+  letter.data.assign(data, data + collective.operation().InputBytes());
+  const std::lock_guard<std::mutex> lock(mailbox.mutex);
+  mailbox.letters.push_back(std::move(letter));
+  mailbox.came.notify_one();
+}
+
+// Waits as long as the sender makes progress, twice as long if it waits itself.
+absl::Status LocalCommunicator::AwaitLetter(LocalCollective& collective,
+                                            Letter& letter) {
+  Mailbox& mailbox = collective.group->mailbox;
+  const Heart& sender = hub_->heart(collective.ranks()[0]);
+  const std::chrono::milliseconds patience =
+      hub_->patience() * collective.operation().patience;
+  Clock::time_point since = Clock::now();
+  uint64_t seen = 0;
+  std::unique_lock<std::mutex> lock(mailbox.mutex);
+  while (!mailbox.came.wait_for(lock, kSlice,
+                                [&] { return !mailbox.letters.empty(); })) {
+    if (hub_->failed()) return Aborted();
+    const uint64_t beats = sender.beats.load(std::memory_order_relaxed);
+    if (beats != seen) since = Clock::now();
+    seen = beats;
+    const bool waits = sender.waits.load(std::memory_order_relaxed);
+    if (Clock::now() - since > (waits ? 2 * patience : patience))
+      return LosePatience(collective, {0});
+  }
+  letter = std::move(mailbox.letters.front());
+  mailbox.letters.pop_front();
+  return absl::OkStatus();
+}
+
+absl::Status LocalCommunicator::Receive(LocalCollective& collective,
+                                        char* data) {
+  Heart& heart = hub_->heart(rank_);
+  heart.beats.fetch_add(1, std::memory_order_relaxed);
+  heart.waits.store(true, std::memory_order_relaxed);
+  Letter letter;
+  const absl::Status came = AwaitLetter(collective, letter);
+  heart.waits.store(false, std::memory_order_relaxed);
+  PARTITA_RETURN_IF_ERROR(came);
+  if (letter.fingerprint != collective.fingerprint()) {
+    const absl::Status status = WrongTransfer(collective, letter.text);
+    hub_->Fail(status);
+    return status;
+  }
+  std::memcpy(data, letter.data.data(), letter.data.size());
+  Mailbox& mailbox = collective.group->mailbox;
+  const std::lock_guard<std::mutex> lock(mailbox.mutex);
+  mailbox.read.push_back(std::move(letter.data));
+  return absl::OkStatus();
+}
+
 absl::Status LocalCommunicator::Run(Collective& base, const void* input,
                                     void* output) {
   LocalCollective& collective = static_cast<LocalCollective&>(base);
   if (hub_->failed()) return Aborted();
+  if (collective.operation().kind == Kind::kTransfer) {
+    if (collective.index() == 1)
+      return Receive(collective, static_cast<char*>(output));
+    Send(collective, static_cast<const char*>(input));
+    return absl::OkStatus();
+  }
   Posting& own =
       collective.group->postings[static_cast<size_t>(collective.index())];
   own.collective = &collective;
@@ -343,12 +435,12 @@ absl::Status LocalCommunicator::Run(Collective& base, const void* input,
   const bool alone = collective.group_size() == 1 ||
                      collective.operation().kind == Kind::kAllSlice;
   if (alone) {
-    Transfer(collective);
+    Exchange(collective);
     return absl::OkStatus();
   }
   PARTITA_RETURN_IF_ERROR(Meet(collective, Meeting::kBegin));
   PARTITA_RETURN_IF_ERROR(CheckPostings(collective));
-  Transfer(collective);
+  Exchange(collective);
   return Meet(collective, Meeting::kEnd);
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -54,6 +55,13 @@ class MessageCommunicator : public Communicator {
         options_(options),
         signs_(*transport_, options.patience) {}
 
+  // What is still on its way is read from memory that stays.
+  ~MessageCommunicator() override {
+    for (Letter& letter : sent_)
+      if (!transport_->Test(letter.request).value_or(false))
+        new std::vector<char>(std::move(letter.bytes));
+  }
+
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
   std::string Describe(int rank) const override {
@@ -84,8 +92,16 @@ class MessageCommunicator : public Communicator {
     int rank;
   };
 
+  // Copied, and on its way.
+  struct Letter {
+    Transport::Request request;
+    std::vector<char> bytes;
+  };
+
   absl::Status Execute(MessageCollective& collective, const char* input,
                        char* output);
+  absl::Status SendLetter(MessageCollective& collective, const char* input);
+  absl::Status ReceiveLetter(MessageCollective& collective, char* output);
   absl::Status AllReduce(MessageCollective& collective, const char* input,
                          char* output);
   absl::Status Exchange(MessageCollective& collective, const char* input,
@@ -105,6 +121,8 @@ class MessageCommunicator : public Communicator {
   const CommOptions options_;
   LifeSigns signs_;
   std::vector<Pending> pending_;
+  std::deque<Letter> sent_;    // in the order of sending
+  std::vector<char> letter_;   // received
   std::vector<char> scratch_;  // shared by all operations
   std::vector<const char*> inputs_;
   absl::Status failure_;
@@ -137,7 +155,7 @@ absl::StatusOr<std::unique_ptr<Collective>> MessageCommunicator::Prepare(
     peer.rank = collective->ranks()[static_cast<size_t>(i)];
     peer.outgoing = PieceOf(op, n, i, own);
     peer.incoming = PieceOf(op, n, own, i);
-    if (i != own && op.kind != Kind::kAllReduce) {
+    if (i != own && op.kind != Kind::kAllReduce && op.kind != Kind::kTransfer) {
       if (!peer.outgoing.IsOneRun())
         peer.outgoing_at = reserve(peer.outgoing.Bytes());
       if (reduces || !peer.incoming.IsOneRun())
@@ -164,16 +182,18 @@ absl::StatusOr<std::unique_ptr<Collective>> MessageCommunicator::Prepare(
 absl::Status MessageCommunicator::Send(const char* data, int64_t bytes,
                                        int to) {
   if (bytes == 0) return absl::OkStatus();
-  PARTITA_ASSIGN_OR_RETURN(const Transport::Request request,
-                           transport_->Send(data, bytes, to));
+  PARTITA_ASSIGN_OR_RETURN(
+      const Transport::Request request,
+      transport_->Send(data, bytes, to, Transport::Stream::kCollectives));
   pending_.push_back({request, to});
   return absl::OkStatus();
 }
 
 absl::Status MessageCommunicator::Receive(char* data, int64_t bytes, int from) {
   if (bytes == 0) return absl::OkStatus();
-  PARTITA_ASSIGN_OR_RETURN(const Transport::Request request,
-                           transport_->Receive(data, bytes, from));
+  PARTITA_ASSIGN_OR_RETURN(
+      const Transport::Request request,
+      transport_->Receive(data, bytes, from, Transport::Stream::kCollectives));
   pending_.push_back({request, from});
   return absl::OkStatus();
 }
@@ -338,11 +358,62 @@ absl::Status MessageCommunicator::Exchange(MessageCollective& collective,
   return absl::OkStatus();
 }
 
+// A letter says first what it is. Those that have arrived lend their memory.
+absl::Status MessageCommunicator::SendLetter(MessageCollective& collective,
+                                             const char* input) {
+  Letter letter;
+  while (!sent_.empty()) {
+    PARTITA_ASSIGN_OR_RETURN(const bool done,
+                             transport_->Test(sent_.front().request));
+    if (!done) break;
+    letter.bytes = std::move(sent_.front().bytes);
+    sent_.pop_front();
+  }
+  const uint64_t fingerprint = collective.fingerprint();
+  const size_t bytes = static_cast<size_t>(collective.operation().InputBytes());
+  letter.bytes.resize(sizeof fingerprint + bytes);
+  std::memcpy(letter.bytes.data(), &fingerprint, sizeof fingerprint);
+  std::memcpy(letter.bytes.data() + sizeof fingerprint, input, bytes);
+  sent_.push_back(std::move(letter));
+  Letter& last = sent_.back();
+  PARTITA_ASSIGN_OR_RETURN(
+      last.request,
+      transport_->Send(last.bytes.data(),
+                       static_cast<int64_t>(last.bytes.size()),
+                       collective.ranks()[1], Transport::Stream::kTransfers));
+  return absl::OkStatus();
+}
+
+absl::Status MessageCommunicator::ReceiveLetter(MessageCollective& collective,
+                                                char* output) {
+  uint64_t fingerprint = 0;
+  const size_t bytes = static_cast<size_t>(collective.operation().InputBytes());
+  letter_.resize(sizeof fingerprint + bytes);
+  const int from = collective.ranks()[0];
+  PARTITA_ASSIGN_OR_RETURN(
+      const Transport::Request request,
+      transport_->Receive(letter_.data(), static_cast<int64_t>(letter_.size()),
+                          from, Transport::Stream::kTransfers));
+  pending_.push_back({request, from});
+  PARTITA_RETURN_IF_ERROR(Finish(collective));
+  std::memcpy(&fingerprint, letter_.data(), sizeof fingerprint);
+  if (fingerprint != collective.fingerprint())
+    return WrongTransfer(collective, "another transfer of that size");
+  std::memcpy(output, letter_.data() + sizeof fingerprint, bytes);
+  return absl::OkStatus();
+}
+
 absl::Status MessageCommunicator::Execute(MessageCollective& collective,
                                           const char* input, char* output) {
-  return collective.operation().kind == Kind::kAllReduce
-             ? AllReduce(collective, input, output)
-             : Exchange(collective, input, output);
+  switch (collective.operation().kind) {
+    case Kind::kAllReduce:
+      return AllReduce(collective, input, output);
+    case Kind::kTransfer:
+      return collective.index() == 0 ? SendLetter(collective, input)
+                                     : ReceiveLetter(collective, output);
+    default:
+      return Exchange(collective, input, output);
+  }
 }
 
 absl::Status MessageCommunicator::Run(Collective& base, const void* input,

@@ -13,7 +13,8 @@
 
 namespace partita::comm {
 
-// Messages between two ranks arrive in the order in which they were sent.
+// Messages of a stream between two ranks arrive in the order in which they were
+// sent.
 class Transport {
  public:
   using Request = void*;
@@ -24,12 +25,15 @@ class Transport {
   // "rank 3 (node07, process 4711)"
   virtual std::string Describe(int rank) const = 0;
 
+  // Messages of different streams stand in no order.
+  enum class Stream { kCollectives = 0, kTransfers };
+
   // Begin, and return at once. The memory must stay as it is until the request
-  // is done. A message and its receive have the same size.
-  virtual absl::StatusOr<Request> Send(const void* data, int64_t bytes,
-                                       int to) = 0;
-  virtual absl::StatusOr<Request> Receive(void* data, int64_t bytes,
-                                          int from) = 0;
+  // is done. A message and its receive have the same size and stream.
+  virtual absl::StatusOr<Request> Send(const void* data, int64_t bytes, int to,
+                                       Stream stream) = 0;
+  virtual absl::StatusOr<Request> Receive(void* data, int64_t bytes, int from,
+                                          Stream stream) = 0;
   // Whether a request is done; if so it is gone.
   virtual absl::StatusOr<bool> Test(Request request) = 0;
 

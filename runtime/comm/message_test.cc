@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,11 +23,13 @@ namespace partita::comm {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::HasSubstr;
 
 struct Post {
   std::mutex mutex;
-  std::map<std::pair<int, int>, std::deque<std::string>> boxes;
+  // By stream, sender and receiver.
+  std::map<std::tuple<int, int, int>, std::deque<std::string>> boxes;
   std::map<int, std::deque<Transport::Sign>> signs;  // by receiver
   int sent_signs = 0;
   absl::Status failure;
@@ -42,22 +45,24 @@ class PostTransport : public Transport {
   std::string Describe(int rank) const override {
     return absl::StrCat("rank ", rank, " (host", rank, ")");
   }
-  absl::StatusOr<Request> Send(const void* data, int64_t bytes,
-                               int to) override {
+  absl::StatusOr<Request> Send(const void* data, int64_t bytes, int to,
+                               Stream stream) override {
     const std::lock_guard<std::mutex> lock(post_->mutex);
-    post_->boxes[{rank_, to}].emplace_back(static_cast<const char*>(data),
-                                           static_cast<size_t>(bytes));
-    return Keep({nullptr, 0, 0});
+    post_->boxes[{static_cast<int>(stream), rank_, to}].emplace_back(
+        static_cast<const char*>(data), static_cast<size_t>(bytes));
+    return Keep({nullptr, 0, 0, 0});
   }
-  absl::StatusOr<Request> Receive(void* data, int64_t bytes,
-                                  int from) override {
-    return Keep({static_cast<char*>(data), static_cast<size_t>(bytes), from});
+  absl::StatusOr<Request> Receive(void* data, int64_t bytes, int from,
+                                  Stream stream) override {
+    return Keep({static_cast<char*>(data), static_cast<size_t>(bytes), from,
+                 static_cast<int>(stream)});
   }
   absl::StatusOr<bool> Test(Request request) override {
     Wanted* wanted = static_cast<Wanted*>(request);
     if (wanted->data == nullptr) return true;
     const std::lock_guard<std::mutex> lock(post_->mutex);
-    std::deque<std::string>& box = post_->boxes[{wanted->from, rank_}];
+    std::deque<std::string>& box =
+        post_->boxes[{wanted->stream, wanted->from, rank_}];
     if (box.empty()) return false;
     EXPECT_EQ(box.front().size(), wanted->bytes);
     std::memcpy(wanted->data, box.front().data(), box.front().size());
@@ -91,7 +96,7 @@ class PostTransport : public Transport {
   struct Wanted {
     char* data;
     size_t bytes;
-    int from;
+    int from, stream;
   };
   Request Keep(const Wanted& wanted) {
     wanted_.push_back(std::make_unique<Wanted>(wanted));
@@ -148,6 +153,43 @@ absl::Status WorkFor(Communicator& communicator, milliseconds time) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+TEST(MessageTest, TransfersArriveInOrder) {
+  for (const int n : {2, 3})
+    for (const absl::Status& status :
+         OnRanks(n, milliseconds(20000), TransferRing))
+      EXPECT_TRUE(status.ok()) << status;
+}
+
+absl::Status TransferOnce(Communicator& communicator, const std::string& name) {
+  Operation op;
+  op.kind = Kind::kTransfer;
+  op.input_shape = op.output_shape = {4};
+  op.name = name;
+  auto transfer = communicator.Prepare(op, {0, 1});
+  if (!transfer.ok()) return transfer.status();
+  std::vector<float> values(4, 1);
+  return communicator.Run(**transfer, values.data(), values.data());
+}
+
+TEST(MessageTest, AnotherTransferIsRefused) {
+  const auto statuses = OnRanks(2, milliseconds(20000), [](Communicator& c) {
+    return TransferOnce(c, c.rank() == 0 ? "gradient" : "activation");
+  });
+  EXPECT_TRUE(statuses[0].ok()) << statuses[0];
+  EXPECT_THAT(std::string(statuses[1].message()),
+              AllOf(HasSubstr("rank 1 expected transfer 'activation'"),
+                    HasSubstr("of rank 0, found ")));
+}
+
+TEST(MessageTest, NoTransferIsAwaitedForever) {
+  const auto statuses =
+      OnRanks(2, milliseconds(200), [](Communicator& c) -> absl::Status {
+        return c.rank() == 0 ? absl::OkStatus() : TransferOnce(c, "activation");
+      });
+  EXPECT_THAT(std::string(statuses[1].message()),
+              AllOf(HasSubstr("rank 0"), HasSubstr("activation")));
 }
 
 TEST(MessageTest, AllKindsEqualTheReference) {

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define PARTITA_MPI_API_VERSION 2
+#define PARTITA_MPI_API_VERSION 3
 #define PARTITA_MPI_API_SYMBOL "partita_mpi_api"
 #define PARTITA_MPI_NAME_BYTES 256
 
@@ -25,9 +25,12 @@ struct PartitaMpiApi {
   int (*exchange_names)(const char* name, char* all);
   /* The library's own description of itself. */
   const char* (*library)(void);
-  /* Begin, and return at once; *request is what test takes. */
-  int (*send)(const void* data, int64_t bytes, int to, void** request);
-  int (*receive)(void* data, int64_t bytes, int from, void** request);
+  /* Begin, and return at once; *request is what test takes. Messages of
+   * different streams, 0 or 1, stand in no order. */
+  int (*send)(const void* data, int64_t bytes, int to, int stream,
+              void** request);
+  int (*receive)(void* data, int64_t bytes, int from, int stream,
+                 void** request);
   /* Frees the request when *done. */
   int (*test)(void* request, int* done);
   /* Small numbers beside the messages, sent without waiting. next_sign gives

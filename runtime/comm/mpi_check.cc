@@ -69,6 +69,7 @@ int Check(const std::string& plugin) {
     status = communicator->Agree(CheckOne(*communicator, op));
     if (!status.ok()) break;
   }
+  if (status.ok()) status = TransferRing(*communicator);
   if (status.ok())
     status = CheckPatience(*(*world)->MakeCommunicator({kPatience}));
   if (!status.ok()) {

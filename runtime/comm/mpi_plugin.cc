@@ -1,7 +1,7 @@
 // libpartita_mpi.so: the only code that knows MPI. Messages go as bytes with
-// one tag; big ones in pieces whose count fits an int, which arrive in order.
-// Signs are empty messages of a communicator of their own, the number their
-// tag.
+// one tag for each stream; big ones in pieces whose count fits an int, which
+// arrive in order. Signs are empty messages of a communicator of their own, the
+// number their tag.
 #include <mpi.h>
 
 #include <algorithm>
@@ -83,19 +83,19 @@ int BeginPieces(int64_t bytes, void** request, const Begin& begin) {
   return 0;
 }
 
-int Send(const void* data, int64_t bytes, int to, void** request) {
+int Send(const void* data, int64_t bytes, int to, int stream, void** request) {
   return BeginPieces(
       bytes, request, [&](int64_t at, int count, MPI_Request* piece) {
         return MPI_Isend(static_cast<const char*>(data) + at, count, MPI_BYTE,
-                         to, kTag, MPI_COMM_WORLD, piece);
+                         to, kTag + stream, MPI_COMM_WORLD, piece);
       });
 }
 
-int Receive(void* data, int64_t bytes, int from, void** request) {
+int Receive(void* data, int64_t bytes, int from, int stream, void** request) {
   return BeginPieces(
       bytes, request, [&](int64_t at, int count, MPI_Request* piece) {
         return MPI_Irecv(static_cast<char*>(data) + at, count, MPI_BYTE, from,
-                         kTag, MPI_COMM_WORLD, piece);
+                         kTag + stream, MPI_COMM_WORLD, piece);
       });
 }
 

@@ -32,16 +32,19 @@ class MpiTransport : public Transport {
         "rank ", rank, " (",
         &names_[static_cast<size_t>(rank) * PARTITA_MPI_NAME_BYTES], ")");
   }
-  absl::StatusOr<Request> Send(const void* data, int64_t bytes,
-                               int to) override {
+  absl::StatusOr<Request> Send(const void* data, int64_t bytes, int to,
+                               Stream stream) override {
     Request request = nullptr;
-    if (api_.send(data, bytes, to, &request) != 0) return ErrorOf(api_);
+    if (api_.send(data, bytes, to, static_cast<int>(stream), &request) != 0)
+      return ErrorOf(api_);
     return request;
   }
-  absl::StatusOr<Request> Receive(void* data, int64_t bytes,
-                                  int from) override {
+  absl::StatusOr<Request> Receive(void* data, int64_t bytes, int from,
+                                  Stream stream) override {
     Request request = nullptr;
-    if (api_.receive(data, bytes, from, &request) != 0) return ErrorOf(api_);
+    if (api_.receive(data, bytes, from, static_cast<int>(stream), &request) !=
+        0)
+      return ErrorOf(api_);
     return request;
   }
   absl::StatusOr<bool> Test(Request request) override {

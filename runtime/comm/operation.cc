@@ -156,9 +156,11 @@ const char* NameOf(Kind kind) {
     case Kind::kBroadcast:
       return "broadcast";
     case Kind::kGather:
+      return "gather";
+    case Kind::kTransfer:
       break;
   }
-  return "gather";
+  return "transfer";
 }
 
 int64_t Operation::InputBytes() const {
@@ -218,6 +220,8 @@ Box PieceOf(const Operation& op, int n, int receiver, int sender) {
       return op.sources[static_cast<size_t>(receiver)] == sender
                  ? Whole(op.InputBytes())
                  : Box();
+    case Kind::kTransfer:
+      return sender == 0 && receiver == 1 ? Whole(op.InputBytes()) : Box();
     case Kind::kBroadcast:
       break;
   }

@@ -14,6 +14,8 @@ namespace partita::comm {
 
 // What each does stands in runtime/program/program.fbs; kGather is kAllGather
 // whose result only member 0 receives (the others' output is not touched).
+// kTransfer is of a group of two: member 1 gets member 0's input, in the order
+// in which that one ran its transfers. Member 0 waits for nobody.
 enum class Kind : int8_t {
   kAllReduce = 0,
   kAllGather,
@@ -23,7 +25,8 @@ enum class Kind : int8_t {
   kExchange,
   kPermute,
   kBroadcast,
-  kGather
+  kGather,
+  kTransfer
 };
 const char* NameOf(Kind kind);
 

@@ -311,4 +311,54 @@ void CheckAgainstReference(const MakeCommunicators& make) {
   }
 }
 
+absl::Status TransferRing(Communicator& communicator) {
+  constexpr int kTimes = 20;
+  const int n = communicator.size(), rank = communicator.rank();
+  const int next = (rank + 1) % n, before = (rank + n - 1) % n;
+  const auto transfer = [&](const std::string& name, int64_t size, int from,
+                            int to) {
+    Operation op;
+    op.kind = Kind::kTransfer;
+    op.input_shape = op.output_shape = {size};
+    op.name = name;
+    return communicator.Prepare(op, {from, to});
+  };
+  Operation sum;
+  sum.input_shape = sum.output_shape = {1};
+  std::vector<int> all(static_cast<size_t>(n));
+  std::iota(all.begin(), all.end(), 0);
+  auto total = communicator.Prepare(sum, all);
+  auto send_small = transfer("small", 1, rank, next);
+  auto send_large = transfer("large", 100000, rank, next);
+  auto receive_small = transfer("small", 1, before, rank);
+  auto receive_large = transfer("large", 100000, before, rank);
+  for (const auto* prepared :
+       {&total, &send_small, &send_large, &receive_small, &receive_large})
+    if (!prepared->ok()) return prepared->status();
+  std::vector<float> small(1), large(100000);
+  for (int i = 0; i < kTimes; ++i) {
+    small.assign(1, static_cast<float>(1000 * rank + i));
+    large.assign(100000, static_cast<float>(2000 * rank + i));
+    absl::Status status = communicator.Run(**send_small, small.data(), nullptr);
+    if (status.ok())
+      status = communicator.Run(**send_large, large.data(), nullptr);
+    float one = 1, count = 0;
+    if (status.ok()) status = communicator.Run(**total, &one, &count);
+    if (status.ok() && count != static_cast<float>(n))
+      status = absl::InternalError("wrong sum");
+    if (!status.ok()) return status;
+  }
+  for (int i = 0; i < kTimes; ++i) {
+    absl::Status status =
+        communicator.Run(**receive_small, nullptr, small.data());
+    if (status.ok())
+      status = communicator.Run(**receive_large, nullptr, large.data());
+    if (!status.ok()) return status;
+    if (small[0] != static_cast<float>(1000 * before + i) ||
+        large[99999] != static_cast<float>(2000 * before + i))
+      return absl::InternalError("another tensor than was sent");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace partita::comm

@@ -41,6 +41,11 @@ using MakeCommunicators =
     std::function<std::vector<std::unique_ptr<Communicator>>(int)>;
 void CheckAgainstReference(const MakeCommunicators& make);
 
+// All ranks, two or more, call it: each sends the next one in a ring many
+// tensors before it receives from the one before, sums over all in between. An
+// error if something else arrives than was sent.
+absl::Status TransferRing(Communicator& communicator);
+
 }  // namespace partita::comm
 
 #endif  // PARTITA_RUNTIME_COMM_TEST_CASES_H_
