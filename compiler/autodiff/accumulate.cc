@@ -42,6 +42,10 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
  private:
   LogicalResult run(FuncOp main) {
     readMain(main);
+    if (bool(divisor_) != bool(count_))
+      return main.emitError("expected an input '")
+             << kLossDivisorInput << "' and a result '" << kTargetCountResult
+             << "' that a call returns, or neither";
     if (batched_.empty())
       return main.emitError(
           "expected inputs whose first dimension is named B, found none");
@@ -151,11 +155,11 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
     Value total;
     for (mlir::IRMapping& map : maps) {
       Value count = builder.clone(*count_, map)->getResult(0);
-      total = total ? math.add(total, count) : count;
+      total = total ? math.addInt(total, count) : count;
     }
-    total = mlir::arith::MaximumFOp::create(
+    total = mlir::arith::MaxSIOp::create(
         builder, main.getLoc(), total,
-        math.constant(nn::MathBuilder::typeOf(total), 1));
+        math.constantInt(nn::MathBuilder::typeOf(total), 1));
     for (mlir::IRMapping& map : maps) map.map(divisor_, total);
   }
 

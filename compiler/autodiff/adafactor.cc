@@ -16,13 +16,19 @@ std::optional<SmallVector<SmallVector<int64_t>>> cut(ArrayRef<int64_t> own,
                                                      ArrayRef<int64_t> model) {
   SmallVector<SmallVector<int64_t>> pieces;
   size_t next = 0;
-  for (int64_t size : model) {
+  for (auto [i, size] : llvm::enumerate(model)) {
     SmallVector<int64_t>& piece = pieces.emplace_back();
     int64_t product = 1;
-    while (next < own.size() && (product < size || own[next] == 1)) {
+    const auto take = [&] {
       product *= own[next];
       piece.push_back(static_cast<int64_t>(next++));
-    }
+    };
+    if (size == 1 && next < own.size() && own[next] == 1) take();
+    while (next < own.size() && product < size) take();
+    // Dimensions of 1 that the model has not.
+    while (next < own.size() && own[next] == 1 &&
+           (i + 1 == model.size() || model[i + 1] != 1))
+      take();
     if (product != size) return std::nullopt;
   }
   return pieces;

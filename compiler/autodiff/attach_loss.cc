@@ -73,8 +73,14 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
                  "expected the loss to be cross-entropy, mse or none, found '")
                  << loss << "'",
              failure();
-    if (type.getRank() == 0 && type.getElementType().isF32())
-      return microbatches > 1 ? math.divide(y, microbatches) : y;
+    if (microbatches > 1)
+      return main.emitError(
+                 "microbatches: expected a loss whose parts add up, "
+                 "cross-entropy or mse, found the model's own, which may be a "
+                 "mean, a sum or anything else of the batch; name an output "
+                 "with --loss-output, or leave microbatches out"),
+             failure();
+    if (type.getRank() == 0 && type.getElementType().isF32()) return y;
     return main.emitError(
                "expected an output that is a loss, a scalar f32, "
                "found ")
@@ -102,29 +108,27 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
         nn::CrossEntropyOp::create(builder, loc, losses_type, y, targets,
                                    builder.getI64IntegerAttr(ignore_index),
                                    builder.getF64FloatAttr(label_smoothing));
+    Value count;
     if (microbatches > 1) {
       count_ = countInFunction(main, builder, targets);
-      Value divisor = addInput(main, kLossDivisorInput,
-                               llvm::cast<RankedTensorType>(count_.getType()));
-      return math.divide(sum(math, losses), divisor);
+      count = addInput(main, kLossDivisorInput,
+                       llvm::cast<RankedTensorType>(count_.getType()));
+    } else {
+      count = mlir::arith::MaxSIOp::create(
+          builder, loc, countTargets(math, targets),
+          math.constantInt(RankedTensorType::get({}, math.i64()), 1));
     }
-    Value count = countTargets(math, targets);
-    count = mlir::arith::MaximumFOp::create(
-        builder, loc, count, math.constant(nn::MathBuilder::typeOf(count), 1));
+    count = math.toFloat(count, builder.getF32Type());
     return math.divide(sum(math, losses), count);
   }
 
-  // How many are not `ignore_index`, as f32.
+  // How many are not `ignore_index`, as i64: no precision rounds it.
   Value countTargets(nn::MathBuilder& math, Value targets) {
-    const RankedTensorType type = nn::MathBuilder::typeOf(targets),
-                           counts_type = RankedTensorType::get(
-                               type.getShape(),
-                               mlir::Float32Type::get(&getContext()));
-    return sum(math,
-               math.select(math.compare(mlir::arith::CmpIPredicate::ne, targets,
-                                        math.constantInt(type, ignore_index)),
-                           math.constant(counts_type, 1),
-                           math.constant(counts_type, 0)));
+    const RankedTensorType type = nn::MathBuilder::typeOf(targets);
+    return sum(math, math.select(
+                         math.compare(mlir::arith::CmpIPredicate::ne, targets,
+                                      math.constantInt(type, ignore_index)),
+                         math.constantInt(type, 1), math.constantInt(type, 0)));
   }
 
   // A function of its own: counts are needed before the gradients of any
@@ -134,7 +138,7 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
         FuncOp::create(main.getLoc(), "count_targets",
                        mlir::FunctionType::get(
                            &getContext(), targets.getType(),
-                           RankedTensorType::get({}, builder.getF32Type())));
+                           RankedTensorType::get({}, builder.getI64Type())));
     function.setPrivate();
     mlir::OpBuilder body =
         mlir::OpBuilder::atBlockBegin(function.addEntryBlock());

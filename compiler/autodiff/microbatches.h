@@ -5,7 +5,7 @@
 
 namespace partita::autodiff {
 
-// Scalars f32 of @main: how many targets of all microbatches count, which the
+// Scalars i64 of @main: how many targets of all microbatches count, which the
 // loss is divided by; how many of this one count, which a call returns.
 inline constexpr char kLossDivisorInput[] = "loss_divisor";
 inline constexpr char kTargetCountResult[] = "target_count";

@@ -67,6 +67,10 @@ int verify(JudgeCommand& command) {
   return judge(
       command,
       [&](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
+        if (plan.precision.value_or(plan::Precision::kF32) !=
+            plan::Precision::kF32)
+          llvm::errs() << "note: compares in f32, whatever the plan's "
+                          "precision: rounding hides what divisions do\n";
         return verifyPlan(module, plan, command.verify, &fault);
       },
       printVerification);

@@ -1,7 +1,10 @@
 // Declares the options that several commands have, each once.
 #include "compiler/driver/command_options.h"
 
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 #include "CLI/CLI.hpp"
 #include "llvm/ADT/StringRef.h"
@@ -78,32 +81,59 @@ void addPlan(PlanArguments& arguments, CLI::App* command) {
                       "Refuse a plan for another number of devices");
 }
 
+namespace {
+
+// A finite number that `fits`, which `expected` describes.
+CLI::Validator number(const std::string& expected,
+                      const std::function<bool(double)>& fits) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        const bool is_number = !text.empty() && *end == '\0';
+        return is_number && std::isfinite(value) && fits(value)
+                   ? std::string()
+                   : "expected " + expected + ", found '" + text + "'";
+      },
+      "");
+}
+
+CLI::Validator notNegative() {
+  return number("a number of at least 0", [](double x) { return x >= 0; });
+}
+
+}  // namespace
+
 void addTraining(TrainOptions& train, CLI::App* command) {
   CLI::Option* optimizer =
       command->add_option("--train", train.optimizer,
                           "Compile a training step with this optimizer: sgd, "
                           "adam, adamw, lamb or adafactor");
   const auto option = [&](const char* name, auto& value, const char* what) {
-    command->add_option(name, value, what)
+    return command->add_option(name, value, what)
         ->capture_default_str()
         ->needs(optimizer);
   };
+  const auto share = number("a number from 0 to below 1",
+                            [](double x) { return x >= 0 && x < 1; });
   option("--loss", train.loss, "cross-entropy, mse or none (the model's own)");
   option("--loss-output", train.loss_output,
          "Output that the loss is made of; the first if not given");
   option("--ignore-index", train.ignore_index,
          "Target of positions that do not count");
   option("--label-smoothing", train.label_smoothing,
-         "Share of the target spread over all classes");
+         "Share of the target spread over all classes")
+      ->check(share);
   option("--trained", train.trained,
          "Parameters to train, as globs: \"h.*;ln_f.*\"");
-  option("--weight-decay", train.weight_decay, "Weight decay");
+  option("--weight-decay", train.weight_decay, "Weight decay")
+      ->check(notNegative());
   option("--no-decay", train.no_decay,
          "Parameters without weight decay, as globs: \"*.bias;*ln*\"");
-  option("--beta1", train.beta1, "Of Adam's first moment");
-  option("--beta2", train.beta2, "Of Adam's second moment");
-  option("--epsilon", train.epsilon, "Of Adam");
-  option("--momentum", train.momentum, "Of sgd");
+  option("--beta1", train.beta1, "Of Adam's first moment")->check(share);
+  option("--beta2", train.beta2, "Of Adam's second moment")->check(share);
+  option("--epsilon", train.epsilon, "Of Adam")->check(notNegative());
+  option("--momentum", train.momentum, "Of sgd")->check(share);
   command
       ->add_flag("--nesterov", train.nesterov,
                  "Nesterov's momentum, of sgd with --momentum")
@@ -112,10 +142,15 @@ void addTraining(TrainOptions& train, CLI::App* command) {
          "Learning rates of groups, as globs and factors: "
          "\"embed*=0.1;*.head.*=10\"; the last that matches counts");
   option("--clip-norm", train.clip_norm,
-         "Largest norm of all gradients together; 0: any");
+         "Largest norm of all gradients together; 0: any")
+      ->check(notNegative());
   option("--loss-scale", train.loss_scale,
          "With --precision f16, what the loss is multiplied with at first: a "
-         "power of two");
+         "power of two")
+      ->check(number("a power of two from 1 to 16777216", [](double x) {
+        return x >= 1 && x <= 16777216 &&
+               std::exp2(std::round(std::log2(x))) == x;
+      }));
   command
       ->add_flag("--gradients", train.keep_gradients,
                  "Gradients are outputs too, named grad.PARAMETER")
@@ -125,8 +160,9 @@ void addTraining(TrainOptions& train, CLI::App* command) {
 void addTrainingPlan(PlanArguments& arguments, CLI::App* command) {
   command
       ->add_option("--zero", arguments.zero,
-                   "When training, divide over the axes of B too: 1 or 2 the "
-                   "optimizer's states, 3 the parameters as well (ZeRO)")
+                   "When training, divide over the axes of B too: 1 the "
+                   "optimizer's states, 2 gradients as well, 3 parameters as "
+                   "well (ZeRO)")
       ->check(CLI::Range(0, 3));
   command
       ->add_option("--microbatches", arguments.microbatches,

@@ -54,8 +54,9 @@ def SplitBatchPass : Pass<"partita-split-batch", "::mlir::ModuleOp"> {
     Wants named dimensions (`--partita-name-dimensions`). Every dimension that
     carries B becomes `microbatches` times smaller: what is differentiated and
     divided from here on is one microbatch, and `--partita-accumulate` makes a
-    step of several. Refused where rows of the batch are not treated alike, and
-    where an input has its batch elsewhere than first.
+    step of several. Refused where rows of the batch are not treated alike, or
+    depend on each other otherwise than by batch norms and the loss, and where
+    an input has its batch elsewhere than first.
 
     ```mlir
     // microbatches=2

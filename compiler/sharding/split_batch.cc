@@ -2,6 +2,7 @@
 #include "compiler/sharding/dims.h"
 #include "compiler/sharding/passes.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/sharding_rule.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace partita::sharding {
@@ -73,7 +74,7 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
                           << i;
         if (i != 0 || !dim.isNamed("B"))
           return refuse() << "to have the batch first, found dimension " << i
-                          << " to be " << print(dim);
+                          << " to be B";
         if (size % microbatches != 0)
           return refuse() << "to have a batch that divides by "
                           << microbatches.getValue() << ", found " << size
@@ -84,8 +85,8 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
     if (any) return success();
     return main.emitError(
         "microbatches: expected inputs with a batch, found no dimension named "
-        "B (of one row it has no name); name it with --name "
-        "\"INPUT:DIMENSION=B\"");
+        "B; name it with --name \"INPUT:DIMENSION=B\", or, if the batch is of "
+        "one row, import the model with more");
   }
 
   LogicalResult split(FuncOp function) {
@@ -98,7 +99,9 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
     mlir::Block& body = function.front();
     for (mlir::BlockArgument argument : body.getArguments()) note(argument);
     for (Operation& op : body) {
-      if (mlir::failed(checkAttributes(&op))) return failure();
+      if (mlir::failed(checkAttributes(&op)) ||
+          mlir::failed(checkRows(function, &op)))
+        return failure();
       for (Value result : op.getResults()) note(result);
     }
     for (auto [value, type] : changed) {
@@ -124,6 +127,44 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
     return type.clone(shape);
   }
 
+  // Each row is computed by itself, but for batch norms, whose statistics are
+  // those of a microbatch, and for what the loss adds up.
+  LogicalResult checkRows(FuncOp function, Operation* op) {
+    std::optional<nn::ShardingRule> rule = nn::shardingRuleOf(op);
+    if (!rule || llvm::isa<nn::BatchNormOp>(op) ||
+        addsUpToResults(function, op->getResult(0)))
+      return success();
+    size_t ruled = 0;
+    for (Value operand : op->getOperands()) {
+      auto dims = dimsOf(operand);
+      if (ruled == rule->operands.size()) break;
+      const nn::TensorFactors& factors = rule->operands[ruled++];
+      if (!dims || factors.size() != dims->size()) continue;
+      for (auto [dim, parts] : llvm::zip_equal(*dims, factors))
+        if (carriesBatch(dim) && !parts.empty() &&
+            rule->factors[parts.front()].kind != nn::FactorKind::kCarried)
+          return op->emitOpError(
+              "microbatches: expected each row of the batch to be computed by "
+              "itself, or by a batch norm, found one that depends on others; "
+              "leave microbatches out");
+    }
+    return success();
+  }
+
+  // Whether scalars made of a value are results, and nothing else: of @main the
+  // loss, of the function that counts targets their number.
+  static bool addsUpToResults(FuncOp function, Value value) {
+    auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+    if (!type || type.getRank() != 0) return false;
+    return llvm::all_of(value.getUsers(), [&](Operation* user) {
+      if (llvm::isa<mlir::func::ReturnOp>(user))
+        return function.getName() == "main" ||
+               function.getName() == "count_targets";
+      return user->getNumResults() == 1 &&
+             addsUpToResults(function, user->getResult(0));
+    });
+  }
+
   // Shapes are in types; where an operation says more of the batch, it says
   // nothing of a part of it.
   LogicalResult checkAttributes(Operation* op) {
@@ -145,7 +186,8 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
     if (auto slice = llvm::dyn_cast<nn::SliceOp>(op)) {
       for (unsigned i = 0; i < slice.getStarts().size(); ++i)
         if (batch(slice.getInput(), i) &&
-            sizeOf(slice.getInput(), i) != sizeOf(slice.getResult(), i))
+            (sizeOf(slice.getInput(), i) != sizeOf(slice.getResult(), i) ||
+             slice.getStarts()[i] != 0))
           return op->emitOpError(
                      "microbatches: expected all rows of a batch to be used "
                      "alike, found rows picked from dimension ")

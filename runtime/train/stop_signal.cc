@@ -1,5 +1,8 @@
-// A handler that sets a flag, once.
+// A handler that sets a flag. What stops a group of processes may send a signal
+// to each of them and to the group: one that comes at once is the same one.
 #include "runtime/train/stop_signal.h"
+
+#include <time.h>
 
 #include <cstddef>
 
@@ -9,7 +12,24 @@ namespace {
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
 volatile std::sig_atomic_t caught = 0;
 
-void Remember(int number) { caught = number; }
+volatile int64_t caught_ms = 0;
+constexpr int64_t kSameMs = 500;
+
+int64_t NowMs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
+void Remember(int number) {
+  if (caught == 0) {
+    caught_ms = NowMs();
+    caught = number;
+  } else if (NowMs() - caught_ms >= kSameMs) {
+    signal(number, SIG_DFL);
+    raise(number);
+  }
+}
 
 }  // namespace
 
@@ -17,8 +37,7 @@ StopSignal::StopSignal() {
   caught = 0;
   struct sigaction action = {};
   action.sa_handler = &Remember;
-  // Reads and writes go on; the handler itself is gone after its first signal.
-  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+  action.sa_flags = SA_RESTART;  // reads and writes go on
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < std::size(kSignals); ++i)
     sigaction(kSignals[i], &action, &before_[i]);

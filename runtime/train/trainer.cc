@@ -130,7 +130,7 @@ class Loop {
     if (!stepper_.IsMain()) return absl::OkStatus();
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const TensorSpec& spec = stepper_.outputs()[i];
-      if (!IsNumber(spec)) continue;
+      if (base::ElementCount(spec.shape) != 1) continue;
       const double value =
           base::ElementAsDouble(spec.dtype, outputs_[i].data, 0);
       if (i == loss_) {

@@ -24,6 +24,7 @@ struct Case {
   // elementwise chains. 0 for models with rectifiers in narrow layers, where a
   // rounding turns whole rows of gradients on or off: only losses are compared.
   int roundings;
+  int64_t microbatches = 1;
 
   // What a rounding moves a number by, at most, relative to it. Those on a way
   // add up as if at random, to the root of their number, and gradients have the
@@ -61,6 +62,11 @@ class PrecisionTest : public testing::TestWithParam<Case> {
       plan->shard = *plan::ParseShardOption(given.shard, plan->mesh);
       plan->zero = given.zero;
       plan->precision = given.precision;
+    }
+    if (given.microbatches > 1) {
+      if (!plan) plan.emplace();
+      plan->precision = given.precision;
+      plan->microbatches = given.microbatches;
     }
     train.optimizer = "adamw";
     train.keep_gradients = true;
@@ -115,9 +121,11 @@ TEST_P(PrecisionTest, FollowsF32) {
     if (step > 1 || GetParam().roundings == 0) continue;
     for (const auto& [name, expected] : golden_.gradients) {
       ASSERT_TRUE(outputs.count("grad." + name)) << name;
-      // What f16 holds scaled is shown unscaled.
+      // What f16 holds scaled is shown unscaled; sums are of f32.
+      const bool is_wide =
+          Narrow() == base::DType::kF16 || GetParam().microbatches > 1;
       ASSERT_EQ(outputs["grad." + name].dtype,
-                Narrow() == base::DType::kF16 ? base::DType::kF32 : Narrow())
+                is_wide ? base::DType::kF32 : Narrow())
           << name;
       const HostTensor found =
           Converted(outputs["grad." + name], base::DType::kF32);
@@ -206,6 +214,8 @@ std::string NameOf(const testing::TestParamInfo<Case>& info) {
   for (const char* letter = info.param.mesh; *letter; ++letter)
     if (std::isalnum(*letter)) name += *letter;
   if (info.param.zero > 0) absl::StrAppend(&name, "Zero", info.param.zero);
+  if (info.param.microbatches > 1)
+    absl::StrAppend(&name, "Cut", info.param.microbatches);
   return name + (info.param.precision == Precision::kBF16 ? "InBF16" : "InF16");
 }
 
@@ -219,14 +229,17 @@ INSTANTIATE_TEST_SUITE_P(
                          Precision::kBF16, 25},
                     Case{"gpt2", "d=2", "B=d", 1, Precision::kBF16, 25},
                     Case{"gpt2", "d=3", "B=d", 2, Precision::kBF16, 25},
-                    Case{"vit", "d=2", "B=d", 3, Precision::kBF16, 29}),
+                    Case{"vit", "d=2", "B=d", 3, Precision::kBF16, 29},
+                    Case{"gpt2", "", "", 0, Precision::kBF16, 25, 2},
+                    Case{"vit", "d=2", "B=d", 2, Precision::kBF16, 29, 2}),
     NameOf);
 
 // Not vit: its largest gradients do not fit f16 at the first scale.
 INSTANTIATE_TEST_SUITE_P(
     F16, PrecisionTest,
     testing::Values(Case{"gpt2", "", "", 0, Precision::kF16, 25},
-                    Case{"gpt2", "d=2", "B=d", 2, Precision::kF16, 25}),
+                    Case{"gpt2", "d=2", "B=d", 2, Precision::kF16, 25},
+                    Case{"gpt2", "", "", 0, Precision::kF16, 25, 2}),
     NameOf);
 INSTANTIATE_TEST_SUITE_P(
     F16, LossScaleTest,

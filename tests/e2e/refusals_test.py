@@ -192,6 +192,18 @@ class RefusalsTest(unittest.TestCase):
                     "B=t")
         self.refuse(1, ["error: --zero: 1 divides", "no entry divides B"], *compiling, "--shard", "M=t")
 
+    def test_microbatches(self):
+        gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "-o", "m.partita", "--microbatches")
+        self.refuse(1, ["--microbatches: expected 1 where nothing is trained, found 2"], *gpt2, "2")
+        self.refuse(1, ["expected input 'input_ids' to have a batch that divides by 3, found 4"], *gpt2, "3", "--train", "adamw")
+        self.refuse(1, ["microbatches: expected a loss whose parts add up"], *gpt2, "2", "--train", "adamw", "--loss", "none")
+
+    def test_numbers_of_training(self):
+        gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "-o", "m.partita", "--train", "adamw")
+        for option, value, expected in (("--beta1", "1.5", "from 0 to below 1"), ("--clip-norm", "-1", "at least 0"),
+                                        ("--weight-decay", "nan", "at least 0"), ("--loss-scale", "3", "a power of two")):
+            self.refuse(2, [f"{option}: expected a", expected, f"found '{value}'"], *gpt2, option, value)
+
     def test_memory_a_device_has(self):
         compile_gpt2 = [PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "--train", "adamw", "-o", "m.partita"]
         self.refuse(1, ["error: --memory: expected at most 20.0 KB a device, found ", "optimizer states ", "what would help: recompute: full, or budget",

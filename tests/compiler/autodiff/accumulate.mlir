@@ -14,24 +14,24 @@
 // CHECK: %[[X1:.*]] = nn.reshape %[[X1S]]
 // CHECK: %[[N0:.*]] = call @count_targets
 // CHECK: %[[N1:.*]] = call @count_targets
-// CHECK: %[[N:.*]] = arith.addf %[[N0]], %[[N1]]
-// CHECK: %[[D:.*]] = arith.maximumf %[[N]]
+// CHECK: %[[N:.*]] = arith.addi %[[N0]], %[[N1]]
+// CHECK: %[[D:.*]] = arith.maxsi %[[N]]
 // CHECK: %[[A:.*]]:2 = call @step(%[[X0]], %[[P]], %{{.*}}, %[[W]], %[[D]])
 // CHECK: %[[B:.*]]:2 = call @step(%[[X1]], %[[P]], %{{.*}}, %[[W]], %[[D]])
 // CHECK: %[[L:.*]] = arith.addf %[[A]]#0, %[[B]]#0
 // CHECK: %[[G:.*]] = arith.addf %[[A]]#1, %[[B]]#1
 // CHECK: return %[[L]], %[[G]]
-func.func private @count_targets(tensor<4xi64>) -> tensor<f32>
-func.func private @step(tensor<4x6xf32>, tensor<6xf32>, tensor<4xi64>, tensor<6xf32>, tensor<f32>) -> (tensor<f32>, tensor<6xf32>)
+func.func private @count_targets(tensor<4xi64>) -> tensor<i64>
+func.func private @step(tensor<4x6xf32>, tensor<6xf32>, tensor<4xi64>, tensor<6xf32>, tensor<i64>) -> (tensor<f32>, tensor<6xf32>)
 func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"},
                 %p: tensor<6xf32> {nn.dims = ["E"], nn.kind = "input", nn.name = "p"},
                 %t: tensor<4xi64> {nn.dims = ["B"], nn.kind = "input", nn.name = "targets"},
-                %d: tensor<f32> {nn.kind = "input", nn.name = "loss_divisor"},
+                %d: tensor<i64> {nn.kind = "input", nn.name = "loss_divisor"},
                 %w: tensor<6xf32> {nn.kind = "parameter", nn.name = "w"})
-    -> (tensor<f32> {nn.name = "loss"}, tensor<f32> {nn.name = "target_count"}, tensor<6xf32> {nn.name = "grad.w"}) {
-  %n = call @count_targets(%t) : (tensor<4xi64>) -> tensor<f32>
-  %0:2 = call @step(%x, %p, %t, %w, %d) : (tensor<4x6xf32>, tensor<6xf32>, tensor<4xi64>, tensor<6xf32>, tensor<f32>) -> (tensor<f32>, tensor<6xf32>)
-  return %0#0, %n, %0#1 : tensor<f32>, tensor<f32>, tensor<6xf32>
+    -> (tensor<f32> {nn.name = "loss"}, tensor<i64> {nn.name = "target_count"}, tensor<6xf32> {nn.name = "grad.w"}) {
+  %n = call @count_targets(%t) : (tensor<4xi64>) -> tensor<i64>
+  %0:2 = call @step(%x, %p, %t, %w, %d) : (tensor<4x6xf32>, tensor<6xf32>, tensor<4xi64>, tensor<6xf32>, tensor<i64>) -> (tensor<f32>, tensor<6xf32>)
+  return %0#0, %n, %0#1 : tensor<f32>, tensor<i64>, tensor<6xf32>
 }
 
 // -----

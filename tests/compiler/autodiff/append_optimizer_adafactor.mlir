@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --partita-append-optimizer=optimizer=adafactor | FileCheck %s
+// RUN: partita-opt %s --partita-append-optimizer=optimizer=adafactor --split-input-file | FileCheck %s
 
 // Of a matrix a state of its rows and one of its columns, as the model's file
 // has it; of a vector one of its elements. Dimensions of one row do not count.
@@ -15,4 +15,17 @@ func.func @main(%w: tensor<4x2x3xf32> {nn.kind = "parameter", nn.name = "w", nn.
     -> (tensor<f32> {nn.name = "loss"}, tensor<4x2x3xf32> {nn.name = "grad.w"}, tensor<6x1xf32> {nn.name = "grad.b"}) {
   %0 = nn.reduce sum %w dims = [0, 1, 2] : tensor<4x2x3xf32> -> tensor<f32>
   return %0, %w, %b : tensor<f32>, tensor<4x2x3xf32>, tensor<6x1xf32>
+}
+
+// -----
+
+// Dimensions of 1 that the model has stay in its states, viewed or not: a
+// checkpoint is read under any plan.
+// CHECK-LABEL: func.func @main(
+// CHECK-SAME: tensor<96x1x1xf32> {nn.kind = "state", nn.name = "k/exp_avg_sq_row"
+// CHECK-SAME: tensor<32x1x1xf32> {nn.kind = "state", nn.name = "k/exp_avg_sq_col"
+func.func @main(%k: tensor<96x32x1x1xf32> {nn.kind = "parameter", nn.name = "k", nn.source = #nn.init<"ones", 1.0 : f64, 0>})
+    -> (tensor<f32> {nn.name = "loss"}, tensor<96x32x1x1xf32> {nn.name = "grad.k"}) {
+  %0 = nn.reduce sum %k dims = [0, 1, 2, 3] : tensor<96x32x1x1xf32> -> tensor<f32>
+  return %0, %k : tensor<f32>, tensor<96x32x1x1xf32>
 }

@@ -72,3 +72,33 @@ func.func @main(%x: tensor<4xf32> {nn.dims = ["B"], nn.kind = "input", nn.name =
   %1 = arith.addf %x, %0 {nn.dims = [["B"]]} : tensor<4xf32>
   return %1 : tensor<4xf32>
 }
+
+// -----
+
+// The loss may add up rows; nothing else may.
+// CHECK-LABEL: func.func @main(
+// CHECK: nn.reduce sum {{.*}} : tensor<2xf32> -> tensor<f32>
+func.func @main(%x: tensor<4xf32> {nn.dims = ["B"], nn.kind = "input", nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
+  %c = arith.constant {nn.dims = [[]]} dense<4.0> : tensor<f32>
+  %0 = nn.reduce sum %x dims = [0] {nn.dims = [[]]} : tensor<4xf32> -> tensor<f32>
+  %1 = arith.divf %0, %c {nn.dims = [[]]} : tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"}) -> tensor<4x6xf32> {
+  // expected-error @below {{microbatches: expected each row of the batch to be computed by itself, or by a batch norm, found one that depends on others}}
+  %0 = nn.reduce sum %x dims = [0] {nn.dims = [["E"]]} : tensor<4x6xf32> -> tensor<6xf32>
+  %1 = nn.broadcast %0 dims = [1] {nn.dims = [["B", "E"]]} : tensor<6xf32> -> tensor<4x6xf32>
+  %2 = arith.subf %x, %1 {nn.dims = [["B", "E"]]} : tensor<4x6xf32>
+  return %2 : tensor<4x6xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4x6xf32> {nn.dims = ["B", "E"], nn.kind = "input", nn.name = "x"}) -> tensor<4x6xf32> {
+  // expected-error @below {{microbatches: expected each row of the batch to be computed by itself}}
+  %0 = nn.softmax %x axis = 0 {nn.dims = [["B", "E"]]} : tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
