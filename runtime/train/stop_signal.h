@@ -8,9 +8,9 @@
 namespace partita::train {
 
 // While it lives, the first SIGINT, SIGTERM or SIGUSR1 is remembered; the
-// second ends the process as if nobody had asked. (mpirun passes SIGUSR1 and
-// SIGTERM on to all processes; schedulers announce the end of a job by one of
-// them.) One at a time.
+// second, half a second later or more, ends the process as if nobody had asked.
+// (mpirun passes SIGUSR1 and SIGTERM on to all processes; schedulers announce
+// the end of a job by one of them.) One at a time.
 class StopSignal {
  public:
   StopSignal();

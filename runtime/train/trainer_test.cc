@@ -1,11 +1,13 @@
 // The loop around a program that counts, and everything that may end it.
 #include "runtime/train/trainer.h"
 
+#include <chrono>
 #include <csignal>
 #include <limits>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -250,7 +252,10 @@ TEST(StopSignalTest, TheSecondOneEndsTheProcess) {
         const StopSignal stop;
         std::raise(SIGUSR1);
         if (stop.Name() != "SIGUSR1") _exit(3);
+        std::raise(SIGUSR1);  // the same one: to the process and to its group
+        std::this_thread::sleep_for(std::chrono::milliseconds(600));
         std::raise(SIGUSR1);
+        _exit(4);
       },
       testing::KilledBySignal(SIGUSR1), "");
 }
