@@ -171,6 +171,12 @@ TestResult runModel(Run& run, const std::string& model,
   std::vector<nn::Tensor> arguments;
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
     if (main.getArgAttr(i, nn::kSourceAttr)) continue;
+    if (main.getArgAttr(i, nn::kRoleAttr)) {
+      // What is expected was drawn by another generator.
+      run.result.unsupported = {"random numbers"};
+      run.result.outcome = Outcome::kSkipped;
+      return run.result;
+    }
     auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
     auto value = inputs.find(name.str());
     if (value == inputs.end()) return run.fail("no value for " + name.str());
