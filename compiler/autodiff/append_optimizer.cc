@@ -1,5 +1,5 @@
 // Gradients become new parameters; see passes.td. The update of a parameter is
-// a function, one for all parameters of a type.
+// a function.
 
 #include "compiler/autodiff/glob_list.h"
 #include "compiler/autodiff/loss_scale.h"

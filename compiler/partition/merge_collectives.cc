@@ -185,7 +185,8 @@ class MergeCollectives
     });
   }
 
-  // Sums over microbatches, which read one gradient of the current one.
+  // Sums, as those over microbatches, which read one gradient of the current
+  // one. Others may wait as well: nothing needs them yet.
   static bool canWait(Operation& op) {
     return llvm::isa<mlir::arith::AddFOp>(op);
   }

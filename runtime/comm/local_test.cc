@@ -77,41 +77,10 @@ TEST(LocalTest, GroupsWorkSideBySide) {
     EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST(LocalTest, TransfersArriveInOrder) {
-  for (const int n : {2, 3})
-    for (const absl::Status& status :
-         OnRanks(n, milliseconds(20000), TransferRing))
-      EXPECT_TRUE(status.ok()) << status;
-}
-
-absl::Status TransferOnce(Communicator& communicator, const std::string& name) {
-  Operation op;
-  op.kind = Kind::kTransfer;
-  op.input_shape = op.output_shape = {4};
-  op.name = name;
-  auto transfer = communicator.Prepare(op, {0, 1});
-  if (!transfer.ok()) return transfer.status();
-  std::vector<float> values(4, 1);
-  return communicator.Run(**transfer, values.data(), values.data());
-}
-
-TEST(LocalTest, AnotherTransferIsRefused) {
-  const auto statuses = OnRanks(2, milliseconds(20000), [](Communicator& c) {
-    return TransferOnce(c, c.rank() == 0 ? "gradient" : "activation");
+TEST(LocalTest, Transfers) {
+  CheckTransfers([](int n, milliseconds patience) {
+    return MakeLocalCommunicators(n, {patience});
   });
-  EXPECT_TRUE(statuses[0].ok()) << statuses[0];
-  EXPECT_THAT(std::string(statuses[1].message()),
-              AllOf(HasSubstr("rank 1 expected transfer 'activation'"),
-                    HasSubstr("of rank 0, found ")));
-}
-
-TEST(LocalTest, NoTransferIsAwaitedForever) {
-  const auto statuses =
-      OnRanks(2, milliseconds(200), [](Communicator& c) -> absl::Status {
-        return c.rank() == 0 ? absl::OkStatus() : TransferOnce(c, "activation");
-      });
-  EXPECT_THAT(std::string(statuses[1].message()),
-              AllOf(HasSubstr("rank 0"), HasSubstr("activation")));
 }
 
 TEST(LocalTest, SumsHaveTheSameBitsEverywhere) {

@@ -23,7 +23,6 @@ namespace partita::comm {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::AllOf;
 using testing::HasSubstr;
 
 struct Post {
@@ -155,41 +154,9 @@ absl::Status WorkFor(Communicator& communicator, milliseconds time) {
   return absl::OkStatus();
 }
 
-TEST(MessageTest, TransfersArriveInOrder) {
-  for (const int n : {2, 3})
-    for (const absl::Status& status :
-         OnRanks(n, milliseconds(20000), TransferRing))
-      EXPECT_TRUE(status.ok()) << status;
-}
-
-absl::Status TransferOnce(Communicator& communicator, const std::string& name) {
-  Operation op;
-  op.kind = Kind::kTransfer;
-  op.input_shape = op.output_shape = {4};
-  op.name = name;
-  auto transfer = communicator.Prepare(op, {0, 1});
-  if (!transfer.ok()) return transfer.status();
-  std::vector<float> values(4, 1);
-  return communicator.Run(**transfer, values.data(), values.data());
-}
-
-TEST(MessageTest, AnotherTransferIsRefused) {
-  const auto statuses = OnRanks(2, milliseconds(20000), [](Communicator& c) {
-    return TransferOnce(c, c.rank() == 0 ? "gradient" : "activation");
-  });
-  EXPECT_TRUE(statuses[0].ok()) << statuses[0];
-  EXPECT_THAT(std::string(statuses[1].message()),
-              AllOf(HasSubstr("rank 1 expected transfer 'activation'"),
-                    HasSubstr("of rank 0, found ")));
-}
-
-TEST(MessageTest, NoTransferIsAwaitedForever) {
-  const auto statuses =
-      OnRanks(2, milliseconds(200), [](Communicator& c) -> absl::Status {
-        return c.rank() == 0 ? absl::OkStatus() : TransferOnce(c, "activation");
-      });
-  EXPECT_THAT(std::string(statuses[1].message()),
-              AllOf(HasSubstr("rank 0"), HasSubstr("activation")));
+TEST(MessageTest, Transfers) {
+  CheckTransfers(
+      [](int n, milliseconds patience) { return MakePost(n, {patience}); });
 }
 
 TEST(MessageTest, AllKindsEqualTheReference) {

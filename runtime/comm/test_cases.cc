@@ -361,4 +361,58 @@ absl::Status TransferRing(Communicator& communicator) {
   return absl::OkStatus();
 }
 
+namespace {
+
+absl::Status TransferOnce(Communicator& communicator, const std::string& name) {
+  Operation op;
+  op.kind = Kind::kTransfer;
+  op.input_shape = op.output_shape = {4};
+  op.name = name;
+  auto transfer = communicator.Prepare(op, {0, 1});
+  if (!transfer.ok()) return transfer.status();
+  std::vector<float> values(4, 1);
+  return communicator.Run(**transfer, values.data(), values.data());
+}
+
+template <typename Body>
+std::vector<absl::Status> OnEach(
+    const std::vector<std::unique_ptr<Communicator>>& communicators,
+    const Body& body) {
+  std::vector<absl::Status> statuses(communicators.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < statuses.size(); ++i)
+    threads.emplace_back([&, i] { statuses[i] = body(*communicators[i]); });
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+}  // namespace
+
+void CheckTransfers(
+    const std::function<std::vector<std::unique_ptr<Communicator>>(
+        int, std::chrono::milliseconds)>& make) {
+  const std::chrono::milliseconds long_time(20000), short_time(200);
+  for (const int n : {2, 3})
+    for (const absl::Status& status : OnEach(make(n, long_time), TransferRing))
+      EXPECT_TRUE(status.ok()) << status;
+
+  const auto mixed = OnEach(make(2, long_time), [](Communicator& c) {
+    return TransferOnce(c, c.rank() == 0 ? "gradient" : "activation");
+  });
+  EXPECT_TRUE(mixed[0].ok()) << mixed[0];
+  const std::string other(mixed[1].message());
+  EXPECT_NE(other.find("rank 1 expected transfer 'activation'"),
+            std::string::npos)
+      << other;
+  EXPECT_NE(other.find("of rank 0, found "), std::string::npos) << other;
+
+  const auto missed =
+      OnEach(make(2, short_time), [](Communicator& c) -> absl::Status {
+        return c.rank() == 0 ? absl::OkStatus() : TransferOnce(c, "activation");
+      });
+  const std::string none(missed[1].message());
+  EXPECT_NE(none.find("rank 0"), std::string::npos) << none;
+  EXPECT_NE(none.find("activation"), std::string::npos) << none;
+}
+
 }  // namespace partita::comm

@@ -2,6 +2,7 @@
 #ifndef PARTITA_RUNTIME_COMM_TEST_CASES_H_
 #define PARTITA_RUNTIME_COMM_TEST_CASES_H_
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -45,6 +46,12 @@ void CheckAgainstReference(const MakeCommunicators& make);
 // tensors before it receives from the one before, sums over all in between. An
 // error if something else arrives than was sent.
 absl::Status TransferRing(Communicator& communicator);
+
+// TransferRing on two and three ranks, each on a thread; another transfer than
+// was sent, and one that never is, are errors that name both ends.
+void CheckTransfers(
+    const std::function<std::vector<std::unique_ptr<Communicator>>(
+        int, std::chrono::milliseconds)>& make);
 
 }  // namespace partita::comm
 
