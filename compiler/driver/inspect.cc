@@ -232,8 +232,9 @@ Value inspectArtifact(const program::Artifact& artifact) {
         {"instructions",
          static_cast<int64_t>(function->body() ? function->body()->size() : 0)},
         {"frame_bytes", function->frame_bytes()}});
-    if (static_cast<int>(index) == program.main())
-      arena = function->frame_bytes();
+    for (const program::Entry* entry : *program.entries())
+      if (static_cast<int>(index) == entry->main())
+        arena = std::max(arena, function->frame_bytes());
   }
   Object result{
       {"kind", "artifact"},

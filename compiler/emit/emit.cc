@@ -44,21 +44,48 @@ class ModuleEmitter {
                  "expected a function named 'main', found none; was the model "
                  "imported?"),
              failure();
-    if (mlir::failed(addPorts(main)) || mlir::failed(addParameters(main)))
+    addFunctionNames();
+    if (mlir::failed(collect(main, init)) ||
+        mlir::failed(addEntry(main, init)) || mlir::failed(addFunctions()))
       return failure();
-    if (init && mlir::failed(addParameters(init))) return failure();
-    if (init) addDerived(init);
-    if (mlir::failed(bindMain(main)) || (init && mlir::failed(bindInit(init))))
-      return failure();
-    if (mlir::failed(addFunctions())) return failure();
-    program_.main = function_index_.lookup("main");
-    if (init) program_.init = function_index_.lookup("init");
     parts_.program = program::SerializeProgram(program_);
     parts_.code = std::move(code);
     return std::move(parts_);
   }
 
  private:
+  // The ports and parameters of an entry. Entries may share those of one name;
+  // all of them are collected before the first is added.
+  LogicalResult collect(FuncOp main, FuncOp init) {
+    if (mlir::failed(addPorts(main)) || mlir::failed(addParameters(main)))
+      return failure();
+    return init ? addParameters(init) : success();
+  }
+
+  // What some devices run: their main, and their init or null.
+  LogicalResult addEntry(FuncOp main, FuncOp init) {
+    auto entry = std::make_unique<program::EntryT>();
+    bindPorts(main, *entry);
+    if (init) addDerived(init, *entry);
+    if (mlir::failed(bindMain(main, *entry)) ||
+        (init && mlir::failed(bindInit(init, *entry))))
+      return failure();
+    entry->main = function_index_.lookup(main.getName());
+    if (init) entry->init = function_index_.lookup(init.getName());
+    program_.entries.push_back(std::move(entry));
+    return success();
+  }
+
+  static std::string inputName(FuncOp main, unsigned i) {
+    llvm::StringRef name = stringAttr(main, i, nn::kNameAttr);
+    return name.empty() ? "input" + std::to_string(i) : name.str();
+  }
+
+  static std::string outputName(FuncOp main, unsigned i) {
+    auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+    return name ? name.str() : "output" + std::to_string(i);
+  }
+
   static bool isInput(FuncOp function, unsigned argument) {
     llvm::StringRef kind = stringAttr(function, argument, nn::kKindAttr);
     return kind.empty() || kind == "input";
@@ -66,24 +93,30 @@ class ModuleEmitter {
 
   LogicalResult addPorts(FuncOp main) {
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-      if (!isInput(main, i)) continue;
-      llvm::StringRef name = stringAttr(main, i, nn::kNameAttr);
-      if (mlir::failed(
-              addPort(program_.inputs, main.getArgument(i).getLoc(),
-                      name.empty() ? "input" + std::to_string(i) : name.str(),
-                      main.getArgumentTypes()[i], main.getArgAttrDict(i))))
+      if (isInput(main, i) &&
+          mlir::failed(addPort(program_.inputs, input_index_,
+                               main.getArgument(i).getLoc(), inputName(main, i),
+                               main.getArgumentTypes()[i],
+                               main.getArgAttrDict(i))))
         return failure();
     }
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
-      if (main.getResultAttr(i, nn::kUpdatesAttr)) continue;
-      auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
-      if (mlir::failed(addPort(program_.outputs, main.getLoc(),
-                               name ? name.str() : "output" + std::to_string(i),
-                               main.getResultTypes()[i],
+      if (!main.getResultAttr(i, nn::kUpdatesAttr) &&
+          mlir::failed(addPort(program_.outputs, output_index_, main.getLoc(),
+                               outputName(main, i), main.getResultTypes()[i],
                                main.getResultAttrDict(i))))
         return failure();
     }
     return success();
+  }
+
+  void bindPorts(FuncOp main, program::EntryT& entry) {
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      if (isInput(main, i))
+        entry.inputs.push_back(input_index_.lookup(inputName(main, i)));
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      if (!main.getResultAttr(i, nn::kUpdatesAttr))
+        entry.outputs.push_back(output_index_.lookup(outputName(main, i)));
   }
 
   static program::PortRole roleOf(mlir::Attribute role) {
@@ -96,8 +129,10 @@ class ModuleEmitter {
   }
 
   LogicalResult addPort(std::vector<std::unique_ptr<program::PortT>>& ports,
-                        mlir::Location loc, std::string name, mlir::Type type,
+                        llvm::StringMap<int>& known, mlir::Location loc,
+                        std::string name, mlir::Type type,
                         mlir::DictionaryAttr named) {
+    if (!known.try_emplace(name, ports.size()).second) return success();
     const mlir::NamedAttrList attributes(named);
     auto port = std::make_unique<program::PortT>();
     port->type = tensorType(llvm::cast<mlir::RankedTensorType>(type),
@@ -118,7 +153,7 @@ class ModuleEmitter {
     return success();
   }
 
-  // Parameters are known by name: main and init may both read one.
+  // Main and init may both read one.
   LogicalResult addParameters(FuncOp function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       llvm::StringRef kind = stringAttr(function, i, nn::kKindAttr);
@@ -161,50 +196,50 @@ class ModuleEmitter {
     return success();
   }
 
-  void addDerived(FuncOp init) {
+  static void addDerived(FuncOp init, program::EntryT& entry) {
     for (mlir::Type type : init.getResultTypes())
-      program_.derived.push_back(
+      entry.derived.push_back(
           tensorType(llvm::cast<mlir::RankedTensorType>(type), false));
   }
 
-  LogicalResult bindMain(FuncOp main) {
+  LogicalResult bindMain(FuncOp main, program::EntryT& entry) {
     size_t derived = 0;
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       if (isInput(main, i)) {
-        if (!program_.main_globals.empty())
+        if (!entry.main_globals.empty())
           return main.emitError(
                      "expected inputs before parameters, found argument ")
                  << i << " to be an input";
       } else if (stringAttr(main, i, nn::kKindAttr) == "derived") {
-        program_.main_globals.push_back(program_.parameters.size() + derived++);
+        entry.main_globals.push_back(program_.parameters.size() + derived++);
       } else {
-        program_.main_globals.push_back(
+        entry.main_globals.push_back(
             parameter_index_[stringAttr(main, i, nn::kNameAttr)]);
       }
     }
-    if (derived != program_.derived.size())
+    if (derived != entry.derived.size())
       return main.emitError("expected one argument of main for each of init's ")
-             << program_.derived.size() << " results, found " << derived;
-    return bindUpdates(main);
+             << entry.derived.size() << " results, found " << derived;
+    return bindUpdates(main, entry);
   }
 
-  LogicalResult bindUpdates(FuncOp main) {
+  LogicalResult bindUpdates(FuncOp main, program::EntryT& entry) {
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
       auto updated =
           main.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr);
-      if (!updated && program_.main_updates.empty()) continue;
+      if (!updated && entry.main_updates.empty()) continue;
       auto found = updated ? parameter_index_.find(updated.getValue())
                            : parameter_index_.end();
       if (found == parameter_index_.end())
         return main.emitError("expected result ")
                << i << " to update a stored tensor, as the results before it, "
                << "found " << (updated ? updated.getValue() : "an output");
-      program_.main_updates.push_back(found->second);
+      entry.main_updates.push_back(found->second);
     }
     return success();
   }
 
-  LogicalResult bindInit(FuncOp init) {
+  LogicalResult bindInit(FuncOp init, program::EntryT& entry) {
     for (unsigned i = 0; i < init.getNumArguments(); ++i) {
       auto found = parameter_index_.find(stringAttr(init, i, nn::kNameAttr));
       if (found == parameter_index_.end())
@@ -212,23 +247,26 @@ class ModuleEmitter {
                    "expected only parameters as arguments of init, found "
                    "argument ")
                << i;
-      program_.init_parameters.push_back(found->second);
+      entry.init_parameters.push_back(found->second);
     }
     return success();
   }
 
-  LogicalResult addFunctions() {
-    llvm::SmallVector<FuncOp> functions;
+  // Numbers kernels and functions.
+  void addFunctionNames() {
     for (FuncOp function : module_.getOps<FuncOp>()) {
       if (function->hasAttr(exec::kKernelAttr)) {
         kernel_index_[function.getName()] = program_.kernels.size();
         program_.kernels.push_back(function.getName().str());
       } else {
-        function_index_[function.getName()] = functions.size();
-        functions.push_back(function);
+        function_index_[function.getName()] = functions_.size();
+        functions_.push_back(function);
       }
     }
-    for (FuncOp function : functions) {
+  }
+
+  LogicalResult addFunctions() {
+    for (FuncOp function : functions_) {
       auto emitted =
           emitFunction(function, function_index_, kernel_index_, parts_.data);
       if (mlir::failed(emitted)) return failure();
@@ -242,7 +280,9 @@ class ModuleEmitter {
   dist::MeshOp mesh_;
   program::ArtifactParts parts_;
   program::ProgramT program_;
-  llvm::StringMap<int> parameter_index_, function_index_, kernel_index_;
+  llvm::SmallVector<FuncOp> functions_;
+  llvm::StringMap<int> input_index_, output_index_, parameter_index_,
+      function_index_, kernel_index_;
 };
 
 }  // namespace

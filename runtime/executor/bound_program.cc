@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,14 @@ constexpr size_t kWeightOperand = 1;
 
 bool IsLibrary(Operation kind) {
   return kind == Operation::Gemm || kind == Operation::Conv;
+}
+
+bool IsTransfer(Operation kind) {
+  return kind == Operation::Send || kind == Operation::Receive;
+}
+
+bool IsCommunication(Operation kind) {
+  return kind == Operation::Collective || IsTransfer(kind);
 }
 
 std::string NameOf(const program::Instruction& instruction) {
@@ -103,7 +112,7 @@ absl::Status BoundProgram::Flatten(int index,
     }
     if (step.kind == Operation::Launch)
       PARTITA_RETURN_IF_ERROR(ResolveKernel(step));
-    if (step.kind == Operation::Collective)
+    if (IsCommunication(step.kind))
       PARTITA_RETURN_IF_ERROR(PrepareCollective(step));
     if (step.kind == Operation::Copy)
       step.bytes = instruction.operands()->Get(0)->bytes();
@@ -129,13 +138,17 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
   std::unique_ptr<comm::Collective>& collective =
       collectives_[step.instruction];
   if (collective == nullptr) {
-    const program::Collective& op =
-        *step.instruction->operation_as_Collective();
-    PARTITA_ASSIGN_OR_RETURN(
-        collective,
-        context_.communicator->Prepare(
-            ToOperation(op, NameOf(*step.instruction), context_.place),
-            GroupOf(op, context_.place)));
+    std::optional<TransferDesc> transfer =
+        TransferOf(*step.instruction, context_.place);
+    if (!transfer) {
+      const program::Collective& op =
+          *step.instruction->operation_as_Collective();
+      transfer = {ToOperation(op, NameOf(*step.instruction), context_.place),
+                  GroupOf(op, context_.place)};
+    }
+    PARTITA_ASSIGN_OR_RETURN(collective, context_.communicator->Prepare(
+                                             std::move(transfer->operation),
+                                             std::move(transfer->ranks)));
   }
   step.collective = collective.get();
   return absl::OkStatus();
@@ -224,6 +237,12 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
       PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
       return context_.communicator->Run(*step.collective, buffers[0],
                                         buffers[1]);
+    case Operation::Send:
+    case Operation::Receive:
+      if (step.collective == nullptr) return absl::OkStatus();
+      PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+      return context_.communicator->Run(*step.collective, buffers[0],
+                                        buffers[0]);
     default:
       return context_.device.Execute(stream, *step.library_op, buffers,
                                      step.count);
@@ -274,6 +293,11 @@ std::string BoundProgram::DescribeStep(int64_t index) const {
                  instruction.operation_as_Collective()) {
     absl::StrAppend(&text, " (",
                     program::EnumNameCollectiveKind(collective->kind()), ")");
+  } else if (const auto transfer = TransferOf(instruction, context_.place)) {
+    absl::StrAppend(
+        &text, " (",
+        LabelOf(*transfer, context_.artifact.program(), context_.place).name,
+        ")");
   } else if (IsLibrary(step.kind)) {
     absl::StrAppend(
         &text, step.kind == Operation::Gemm ? " (product)" : " (convolution)");
@@ -301,6 +325,11 @@ std::vector<StepLabel> BoundProgram::Labels() const {
                    step.instruction->operation_as_Collective()) {
       labels.push_back(LabelOf(*collective, context_.artifact.program().mesh(),
                                context_.place));
+      continue;
+    } else if (const auto transfer =
+                   TransferOf(*step.instruction, context_.place)) {
+      labels.push_back(
+          LabelOf(*transfer, context_.artifact.program(), context_.place));
       continue;
     } else {
       label.name = "copy";

@@ -79,6 +79,44 @@ std::vector<int> GroupOf(const program::Collective& collective,
   return ranks;
 }
 
+std::optional<TransferDesc> TransferOf(const program::Instruction& instruction,
+                                       const program::MeshPlace& place) {
+  const auto describe = [&](const auto& transfer, bool sends) {
+    const int64_t own = place.IndexAlong(transfer.axes());
+    const int64_t from = sends ? own : transfer.peer();
+    const int64_t to = sends ? transfer.peer() : own;
+    const std::vector<int64_t> group = place.GroupAlong(transfer.axes());
+    TransferDesc desc;
+    desc.operation.kind = comm::Kind::kTransfer;
+    desc.operation.dtype = program::ToBase(transfer.dtype());
+    desc.operation.input_shape = desc.operation.output_shape =
+        program::ToVector(transfer.shape());
+    desc.operation.name = absl::StrCat("entry ", from, " to entry ", to);
+    for (const int64_t index : {from, to})
+      desc.ranks.push_back(static_cast<int>(group[static_cast<size_t>(index)]));
+    return desc;
+  };
+  if (const program::Send* send = instruction.operation_as_Send())
+    return describe(*send, true);
+  if (const program::Receive* receive = instruction.operation_as_Receive())
+    return describe(*receive, false);
+  return std::nullopt;
+}
+
+StepLabel LabelOf(const TransferDesc& transfer, const program::Program& program,
+                  const program::MeshPlace& place) {
+  const bool sends = transfer.ranks[0] == static_cast<int>(place.rank());
+  const program::MeshPlace peer(program.mesh(), transfer.ranks[sends ? 1 : 0]);
+  StepLabel label;
+  label.name = absl::StrCat(
+      sends ? "send " : "receive ",
+      base::TypeName(transfer.operation.dtype, transfer.operation.input_shape),
+      sends ? " to entry " : " from entry ",
+      peer.IndexAlong(program.pipeline()));
+  label.bytes = static_cast<double>(transfer.operation.InputBytes());
+  return label;
+}
+
 StepLabel LabelOf(const program::Collective& collective,
                   const program::Mesh* mesh, const program::MeshPlace& place) {
   const comm::Operation operation = ToOperation(collective, "", place);

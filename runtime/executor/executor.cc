@@ -82,7 +82,8 @@ Executor::Executor(std::shared_ptr<const program::Artifact> artifact,
       communicator_(communicator),
       place_(artifact_->program().mesh(),
              communicator == nullptr ? 0 : communicator->rank()),
-      parameters_(ListParameters(artifact_->program())) {}
+      entry_(program::EntryAt(artifact_->program(), place_)),
+      parameters_(ListParameters(artifact_->program(), entry_)) {}
 
 // As many ranks as devices. A device that executes nothing needs no others.
 absl::Status Executor::CheckRanks() {
@@ -142,22 +143,24 @@ absl::Status Executor::LoadWeights(const LoadOptions& options) {
   const std::string folder = options.weights_dir.empty()
                                  ? FolderOf(artifact_->path())
                                  : options.weights_dir;
-  PARTITA_ASSIGN_OR_RETURN(weights_,
-                           Weights::Load({*artifact_, device_, *stream_, place_,
-                                          communicator_, folder},
-                                         FindUses(artifact_->program())));
-  return weights_->AddDerived();
+  PARTITA_ASSIGN_OR_RETURN(
+      weights_, Weights::Load({*artifact_, device_, *stream_, place_,
+                               communicator_, folder},
+                              FindUses(artifact_->program(), entry_)));
+  return weights_->AddDerived(entry_);
 }
 
 void Executor::DescribePorts() {
   const program::Program& program = artifact_->program();
-  for (int64_t i = 0; i < program::SizeOrZero(program.inputs()); ++i) {
+  for (int64_t i = 0; i < program::SizeOrZero(entry_.inputs()); ++i) {
+    const int index = entry_.inputs()->Get(static_cast<unsigned>(i));
     inputs_.push_back(
-        Describe(*program.inputs()->Get(static_cast<unsigned>(i))));
+        Describe(*program.inputs()->Get(static_cast<unsigned>(index))));
   }
-  for (int64_t i = 0; i < program::SizeOrZero(program.outputs()); ++i) {
+  for (int64_t i = 0; i < program::SizeOrZero(entry_.outputs()); ++i) {
+    const int index = entry_.outputs()->Get(static_cast<unsigned>(i));
     outputs_.push_back(
-        Describe(*program.outputs()->Get(static_cast<unsigned>(i))));
+        Describe(*program.outputs()->Get(static_cast<unsigned>(index))));
   }
 }
 
@@ -182,13 +185,13 @@ BoundProgram::Context Executor::BindContext(std::function<void(int)> release) {
 
 absl::Status Executor::RunInit() {
   const program::Program& program = artifact_->program();
-  if (program.init() < 0) return absl::OkStatus();
+  if (entry_.init() < 0) return absl::OkStatus();
   // Run once, so nothing is worth packing: its arguments are not marked as
   // globals.
   std::vector<Slot> arguments;
-  for (int64_t i = 0; i < program::SizeOrZero(program.init_parameters()); ++i) {
+  for (int64_t i = 0; i < program::SizeOrZero(entry_.init_parameters()); ++i) {
     const int parameter =
-        program.init_parameters()->Get(static_cast<unsigned>(i));
+        entry_.init_parameters()->Get(static_cast<unsigned>(i));
     arguments.push_back(
         {weights_->globals()[static_cast<size_t>(parameter)].data});
   }
@@ -197,23 +200,23 @@ absl::Status Executor::RunInit() {
   for (size_t i = parameters; i < weights_->globals().size(); ++i)
     arguments.push_back({weights_->globals()[i].data});
   const program::Function& function =
-      *program.functions()->Get(static_cast<unsigned>(program.init()));
+      *program.functions()->Get(static_cast<unsigned>(entry_.init()));
   PARTITA_ASSIGN_OR_RETURN(
       const device::Allocation frame,
       device::Allocation::Make(device_, function.frame_bytes()));
   PARTITA_ASSIGN_OR_RETURN(
       const std::unique_ptr<BoundProgram> init,
-      BoundProgram::Bind(BindContext(nullptr), program.init(), arguments,
+      BoundProgram::Bind(BindContext(nullptr), entry_.init(), arguments,
                          frame.data(), data_));
   PARTITA_RETURN_IF_ERROR(init->Run(*stream_, nullptr));
   PARTITA_RETURN_IF_ERROR(device_.Synchronize(*stream_));
   std::set<int> kept;
-  for (int64_t i = 0; i < program::SizeOrZero(program.main_globals()); ++i) {
-    kept.insert(program.main_globals()->Get(static_cast<unsigned>(i)));
+  for (int64_t i = 0; i < program::SizeOrZero(entry_.main_globals()); ++i) {
+    kept.insert(entry_.main_globals()->Get(static_cast<unsigned>(i)));
   }
-  for (int64_t i = 0; i < program::SizeOrZero(program.init_parameters()); ++i) {
+  for (int64_t i = 0; i < program::SizeOrZero(entry_.init_parameters()); ++i) {
     const int parameter =
-        program.init_parameters()->Get(static_cast<unsigned>(i));
+        entry_.init_parameters()->Get(static_cast<unsigned>(i));
     if (kept.count(parameter) == 0)
       weights_->Release(static_cast<size_t>(parameter));
   }
@@ -223,19 +226,19 @@ absl::Status Executor::RunInit() {
 absl::Status Executor::BindMain() {
   const program::Program& program = artifact_->program();
   const program::Function& function =
-      *program.functions()->Get(static_cast<unsigned>(program.main()));
+      *program.functions()->Get(static_cast<unsigned>(entry_.main()));
   PARTITA_ASSIGN_OR_RETURN(
       arena_, device::Allocation::Make(device_, function.frame_bytes()));
   std::vector<int> updates;
-  for (int64_t i = 0; i < program::SizeOrZero(program.main_updates()); ++i)
-    updates.push_back(program.main_updates()->Get(static_cast<unsigned>(i)));
+  for (int64_t i = 0; i < program::SizeOrZero(entry_.main_updates()); ++i)
+    updates.push_back(entry_.main_updates()->Get(static_cast<unsigned>(i)));
   const std::set<int> updated(updates.begin(), updates.end());
   std::vector<Slot> arguments;
   int port = 0;
   for (size_t i = 0; i < inputs_.size(); ++i)
     arguments.push_back({nullptr, port++});
-  for (int64_t i = 0; i < program::SizeOrZero(program.main_globals()); ++i) {
-    const int global = program.main_globals()->Get(static_cast<unsigned>(i));
+  for (int64_t i = 0; i < program::SizeOrZero(entry_.main_globals()); ++i) {
+    const int global = entry_.main_globals()->Get(static_cast<unsigned>(i));
     arguments.push_back({weights_->globals()[static_cast<size_t>(global)].data,
                          -1, updated.count(global) > 0 ? -1 : global});
   }
@@ -248,7 +251,7 @@ absl::Status Executor::BindMain() {
     weights_->Release(static_cast<size_t>(global));
   };
   PARTITA_ASSIGN_OR_RETURN(
-      main_, BoundProgram::Bind(BindContext(release), program.main(), arguments,
+      main_, BoundProgram::Bind(BindContext(release), entry_.main(), arguments,
                                 arena_.data(), data_));
   ports_.resize(static_cast<size_t>(port));
   return device_.SharesHostMemory() ? absl::OkStatus() : MakeStaging();

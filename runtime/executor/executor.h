@@ -77,6 +77,7 @@ class Executor {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
+  // Those that this rank's entry names.
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
   // This rank's block of a parameter, between runs: its value after the last of
   // them. NotFound, or InvalidArgument where the type is not that of the block.
@@ -139,6 +140,7 @@ class Executor {
   std::unique_ptr<comm::Communicator> own_communicator_;  // of a mesh of one
   comm::Communicator* communicator_;
   const program::MeshPlace place_;
+  const program::Entry& entry_;  // what this rank runs
   std::vector<TensorSpec> inputs_, outputs_;
   const std::vector<ParameterSpec> parameters_;
   std::unique_ptr<device::Stream> stream_;

@@ -8,35 +8,76 @@
 
 namespace partita::executor {
 
-std::vector<ParameterSpec> ListParameters(const program::Program& program) {
-  std::vector<bool> updated(
-      static_cast<size_t>(program::SizeOrZero(program.parameters())), false);
-  for (int64_t i = 0; i < program::SizeOrZero(program.main_updates()); ++i) {
-    updated[static_cast<size_t>(
-        program.main_updates()->Get(static_cast<unsigned>(i)))] = true;
+namespace {
+
+ParameterSpec Specify(const program::Parameter& parameter, size_t index) {
+  ParameterSpec spec;
+  spec.index = index;
+  spec.local.name = spec.whole.name = parameter.name()->str();
+  spec.local.dtype = spec.whole.dtype =
+      program::ToBase(parameter.type()->dtype());
+  spec.local.shape = spec.whole.shape = program::ShapeOf(*parameter.type());
+  if (parameter.shard() != nullptr)
+    spec.whole.shape = program::ToVector(parameter.shard()->shape());
+  if (parameter.model_shape() != nullptr)
+    spec.whole.shape = program::ToVector(parameter.model_shape());
+  spec.local.bytes = *base::ByteCount(spec.local.dtype, spec.local.shape);
+  spec.whole.bytes = *base::ByteCount(spec.whole.dtype, spec.whole.shape);
+  spec.kind = parameter.kind();
+  return spec;
+}
+
+// How some entries use each parameter.
+struct Roles {
+  bool held = false;
+  bool updated = false;
+};
+
+void AddRoles(const program::Entry& entry, std::vector<Roles>& roles) {
+  for (const auto* list : {entry.main_globals(), entry.init_parameters()}) {
+    for (int64_t i = 0; i < program::SizeOrZero(list); ++i) {
+      const size_t index =
+          static_cast<size_t>(list->Get(static_cast<unsigned>(i)));
+      if (index < roles.size()) roles[index].held = true;
+    }
   }
+  for (int64_t i = 0; i < program::SizeOrZero(entry.main_updates()); ++i) {
+    Roles& role = roles[static_cast<size_t>(
+        entry.main_updates()->Get(static_cast<unsigned>(i)))];
+    role.held = role.updated = true;
+  }
+}
+
+std::vector<ParameterSpec> ListHeld(const program::Program& program,
+                                    const std::vector<Roles>& roles) {
   std::vector<ParameterSpec> specs;
-  for (size_t i = 0; i < updated.size(); ++i) {
+  for (size_t i = 0; i < roles.size(); ++i) {
     const program::Parameter& parameter =
         *program.parameters()->Get(static_cast<unsigned>(i));
-    if (parameter.source_as_CoordinateSource() != nullptr) continue;
-    ParameterSpec spec;
-    spec.index = i;
-    spec.local.name = spec.whole.name = parameter.name()->str();
-    spec.local.dtype = spec.whole.dtype =
-        program::ToBase(parameter.type()->dtype());
-    spec.local.shape = spec.whole.shape = program::ShapeOf(*parameter.type());
-    if (parameter.shard() != nullptr)
-      spec.whole.shape = program::ToVector(parameter.shard()->shape());
-    if (parameter.model_shape() != nullptr)
-      spec.whole.shape = program::ToVector(parameter.model_shape());
-    spec.local.bytes = *base::ByteCount(spec.local.dtype, spec.local.shape);
-    spec.whole.bytes = *base::ByteCount(spec.whole.dtype, spec.whole.shape);
-    spec.kind = parameter.kind();
-    spec.updated = updated[i];
-    specs.push_back(std::move(spec));
+    if (!roles[i].held || parameter.source_as_CoordinateSource() != nullptr)
+      continue;
+    specs.push_back(Specify(parameter, i));
+    specs.back().updated = roles[i].updated;
   }
   return specs;
+}
+
+}  // namespace
+
+std::vector<ParameterSpec> ListParameters(const program::Program& program) {
+  std::vector<Roles> roles(
+      static_cast<size_t>(program::SizeOrZero(program.parameters())));
+  for (const program::Entry* entry : *program.entries())
+    AddRoles(*entry, roles);
+  return ListHeld(program, roles);
+}
+
+std::vector<ParameterSpec> ListParameters(const program::Program& program,
+                                          const program::Entry& entry) {
+  std::vector<Roles> roles(
+      static_cast<size_t>(program::SizeOrZero(program.parameters())));
+  AddRoles(entry, roles);
+  return ListHeld(program, roles);
 }
 
 absl::StatusOr<const ParameterSpec*> FindParameter(

@@ -23,6 +23,9 @@ struct ParameterSpec {
 
 // All but coordinates, in the program's order.
 std::vector<ParameterSpec> ListParameters(const program::Program& program);
+// Those of them that the entry names.
+std::vector<ParameterSpec> ListParameters(const program::Program& program,
+                                          const program::Entry& entry);
 
 // NotFound.
 absl::StatusOr<const ParameterSpec*> FindParameter(

@@ -75,7 +75,8 @@ class ShardedWeightsTest : public ::testing::Test {
       const program::MeshPlace place(artifact->program().mesh(), rank);
       const auto weights = Weights::Load(
           {*artifact, *device_, **stream, place, nullptr, folder_},
-          FindUses(artifact->program()));
+          FindUses(artifact->program(),
+                   program::EntryAt(artifact->program(), place)));
       EXPECT_TRUE(weights.ok()) << weights.status();
       if (!weights.ok()) return loaded;
       const Global& global_value = (*weights)->globals()[0];

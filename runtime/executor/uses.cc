@@ -48,7 +48,8 @@ class KernelReads {
 
 }  // namespace
 
-std::vector<Weights::Use> FindUses(const program::Program& program) {
+std::vector<Weights::Use> FindUses(const program::Program& program,
+                                   const program::Entry& entry) {
   const size_t parameters =
       static_cast<size_t>(program::SizeOrZero(program.parameters()));
   std::vector<Weights::Use> uses(parameters);
@@ -60,24 +61,24 @@ std::vector<Weights::Use> FindUses(const program::Program& program) {
     use.aligned = use.aligned || reads.Of(function)[argument];
   };
   const size_t inputs =
-      static_cast<size_t>(program::SizeOrZero(program.inputs()));
+      static_cast<size_t>(program::SizeOrZero(entry.inputs()));
   for (size_t i = 0;
-       i < static_cast<size_t>(program::SizeOrZero(program.main_globals()));
+       i < static_cast<size_t>(program::SizeOrZero(entry.main_globals()));
        ++i) {
-    mark(program.main(), inputs + i,
-         program.main_globals()->Get(static_cast<unsigned>(i)));
+    mark(entry.main(), inputs + i,
+         entry.main_globals()->Get(static_cast<unsigned>(i)));
   }
-  for (int64_t i = 0; i < program::SizeOrZero(program.main_updates()); ++i) {
+  for (int64_t i = 0; i < program::SizeOrZero(entry.main_updates()); ++i) {
     Weights::Use& use = uses[static_cast<size_t>(
-        program.main_updates()->Get(static_cast<unsigned>(i)))];
+        entry.main_updates()->Get(static_cast<unsigned>(i)))];
     use.used = use.aligned = use.updated = true;
   }
-  if (program.init() < 0) return uses;
+  if (entry.init() < 0) return uses;
   for (size_t i = 0;
-       i < static_cast<size_t>(program::SizeOrZero(program.init_parameters()));
+       i < static_cast<size_t>(program::SizeOrZero(entry.init_parameters()));
        ++i) {
-    mark(program.init(), i,
-         program.init_parameters()->Get(static_cast<unsigned>(i)));
+    mark(entry.init(), i,
+         entry.init_parameters()->Get(static_cast<unsigned>(i)));
   }
   return uses;
 }

@@ -9,8 +9,9 @@
 
 namespace partita::executor {
 
-// One entry per parameter, over init and main.
-std::vector<Weights::Use> FindUses(const program::Program& program);
+// One per parameter of the program, over the entry's init and main.
+std::vector<Weights::Use> FindUses(const program::Program& program,
+                                   const program::Entry& entry);
 
 }  // namespace partita::executor
 

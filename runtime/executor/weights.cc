@@ -109,12 +109,10 @@ absl::Status Weights::Allocate(Global& global) {
   return absl::OkStatus();
 }
 
-absl::Status Weights::AddDerived() {
-  for (int64_t i = 0;
-       i < program::SizeOrZero(context_.artifact.program().derived()); ++i) {
+absl::Status Weights::AddDerived(const program::Entry& entry) {
+  for (int64_t i = 0; i < program::SizeOrZero(entry.derived()); ++i) {
     Global global;
-    global.bytes = BytesOf(
-        *context_.artifact.program().derived()->Get(static_cast<unsigned>(i)));
+    global.bytes = BytesOf(*entry.derived()->Get(static_cast<unsigned>(i)));
     PARTITA_RETURN_IF_ERROR(Allocate(global));
     globals_.push_back(std::move(global));
   }

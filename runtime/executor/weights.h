@@ -55,10 +55,10 @@ class Weights {
   static absl::StatusOr<std::unique_ptr<Weights>> Load(
       const Context& context, const std::vector<Use>& uses);
 
-  // Reserves memory for the derived values, after the parameters.
-  absl::Status AddDerived();
+  // Reserves memory for the entry's derived values, after the parameters.
+  absl::Status AddDerived(const program::Entry& entry);
 
-  // Parameters, then derived values: the order of Program.main_globals.
+  // Parameters, then derived values: the order of Entry.main_globals.
   const std::vector<Global>& globals() const { return globals_; }
 
   // Gives the memory of a global back that no step will read again.

@@ -86,7 +86,7 @@ TEST_F(ArtifactTest, DataComesFromFilesToo) {
 
 TEST_F(ArtifactTest, InvalidProgramsAreNotWritten) {
   SampleProgram sample;
-  sample.program.main = 7;
+  sample.program.entries[0]->main = 7;
   const absl::Status status = WriteArtifact(path_, sample.Parts());
   EXPECT_EQ(status.message(), path_ + ": main: function 7 of 3");
   EXPECT_EQ(Files(), 0);
@@ -112,7 +112,7 @@ TEST_F(ArtifactTest, OtherVersionsAreRefused) {
   EXPECT_THAT(
       Message(),
       HasSubstr(
-          "expected format version 2, found 99; compile the model again"));
+          "expected format version 3, found 99; compile the model again"));
 }
 
 TEST_F(ArtifactTest, EveryTruncationIsFound) {

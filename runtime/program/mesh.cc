@@ -102,6 +102,11 @@ std::string MeshPlace::Describe() const {
   return coordinates_.empty() ? text : text + ")";
 }
 
+const Entry& EntryAt(const Program& program, const MeshPlace& place) {
+  return *program.entries()->Get(
+      static_cast<unsigned>(place.IndexAlong(program.pipeline())));
+}
+
 Rows OwnedRows(const Shard& shard, size_t dim, const MeshPlace& place) {
   const DimShard& division = *shard.dims()->Get(static_cast<unsigned>(dim));
   const int64_t size = shard.shape()->Get(static_cast<unsigned>(dim));

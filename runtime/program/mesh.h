@@ -44,6 +44,9 @@ class MeshPlace {
   std::vector<int64_t> rank_at_;  // by position; empty: the position itself
 };
 
+// What the device at `place` runs.
+const Entry& EntryAt(const Program& program, const MeshPlace& place);
+
 // Rows [begin, end) of a dimension.
 struct Rows {
   int64_t begin = 0;

@@ -20,12 +20,6 @@ uint64_t StoredBytes(const std::vector<int64_t>& shape, DType stored) {
   return static_cast<uint64_t>(*base::ByteCount(ToBase(stored), shape));
 }
 
-template <typename T>
-std::string BytesOfValues(const std::vector<T>& values) {
-  return std::string(reinterpret_cast<const char*>(values.data()),
-                     values.size() * sizeof(T));
-}
-
 }  // namespace
 
 std::unique_ptr<TensorTypeT> MakeType(DType dtype, std::vector<int64_t> shape) {
@@ -151,6 +145,36 @@ std::unique_ptr<InstructionT> MakeConv3x3(int64_t channels, int64_t size,
                          "conv3x3");
 }
 
+std::unique_ptr<InstructionT> MakeProduct(const Product& product,
+                                          std::vector<Buffer> operands,
+                                          const std::string& name) {
+  const auto [m, n, k, lhs_transposed, has_residual, rhs_transposed] = product;
+  GemmT gemm;
+  gemm.batch = 1;
+  gemm.m = m;
+  gemm.n = n;
+  gemm.k = k;
+  gemm.lhs_strides = {m * k, lhs_transposed ? 1 : k, lhs_transposed ? m : 1};
+  gemm.rhs_strides = {k * n, rhs_transposed ? 1 : n, rhs_transposed ? k : 1};
+  gemm.out_strides = {m * n, n, 1};
+  gemm.has_residual = has_residual;
+  OperationUnion operation;
+  operation.Set(std::move(gemm));
+  return MakeInstruction(std::move(operation), std::move(operands), 1, name);
+}
+
+std::unique_ptr<MeshT> MakeMesh(
+    const std::vector<std::pair<std::string, int64_t>>& axes) {
+  auto mesh = std::make_unique<MeshT>();
+  for (const auto& [name, size] : axes) {
+    auto axis = std::make_unique<MeshAxisT>();
+    axis->name = name;
+    axis->size = size;
+    mesh->axes.push_back(std::move(axis));
+  }
+  return mesh;
+}
+
 std::unique_ptr<FunctionT> MakeFunction(const std::string& name, int arguments,
                                         int results, int64_t frame_bytes) {
   auto function = std::make_unique<FunctionT>();
@@ -189,6 +213,28 @@ std::unique_ptr<InstructionT> MakeCollective(const CollectiveT& collective,
   return MakeInstruction(std::move(operation), {in, out}, 1, name);
 }
 
+std::unique_ptr<InstructionT> MakeSum(const std::vector<AxisPart>& axes,
+                                      std::vector<int64_t> shape, Buffer in,
+                                      Buffer out, const std::string& name) {
+  CollectiveT sum;
+  sum.kind = CollectiveKind::all_reduce;
+  sum.axes = axes;
+  sum.input_shape = sum.output_shape = std::move(shape);
+  return MakeCollective(sum, in, out, name);
+}
+
+EntryT& AddEntry(ProgramT& program, int main, std::vector<int> globals) {
+  auto entry = std::make_unique<EntryT>();
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    entry->inputs.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < program.outputs.size(); ++i)
+    entry->outputs.push_back(static_cast<int>(i));
+  entry->main = main;
+  entry->main_globals = std::move(globals);
+  program.entries.push_back(std::move(entry));
+  return *program.entries.back();
+}
+
 DividedProgram::DividedProgram(int64_t batch, int64_t data_axis,
                                int64_t tensor_axis) {
   constexpr int64_t kWidth = 8, kHidden = 7;
@@ -199,14 +245,7 @@ DividedProgram::DividedProgram(int64_t batch, int64_t data_axis,
   const int64_t x_bytes = rows * kWidth * 4, w_bytes = kWidth * hidden * 4;
   const int64_t all_bytes = batch * kWidth * 4;
 
-  program.mesh = std::make_unique<MeshT>();
-  for (const auto& [name, size] :
-       {std::pair("data", data_axis), std::pair("tensor", tensor_axis)}) {
-    auto axis = std::make_unique<MeshAxisT>();
-    axis->name = name;
-    axis->size = size;
-    program.mesh->axes.push_back(std::move(axis));
-  }
+  program.mesh = MakeMesh({{"data", data_axis}, {"tensor", tensor_axis}});
   program.target = "cpu";
   program.inputs.push_back(MakePort("x", DType::f32, {rows, kWidth}));
   program.inputs[0]->shard = MakeShard({batch, kWidth}, {{over_data}, {}});
@@ -273,8 +312,7 @@ DividedProgram::DividedProgram(int64_t batch, int64_t data_axis,
                                       Argument(6, all_bytes), "gather"));
   main->body.push_back(MakeCopy(Argument(4, 8), Argument(7, 8)));
   program.functions.push_back(std::move(main));
-  program.main = 0;
-  program.main_globals = {0, 1, 2, 3};
+  AddEntry(program, 0, {0, 1, 2, 3});
 }
 
 SampleProgram::SampleProgram() {
@@ -299,7 +337,6 @@ SampleProgram::SampleProgram() {
       MakeSeeded("c", DType::f32, {4, 4, 3, 3}, "uniform", 3));
   program.parameters.push_back(MakeEmbedded(
       "b", DType::f32, {8}, static_cast<uint64_t>(bias), DType::f32));
-  program.derived.push_back(MakeType(DType::f32, {8, 8}));
 
   // layer(x, w, b) -> y
   auto layer = MakeFunction("layer", 4, 1, 128);
@@ -326,10 +363,10 @@ SampleProgram::SampleProgram() {
       4, 8, {Argument(1, kImage), Argument(3, kFilter), Argument(7, kImage)}));
   main->body.push_back(MakeCopy(Constant(count, 64), Argument(8, 64)));
   program.functions.push_back(std::move(main));
-  program.init = 1;
-  program.init_parameters = {0, 1, 3};
-  program.main = 2;
-  program.main_globals = {0, 2, 3, 4};
+  EntryT& entry = AddEntry(program, 2, {0, 2, 3, 4});
+  entry.derived.push_back(MakeType(DType::f32, {8, 8}));
+  entry.init = 1;
+  entry.init_parameters = {0, 1, 3};
 }
 
 ArtifactParts SampleProgram::Parts(std::string code) const {

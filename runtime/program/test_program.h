@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/program/artifact.h"
@@ -53,9 +54,42 @@ std::unique_ptr<InstructionT> MakeLinear(int64_t m, int64_t n, int64_t k,
 // A 3x3 f32 convolution of [1, channels, size, size] to as many channels.
 std::unique_ptr<InstructionT> MakeConv3x3(int64_t channels, int64_t size,
                                           std::vector<Buffer> operands);
+// A row-major f32 product [m, k] x [k, n]; what is transposed lies as [k, m] or
+// [n, k].
+struct Product {
+  int64_t m, n, k;
+  bool lhs_transposed = false;
+  bool has_residual = false;
+  bool rhs_transposed = false;
+};
+std::unique_ptr<InstructionT> MakeProduct(const Product& product,
+                                          std::vector<Buffer> operands,
+                                          const std::string& name);
 std::unique_ptr<FunctionT> MakeFunction(const std::string& name, int arguments,
                                         int results, int64_t frame_bytes);
 
+template <typename T>
+std::string BytesOfValues(const std::vector<T>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()),
+                     values.size() * sizeof(T));
+}
+
+// Space in a frame, from its beginning on.
+class FrameSpace {
+ public:
+  Buffer Add(int64_t bytes) {
+    const int64_t offset = bytes_;
+    bytes_ += (bytes + 63) / 64 * 64;
+    return Frame(offset, bytes);
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  int64_t bytes_ = 0;
+};
+
+std::unique_ptr<MeshT> MakeMesh(
+    const std::vector<std::pair<std::string, int64_t>>& axes);
 AxisPart WholeAxis(int64_t axis, int64_t size);
 // `axes` has one list per dimension; blocks are the even share.
 std::unique_ptr<ShardT> MakeShard(
@@ -63,6 +97,15 @@ std::unique_ptr<ShardT> MakeShard(
 std::unique_ptr<InstructionT> MakeCollective(const CollectiveT& collective,
                                              Buffer in, Buffer out,
                                              const std::string& name);
+
+// An f32 sum over the devices along `axes`.
+std::unique_ptr<InstructionT> MakeSum(const std::vector<AxisPart>& axes,
+                                      std::vector<int64_t> shape, Buffer in,
+                                      Buffer out, const std::string& name);
+
+// Appends an entry that takes and gives all of the program's inputs and
+// outputs.
+EntryT& AddEntry(ProgramT& program, int main, std::vector<int> globals);
 
 // Two products over a mesh data x tensor, for x f32[batch,8]:
 //   main: y = relu(x w0 + b0) w1, the 7 columns of w0 over tensor, x and y's

@@ -10,76 +10,6 @@
 #include "runtime/program/test_program.h"
 
 namespace partita::program {
-namespace {
-
-std::string BytesOfFloats(const std::vector<float>& values) {
-  return std::string(reinterpret_cast<const char*>(values.data()),
-                     values.size() * sizeof(float));
-}
-
-struct Product {
-  int64_t m, n, k;
-  bool lhs_transposed = false;
-  bool has_residual = false;
-};
-
-std::unique_ptr<InstructionT> MakeProduct(const Product& product,
-                                          std::vector<Buffer> operands,
-                                          const std::string& name) {
-  const auto [m, n, k, lhs_transposed, has_residual] = product;
-  GemmT gemm;
-  gemm.batch = 1;
-  gemm.m = m;
-  gemm.n = n;
-  gemm.k = k;
-  gemm.lhs_strides = {m * k, lhs_transposed ? 1 : k, lhs_transposed ? m : 1};
-  gemm.rhs_strides = {k * n, n, 1};
-  gemm.out_strides = {m * n, n, 1};
-  gemm.has_residual = has_residual;
-  OperationUnion operation;
-  operation.Set(std::move(gemm));
-  return MakeInstruction(std::move(operation), std::move(operands), 1, name);
-}
-
-std::unique_ptr<MeshT> MakeMesh(int64_t data_axis, int64_t tensor_axis) {
-  if (data_axis * tensor_axis == 1) return nullptr;
-  auto mesh = std::make_unique<MeshT>();
-  for (const auto& [name, size] :
-       {std::pair("data", data_axis), std::pair("tensor", tensor_axis)}) {
-    auto axis = std::make_unique<MeshAxisT>();
-    axis->name = name;
-    axis->size = size;
-    mesh->axes.push_back(std::move(axis));
-  }
-  return mesh;
-}
-
-// Space in a frame, from its beginning on.
-class FrameSpace {
- public:
-  Buffer Add(int64_t bytes) {
-    const int64_t offset = bytes_;
-    bytes_ += (bytes + 63) / 64 * 64;
-    return Frame(offset, bytes);
-  }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  int64_t bytes_ = 0;
-};
-
-std::unique_ptr<InstructionT> MakeSum(const std::vector<AxisPart>& axes,
-                                      std::vector<int64_t> shape, Buffer in,
-                                      Buffer out, const std::string& name) {
-  CollectiveT sum;
-  sum.kind = CollectiveKind::all_reduce;
-  sum.axes = axes;
-  sum.input_shape = sum.output_shape = std::move(shape);
-  return MakeCollective(sum, in, out, name);
-}
-
-}  // namespace
-
 TrainingProgram::TrainingProgram(int64_t batch, int64_t data_axis,
                                  int64_t tensor_axis) {
   const bool divided = data_axis * tensor_axis > 1;
@@ -90,7 +20,8 @@ TrainingProgram::TrainingProgram(int64_t batch, int64_t data_axis,
   const int64_t x_bytes = rows * kWidth * 4, t_bytes = rows * columns * 4,
                 w_bytes = kWidth * columns * 4, f_bytes = kWidth * kWidth * 4;
 
-  program.mesh = MakeMesh(data_axis, tensor_axis);
+  if (divided)
+    program.mesh = MakeMesh({{"data", data_axis}, {"tensor", tensor_axis}});
   program.target = "cpu";
   program.inputs.push_back(MakePort("x", DType::f32, {rows, kWidth}));
   program.inputs.push_back(MakePort("t", DType::f32, {rows, columns}));
@@ -113,12 +44,12 @@ TrainingProgram::TrainingProgram(int64_t batch, int64_t data_axis,
   }
   std::vector<float> f;
   for (int64_t i = 0; i < kWidth * kWidth; ++i) f.push_back(Frozen(i));
-  const int64_t f_offset = data.Add(BytesOfFloats(f));
+  const int64_t f_offset = data.Add(BytesOfValues(f));
   program.parameters.push_back(MakeEmbedded("f", DType::f32, {kWidth, kWidth},
                                             static_cast<uint64_t>(f_offset),
                                             DType::f32));
-  const int64_t minus_one = data.Add(BytesOfFloats({-1}));
-  const int64_t one = data.Add(BytesOfFloats({1}));
+  const int64_t minus_one = data.Add(BytesOfValues<float>({-1}));
+  const int64_t one = data.Add(BytesOfValues<float>({1}));
 
   // main(x, t, lr, step, w, count, f) -> loss, at, w', count'
   const Buffer x = Argument(0, x_bytes), t = Argument(1, t_bytes),
@@ -155,9 +86,7 @@ TrainingProgram::TrainingProgram(int64_t batch, int64_t data_axis,
   body.push_back(MakeCopy(moved, new_w));
   body.push_back(MakeCopy(counted, Argument(10, 4)));
   program.functions.push_back(std::move(main));
-  program.main = 0;
-  program.main_globals = {0, 1, 2};
-  program.main_updates = {0, 1};
+  AddEntry(program, 0, {0, 1, 2}).main_updates = {0, 1};
 }
 
 std::vector<float> TrainingProgram::Start() {

@@ -1,20 +1,23 @@
-// Semantic checks of a whole program: functions in call order, then the
-// boundary to the host.
+// Semantic checks of a whole program: functions in call order, then what
+// devices run of them.
 #include "runtime/program/validate.h"
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/program/types.h"
+#include "runtime/program/validate_entry.h"
 #include "runtime/program/validate_mesh.h"
 #include "runtime/program/validate_operation.h"
 #include "runtime/program/validate_training.h"
+#include "runtime/program/validate_transfer.h"
 
 namespace partita::program {
 namespace {
@@ -56,20 +59,17 @@ class Validator {
           At(absl::StrCat("parameter '", parameter.name()->str(), "'"),
              CheckParameter(parameter)));
     }
-    for (int64_t i = 0; i < SizeOrZero(program_.derived()); ++i) {
-      const absl::StatusOr<int64_t> bytes =
-          ValidateType(*program_.derived()->Get(static_cast<unsigned>(i)));
-      if (!bytes.ok())
-        return At(absl::StrCat("derived value ", i), bytes.status());
-    }
+    PARTITA_RETURN_IF_ERROR(ValidatePipeline(program_));
     if (SizeOrZero(program_.kernels()) > 0 && !has_code_)
       return Bad("kernels are named, but there is no code section");
     functions_.resize(static_cast<size_t>(SizeOrZero(program_.functions())));
     for (size_t i = 0; i < functions_.size(); ++i)
       PARTITA_RETURN_IF_ERROR(CheckFunction(i, 0));
-    PARTITA_RETURN_IF_ERROR(ValidateUpdates(program_));
-    PARTITA_RETURN_IF_ERROR(At("main", CheckMain()));
-    return At("init", CheckInit());
+    std::vector<std::vector<int64_t>> needed;
+    for (Checked& checked : functions_)
+      needed.push_back(std::move(checked.needed));
+    PARTITA_RETURN_IF_ERROR(ValidateEntries(program_, needed));
+    return ValidateTransfers(program_);
   }
 
  private:
@@ -189,7 +189,7 @@ class Validator {
       PARTITA_RETURN_IF_ERROR(
           At(where, CheckBuffers(function, instruction, needed)));
       const absl::Status status =
-          CheckOperation(function, instruction, checked, needed, depth);
+          CheckOperation(function, instruction, checked, depth);
       // A callee's message already says where it is.
       if (!status.ok())
         return instruction.operation_type() == Operation::Call
@@ -288,7 +288,7 @@ class Validator {
 
   absl::Status CheckOperation(const Function& function,
                               const Instruction& instruction, Checked& checked,
-                              std::vector<int64_t>& needed, int depth) {
+                              int depth) {
     checked.steps += 1 + SizeOrZero(instruction.operands());
     switch (instruction.operation_type()) {
       case Operation::Launch:
@@ -300,14 +300,23 @@ class Validator {
       case Operation::Copy:
         return ValidateCopy(instruction);
       case Operation::Collective:
-        return ValidateCollective(program_.mesh(),
-                                  *instruction.operation_as_Collective(),
-                                  instruction);
+        return CheckCollective(instruction);
       case Operation::Call:
         return CheckCall(function, instruction, checked, depth);
+      case Operation::Send:
+      case Operation::Receive:
+        return ValidateTransfer(program_, instruction);
       default:
         return Bad("unknown operation");
     }
+  }
+
+  absl::Status CheckCollective(const Instruction& instruction) {
+    const Collective& collective = *instruction.operation_as_Collective();
+    PARTITA_RETURN_IF_ERROR(
+        ValidateCollective(program_.mesh(), collective, instruction));
+    PARTITA_RETURN_IF_ERROR(ValidateApart(program_, collective.axes()));
+    return ValidateApart(program_, collective.source_axes());
   }
 
   absl::Status CheckLaunch(const Launch& launch) {
@@ -371,95 +380,6 @@ class Validator {
       }
     }
     return absl::OkStatus();
-  }
-
-  int64_t GlobalBytes(int64_t global) const {
-    const int64_t parameters = SizeOrZero(program_.parameters());
-    if (global < parameters)
-      return BytesOf(
-          *program_.parameters()->Get(static_cast<unsigned>(global))->type());
-    return BytesOf(
-        *program_.derived()->Get(static_cast<unsigned>(global - parameters)));
-  }
-
-  // `arguments` are the bytes of what the function is called with; the last
-  // `results` of them are written.
-  absl::Status CheckEntry(int function_index,
-                          const std::vector<int64_t>& arguments,
-                          int64_t results) {
-    if (function_index < 0 ||
-        function_index >= static_cast<int64_t>(functions_.size())) {
-      return Bad(
-          absl::StrCat("function ", function_index, " of ", functions_.size()));
-    }
-    const Function& function =
-        *program_.functions()->Get(static_cast<unsigned>(function_index));
-    const Checked& checked = functions_[static_cast<size_t>(function_index)];
-    if (function.arguments() != static_cast<int64_t>(arguments.size()) ||
-        function.results() != results) {
-      return Bad(absl::StrCat("expected ", arguments.size(), " arguments, ",
-                              results, " of them results, found ",
-                              function.arguments(), ", ", function.results(),
-                              " of them results"));
-    }
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      if (checked.needed[i] > arguments[i]) {
-        return Bad(absl::StrCat("argument ", i, " has ", arguments[i],
-                                " bytes, but ", checked.needed[i],
-                                " are used"));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckMain() {
-    std::vector<int64_t> arguments;
-    for (int64_t i = 0; i < SizeOrZero(program_.inputs()); ++i) {
-      arguments.push_back(
-          BytesOf(*program_.inputs()->Get(static_cast<unsigned>(i))->type()));
-    }
-    const int64_t globals =
-        SizeOrZero(program_.parameters()) + SizeOrZero(program_.derived());
-    for (int64_t i = 0; i < SizeOrZero(program_.main_globals()); ++i) {
-      const int64_t global =
-          program_.main_globals()->Get(static_cast<unsigned>(i));
-      if (global < 0 || global >= globals)
-        return Bad(absl::StrCat("global ", global, " of ", globals));
-      arguments.push_back(GlobalBytes(global));
-    }
-    for (int64_t i = 0; i < SizeOrZero(program_.outputs()); ++i) {
-      arguments.push_back(
-          BytesOf(*program_.outputs()->Get(static_cast<unsigned>(i))->type()));
-    }
-    for (int64_t i = 0; i < SizeOrZero(program_.main_updates()); ++i) {
-      arguments.push_back(
-          GlobalBytes(program_.main_updates()->Get(static_cast<unsigned>(i))));
-    }
-    return CheckEntry(
-        program_.main(), arguments,
-        SizeOrZero(program_.outputs()) + SizeOrZero(program_.main_updates()));
-  }
-
-  absl::Status CheckInit() {
-    const int64_t parameters = SizeOrZero(program_.parameters());
-    const int64_t derived = SizeOrZero(program_.derived());
-    if (program_.init() == -1) {
-      if (derived == 0) return absl::OkStatus();
-      return Bad(
-          absl::StrCat("there are ", derived,
-                       " derived values, but no function computes them"));
-    }
-    std::vector<int64_t> arguments;
-    for (int64_t i = 0; i < SizeOrZero(program_.init_parameters()); ++i) {
-      const int64_t parameter =
-          program_.init_parameters()->Get(static_cast<unsigned>(i));
-      if (parameter < 0 || parameter >= parameters)
-        return Bad(absl::StrCat("parameter ", parameter, " of ", parameters));
-      arguments.push_back(GlobalBytes(parameter));
-    }
-    for (int64_t i = 0; i < derived; ++i)
-      arguments.push_back(GlobalBytes(parameters + i));
-    return CheckEntry(program_.init(), arguments, derived);
   }
 
   static constexpr int64_t kFrameAlignment = 64;

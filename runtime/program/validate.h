@@ -25,14 +25,20 @@ namespace partita::program {
 // - (V6) only frames and result arguments are written;
 // - (V7) operand counts and sizes suit each operation: strides and windows of
 //   gemm and conv stay inside the operands;
-// - (V8) the arguments of main and init match the inputs, globals, outputs and
-//   updates they are called with;
+// - (V8) the arguments of each entry's main and init match the inputs, globals,
+//   outputs and updates they are called with;
 // - (V9) the mesh has at most kMaxDevices devices, axes named exist and are
 //   used once, shards fit their tensors, coordinates are single i64;
 // - (V10) shapes of collectives follow from their kind and group;
 // - (V11) inputs with a role have its type, and no two have the same;
 // - (V12) each parameter is updated at most once, constants, coordinates and
-//   what init reads never.
+//   what init reads never;
+// - (V13) there are as many entries as devices along the pipeline, whose axes
+//   no shard, coordinate and collective names; every input, output and
+//   parameter is some entry's, and what one entry updates no other reads
+//   without updating it too;
+// - (V14) sends and receives of main meet each other, in order and with equal
+//   types, and cannot wait in a circle.
 absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
                              bool has_code);
 
@@ -42,6 +48,8 @@ inline constexpr int64_t kMaxSteps = int64_t{1} << 21;
 // Operands and arguments of all functions together: bounds the time of checking
 // a malicious file.
 inline constexpr int64_t kMaxOperands = int64_t{1} << 24;
+// Sends and receives of all entries together.
+inline constexpr int64_t kMaxTransfers = int64_t{1} << 21;
 inline constexpr int64_t kMaxRank = 32;
 inline constexpr int64_t kMaxDevices = int64_t{1} << 20;
 

@@ -27,13 +27,6 @@ std::string Show(const Mesh& mesh, const AxisPart& part) {
   return absl::StrCat(axis.name()->str(), ":(", part.pre(), ")", part.size());
 }
 
-// Whether no digit of one is a digit of the other.
-bool Independent(const AxisPart& a, const AxisPart& b) {
-  if (a.axis() != b.axis() || a.size() == 1 || b.size() == 1) return true;
-  return b.pre() % (a.pre() * a.size()) == 0 ||
-         a.pre() % (b.pre() * b.size()) == 0;
-}
-
 absl::Status CheckDeviceIds(const Mesh& mesh, int64_t size) {
   if (!IsAligned(mesh.device_ids())) return Bad("device ids are not aligned");
   const std::vector<int64_t> ids = ToVector(mesh.device_ids());
@@ -102,6 +95,12 @@ absl::Status CheckDim(int64_t size, const DimShard& dim, int64_t local,
 }
 
 }  // namespace
+
+bool Independent(const AxisPart& a, const AxisPart& b) {
+  if (a.axis() != b.axis() || a.size() == 1 || b.size() == 1) return true;
+  return b.pre() % (a.pre() * a.size()) == 0 ||
+         a.pre() % (b.pre() * b.size()) == 0;
+}
 
 absl::Status ValidateMesh(const Mesh* mesh) {
   if (mesh == nullptr) return absl::OkStatus();

@@ -15,6 +15,8 @@ namespace partita::program {
 absl::Status ValidateMesh(const Mesh* mesh);
 // (V9): the size of the groups along `axes`.
 absl::StatusOr<int64_t> ValidateAxes(const Mesh* mesh, const AxisList* axes);
+// Whether no digit of one part is a digit of the other.
+bool Independent(const AxisPart& a, const AxisPart& b);
 // (V9): whether `type`, which is valid, is the block that `shard` says; a shard
 // that is null is valid. Returns the elements of the global tensor.
 absl::StatusOr<int64_t> ValidateShard(const Mesh* mesh, const Shard* shard,

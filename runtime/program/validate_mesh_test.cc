@@ -78,7 +78,7 @@ TEST(ValidateMeshTest, PartsOfOneAxisMayStandSideBySide) {
       p.functions[0]->body.pop_back();
       p.functions[0]->arguments = 7;
       p.functions[0]->results = 2;
-      p.main_globals = {0, 1, 2, 3};
+      p.entries[0]->outputs = {0, 1};
       for (auto& parameter : p.parameters) {
         if (parameter->shard == nullptr) continue;
         for (auto& dim : parameter->shard->dims)

@@ -44,7 +44,7 @@ TEST(ValidateTest, Types) {  // V1
   EXPECT_EQ(After([](ProgramT& p) { p.outputs[0]->type->shape = {-1}; }),
             "output 'y': shape [-1] is negative or too big");
   EXPECT_EQ(After([](ProgramT& p) {
-              p.derived[0]->shape = {1 << 30, 1 << 30, 1 << 30};
+              p.entries[0]->derived[0]->shape = {1 << 30, 1 << 30, 1 << 30};
             }),
             "derived value 0: shape [1073741824,1073741824,1073741824] is "
             "negative or too big");
@@ -94,13 +94,15 @@ TEST(ValidateTest, Sources) {  // V2
 }
 
 TEST(ValidateTest, Indices) {  // V3
-  EXPECT_EQ(After([](ProgramT& p) { p.main = -1; }), "main: function -1 of 3");
-  EXPECT_EQ(After([](ProgramT& p) { p.init = 3; }), "init: function 3 of 3");
-  EXPECT_EQ(After([](ProgramT& p) { p.init = -1; }),
+  EXPECT_EQ(After([](ProgramT& p) { p.entries[0]->main = -1; }),
+            "main: function -1 of 3");
+  EXPECT_EQ(After([](ProgramT& p) { p.entries[0]->init = 3; }),
+            "init: function 3 of 3");
+  EXPECT_EQ(After([](ProgramT& p) { p.entries[0]->init = -1; }),
             "init: there are 1 derived values, but no function computes them");
-  EXPECT_EQ(After([](ProgramT& p) { p.main_globals[3] = 5; }),
+  EXPECT_EQ(After([](ProgramT& p) { p.entries[0]->main_globals[3] = 5; }),
             "main: global 5 of 5");
-  EXPECT_EQ(After([](ProgramT& p) { p.init_parameters[0] = 4; }),
+  EXPECT_EQ(After([](ProgramT& p) { p.entries[0]->init_parameters[0] = 4; }),
             "init: parameter 4 of 4");
   EXPECT_EQ(After([](ProgramT& p) {
               Main(p).body[0]->operation.AsCall()->function = 3;
@@ -295,14 +297,16 @@ TEST(ValidateTest, Copy) {  // V7
 TEST(ValidateTest, Entries) {  // V8
   EXPECT_EQ(After([](ProgramT& p) { p.inputs[0]->type->shape = {4, 7}; }),
             "main: argument 0 has 112 bytes, but 128 are used");
-  EXPECT_EQ(After([](ProgramT& p) { p.outputs.pop_back(); }),
+  EXPECT_EQ(After([](ProgramT& p) { p.entries[0]->outputs.pop_back(); }),
             "main: expected 8 arguments, 2 of them results, found 9, 3 of them "
             "results");
-  EXPECT_EQ(After([](ProgramT& p) { p.derived[0]->shape = {8, 7}; }),
-            "main: argument 5 has 224 bytes, but 256 are used");
-  EXPECT_EQ(After([](ProgramT& p) { p.init_parameters.pop_back(); }),
-            "init: expected 3 arguments, 1 of them results, found 4, 1 of them "
-            "results");
+  EXPECT_EQ(
+      After([](ProgramT& p) { p.entries[0]->derived[0]->shape = {8, 7}; }),
+      "main: argument 5 has 224 bytes, but 256 are used");
+  EXPECT_EQ(
+      After([](ProgramT& p) { p.entries[0]->init_parameters.pop_back(); }),
+      "init: expected 3 arguments, 1 of them results, found 4, 1 of them "
+      "results");
 }
 
 // The message after `change` to the training program.
@@ -343,12 +347,15 @@ TEST(ValidateTest, Roles) {  // V11
 }
 
 TEST(ValidateTest, Updates) {  // V12, V8
-  EXPECT_EQ(AfterTraining([](ProgramT& p) { p.main_updates = {0, 3}; }),
-            "update 1: parameter 3 of 3");
-  EXPECT_EQ(AfterTraining([](ProgramT& p) { p.main_updates = {-1, 0}; }),
-            "update 0: parameter -1 of 3");
-  EXPECT_EQ(AfterTraining([](ProgramT& p) { p.main_updates = {0, 0}; }),
-            "update of 'w': it comes twice");
+  EXPECT_EQ(
+      AfterTraining([](ProgramT& p) { p.entries[0]->main_updates = {0, 3}; }),
+      "update 1: parameter 3 of 3");
+  EXPECT_EQ(
+      AfterTraining([](ProgramT& p) { p.entries[0]->main_updates = {-1, 0}; }),
+      "update 0: parameter -1 of 3");
+  EXPECT_EQ(
+      AfterTraining([](ProgramT& p) { p.entries[0]->main_updates = {0, 0}; }),
+      "update of 'w': it comes twice");
   EXPECT_EQ(AfterTraining([](ProgramT& p) {
               p.parameters[1]->kind = ParameterKind::constant;
             }),
@@ -360,15 +367,17 @@ TEST(ValidateTest, Updates) {  // V12, V8
             "update of 'count': it is a coordinate");
   EXPECT_EQ(AfterTraining([](ProgramT& p) {
               p.functions.push_back(MakeFunction("init", 1, 0, 0));
-              p.init = 1;
-              p.init_parameters = {0};
+              p.entries[0]->init = 1;
+              p.entries[0]->init_parameters = {0};
             }),
             "update of 'w': derived values are made from it once");
-  EXPECT_EQ(AfterTraining([](ProgramT& p) { p.main_updates = {0}; }),
-            "main: expected 10 arguments, 3 of them results, found 11, 4 of "
-            "them results");
-  EXPECT_EQ(AfterTraining([](ProgramT& p) { p.main_updates = {1, 0}; }),
-            "main: argument 9 has 4 bytes, but 168 are used");
+  EXPECT_EQ(
+      AfterTraining([](ProgramT& p) { p.entries[0]->main_updates = {0}; }),
+      "main: expected 10 arguments, 3 of them results, found 11, 4 of "
+      "them results");
+  EXPECT_EQ(
+      AfterTraining([](ProgramT& p) { p.entries[0]->main_updates = {1, 0}; }),
+      "main: argument 9 has 4 bytes, but 168 are used");
 }
 
 }  // namespace

@@ -59,13 +59,13 @@ absl::Status ValidateRoles(const Program& program) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateUpdates(const Program& program) {
+absl::Status ValidateUpdates(const Program& program, const Entry& entry) {
   std::set<int> initial;
-  for (int64_t i = 0; i < SizeOrZero(program.init_parameters()); ++i)
-    initial.insert(program.init_parameters()->Get(static_cast<unsigned>(i)));
+  for (int64_t i = 0; i < SizeOrZero(entry.init_parameters()); ++i)
+    initial.insert(entry.init_parameters()->Get(static_cast<unsigned>(i)));
   std::set<int> updated;
-  for (int64_t i = 0; i < SizeOrZero(program.main_updates()); ++i) {
-    const int index = program.main_updates()->Get(static_cast<unsigned>(i));
+  for (int64_t i = 0; i < SizeOrZero(entry.main_updates()); ++i) {
+    const int index = entry.main_updates()->Get(static_cast<unsigned>(i));
     if (index < 0 || index >= SizeOrZero(program.parameters()))
       return Bad(absl::StrCat("update ", i, ": parameter ", index, " of ",
                               SizeOrZero(program.parameters())));

@@ -10,8 +10,8 @@ namespace partita::program {
 // (V11) of ValidateProgram; the ports' types have been checked.
 absl::Status ValidateRoles(const Program& program);
 
-// (V12) of ValidateProgram; the parameters have been checked.
-absl::Status ValidateUpdates(const Program& program);
+// (V12) of ValidateProgram for one entry; the parameters have been checked.
+absl::Status ValidateUpdates(const Program& program, const Entry& entry);
 
 }  // namespace partita::program
 

@@ -152,6 +152,7 @@ TEST_F(RunCommandTest, IntegersAreNotMadeUp) {
   program::SampleProgram sample;
   sample.program.inputs.push_back(
       program::MakePort("ids", program::DType::i64, {2}));
+  sample.program.entries[0]->inputs.push_back(2);
   sample.program.functions[2] = program::MakeFunction("main", 10, 3, 256);
   ASSERT_TRUE(program::WriteArtifact(model_, sample.Parts()).ok());
   EXPECT_EQ(Run({model_, "--random-inputs", "1"}), 1);
