@@ -44,6 +44,8 @@ absl::Status CheckShape(const Schedule& schedule) {
                     std::to_string(schedule.ranks() - 1) + ", found " +
                     std::to_string(rank));
   }
+  if (!schedule.trains && !schedule.flushes)
+    return refuse("expected a schedule that trains, as it does not flush");
   const size_t warm_ups = schedule.flushes ? 0 : schedule.cells.size();
   if (schedule.warm_up.size() != warm_ups)
     return refuse("expected " + std::to_string(warm_ups) +
@@ -76,6 +78,9 @@ absl::Status CheckCells(const Schedule& schedule) {
                       "expected cells of this rank's stages, found stage " +
                           std::to_string(cell.stage) + ", which is on rank " +
                           std::to_string(schedule.rank_of_stage[cell.stage]));
+      if (!schedule.trains && cell.work != Work::kForward)
+        return Refuse(shown, place,
+                      "expected forwards alone, as nothing is trained");
       if (cell.microbatch < 0 || cell.microbatch > last)
         return Refuse(
             shown, place,
@@ -105,6 +110,7 @@ absl::Status CheckCounts(const Schedule& run, CellMap& map) {
       for (Work work : {Work::kForward, Work::kInputGrad, Work::kWeightGrad}) {
         const Cell cell{work, stage, microbatch};
         if (map.Find(cell).found()) continue;
+        if (work != Work::kForward && !run.trains) continue;
         std::string expected = ToString(cell);
         if (work != Work::kForward)
           expected += " or " + ToString({Work::kBackward, stage, microbatch});
@@ -183,7 +189,7 @@ absl::Status CheckProgress(const Schedule& run, const CellMap& map) {
 
 absl::Status CheckInFlight(const Schedule& run,
                            const std::vector<int>& limits) {
-  if (limits.empty()) return absl::OkStatus();
+  if (limits.empty() || !run.trains) return absl::OkStatus();
   if (static_cast<int>(limits.size()) != run.stages)
     return absl::InvalidArgumentError(
         "schedule: expected a limit in flight for each of " +

@@ -19,7 +19,7 @@ struct ScheduleLimits {
 //   - every stage has a rank, and a rank has cells of its own stages only;
 //   - every stage's forward, input gradient and weight gradient of every
 //     microbatch is computed just once, the gradients by one B or by an I and
-//     a W;
+//     a W; where it does not train, the forward, and no gradient;
 //   - the ranks, each working through its cells and waiting for what a cell
 //     needs, reach the end;
 //   - no stage has more in flight than the limit;

@@ -69,6 +69,24 @@ TEST(CheckScheduleTest, InFlight) {
             "in flight on stage 0, found 2");
 }
 
+TEST(CheckScheduleTest, WhereNothingIsTrained) {
+  EXPECT_EQ(Error("F0.0,F0.1\nF1.0,F1.1", {0, 0}), "");
+  EXPECT_EQ(Error("F0.0,F0.1\nF1.1"),
+            "schedule: rank 1: expected a cell F1.0, found none");
+  EXPECT_EQ(Error("F1.0,F0.0\n,\n"),
+            "schedule: rank 0, cell 1 (F1.0): expected what it needs before "
+            "it, found cell 2 (F0.0) after it");
+  Schedule schedule = GPipe(2, 1);
+  schedule.trains = false;
+  EXPECT_EQ(CheckSchedule(schedule).message(),
+            "schedule: rank 0, cell 2 (B0.0): expected forwards alone, as "
+            "nothing is trained");
+  schedule = Async(2, 1);
+  schedule.trains = false;
+  EXPECT_EQ(CheckSchedule(schedule).message(),
+            "schedule: expected a schedule that trains, as it does not flush");
+}
+
 TEST(CheckScheduleTest, Versions) {
   EXPECT_EQ(Error("F0.0@-1,|,F0.1,B0.0@-1\n|,F1.0,B1.0"), "");
   EXPECT_EQ(Error("F0.0@-1,|,F0.1,B0.0@-1\n|,F1.0,B1.0@-1"),

@@ -78,7 +78,8 @@ absl::Status CheckRank(const Schedule& run, const Actions& actions, int rank) {
   std::map<Value, std::set<int>> readers;  // of this rank's values
   for (int stage = 0; stage < run.stages; ++stage)
     for (int microbatch = 0; microbatch < run.microbatches; ++microbatch)
-      for (Work work : {Work::kForward, Work::kInputGrad})
+      for (Work work : {Work::kForward, Work::kInputGrad}) {
+        if (work == Work::kInputGrad && !run.trains) continue;
         for (const Cell& need : Needs({work, stage, microbatch}, run.stages)) {
           const int from = run.rank_of_stage[need.stage];
           const int to = run.rank_of_stage[stage];
@@ -86,6 +87,7 @@ absl::Status CheckRank(const Schedule& run, const Actions& actions, int rank) {
           if (to == rank) wanted.insert(ValueOf(need));
           if (from == rank) readers[ValueOf(need)].insert(to);
         }
+      }
   std::set<Value> made, received;
   for (size_t i = 0; i < actions[rank].size(); ++i) {
     const Action& action = actions[rank][i];

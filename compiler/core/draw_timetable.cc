@@ -49,10 +49,11 @@ std::string Summary(const Timetable& table) {
 }
 
 std::string RankSummary(const Timetable& table, int rank) {
-  std::string text = Format("rank %d: bubble %.1f%%, in flight at most", rank,
-                            100 * table.rank_bubble[rank]);
-  const char* separator = " ";
+  std::string text =
+      Format("rank %d: bubble %.1f%%", rank, 100 * table.rank_bubble[rank]);
+  const char* separator = ", in flight at most ";
   for (int stage : StagesOf(table, rank)) {
+    if (table.in_flight[stage].empty()) continue;  // nothing is trained
     int peak = 0;
     for (const InFlightChange& change : table.in_flight[stage])
       peak = std::max(peak, change.count);

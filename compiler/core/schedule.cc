@@ -55,6 +55,17 @@ Schedule Unroll(const Schedule& schedule, int steps) {
   return run;
 }
 
+Schedule ForwardOnly(Schedule schedule) {
+  schedule.trains = false;
+  for (std::vector<Cell>& cells : schedule.cells)
+    cells.erase(std::remove_if(cells.begin(), cells.end(),
+                               [](const Cell& cell) {
+                                 return cell.work != Work::kForward;
+                               }),
+                cells.end());
+  return schedule;
+}
+
 int StepsAhead(const Schedule& schedule) {
   int ahead = 0;
   for (const auto* part : {&schedule.warm_up, &schedule.cells})
@@ -72,6 +83,7 @@ Schedule ShortRun(const Schedule& schedule) {
 std::vector<int> PeakInFlight(const Schedule& schedule) {
   const Schedule run = ShortRun(schedule);
   std::vector<int> now(run.stages), peak(run.stages);
+  if (!schedule.trains) return peak;
   for (const std::vector<Cell>& cells : run.cells) {
     for (const Cell& cell : cells) {
       int& count = now[cell.stage];

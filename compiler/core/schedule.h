@@ -35,6 +35,7 @@ struct Schedule {
   int stages = 0;
   int microbatches = 0;            // of one step
   std::vector<int> rank_of_stage;  // [stages]
+  bool trains = true;              // false: forwards alone; it flushes then
   bool flushes = true;
   std::vector<std::vector<Cell>> warm_up;  // [rank]; empty where it flushes
   std::vector<std::vector<Cell>> cells;    // [rank]: the step, or the period
@@ -55,6 +56,9 @@ std::vector<Cell> Needs(const Cell& cell, int stages);
 // of the run's, its versions count from the start of it.
 Schedule Unroll(const Schedule& schedule, int steps);
 
+// What is left of a schedule that flushes where nothing is trained.
+Schedule ForwardOnly(Schedule schedule);
+
 // How many steps later than its own period a cell's microbatch can be; 0 for a
 // schedule that flushes. All cells' microbatches are 0 or more.
 int StepsAhead(const Schedule& schedule);
@@ -65,7 +69,8 @@ Schedule ShortRun(const Schedule& schedule);
 
 // The most microbatches per stage whose forward is done and whose backward, the
 // weight gradient included, is not: how many copies of what a forward saves
-// there must be room for. [stages]; the schedule must pass CheckSchedule.
+// there must be room for; 0 where nothing is trained. [stages]; the schedule
+// must pass CheckSchedule.
 std::vector<int> PeakInFlight(const Schedule& schedule);
 
 // The most versions of its weights that a stage must keep at once: 1 where the

@@ -86,6 +86,7 @@ std::vector<Row> Split(const std::string& text) {
 // Fills in what the cells imply: the numbers of stages and microbatches, and
 // who owns which stage.
 absl::Status Complete(Schedule& schedule, const std::string& name) {
+  schedule.trains = !schedule.flushes;
   for (auto* part : {&schedule.warm_up, &schedule.cells}) {
     for (size_t rank = 0; rank < part->size(); ++rank) {
       for (const Cell& cell : (*part)[rank]) {
@@ -93,6 +94,7 @@ absl::Status Complete(Schedule& schedule, const std::string& name) {
           schedule.stages = cell.stage + 1;
           schedule.rank_of_stage.resize(schedule.stages, -1);
         }
+        schedule.trains |= cell.work != Work::kForward;
         int& owner = schedule.rank_of_stage[cell.stage];
         if (owner < 0) owner = static_cast<int>(rank);
         // Backwards of a period are all of its own step.

@@ -23,8 +23,8 @@ namespace partita::core {
 
 // Reads `text`; `name` is the file's, for errors, which name line and field. A
 // stage belongs to the rank in whose row it first appears; the number of stages
-// and microbatches is that of the highest found. Whether the schedule is sound,
-// CheckSchedule says.
+// and microbatches is that of the highest found; forwards alone train nothing.
+// Whether the schedule is sound, CheckSchedule says.
 absl::StatusOr<Schedule> ReadScheduleCsv(const std::string& text,
                                          const std::string& name);
 

@@ -62,6 +62,25 @@ TEST(ScheduleGeneratorsTest, AllAreSoundForAnyNumbers) {
   }
 }
 
+TEST(ScheduleGeneratorsTest, ForwardsAloneAreSoundAndKeepNothing) {
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    for (int microbatches : {1, 2, 5}) {
+      for (const Schedule& whole :
+           {GPipe(ranks, microbatches), Interleaved(ranks, 2, microbatches),
+            ZeroBubbleH1(ranks, microbatches),
+            ZeroBubbleV(ranks, microbatches)}) {
+        const Schedule schedule = ForwardOnly(whole);
+        ExpectSound(schedule);
+        EXPECT_THAT(PeakInFlight(schedule), Each(0));
+        EXPECT_EQ(ReadScheduleCsv(WriteScheduleCsv(schedule), "s")->trains,
+                  false);
+      }
+    }
+  }
+  EXPECT_EQ(WriteScheduleCsv(ForwardOnly(ZeroBubbleV(2, 1))),
+            "F0.0,F3.0\nF1.0,F2.0\n");
+}
+
 TEST(ScheduleGeneratorsTest, GPipe) {
   EXPECT_EQ(WriteScheduleCsv(GPipe(2, 3)),
             "F0.0,F0.1,F0.2,B0.0,B0.1,B0.2\n"

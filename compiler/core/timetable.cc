@@ -58,8 +58,9 @@ void RunClock(const Schedule& run, const Costs& costs, Timetable& table) {
   }
 }
 
-void CountInFlight(Timetable& table) {
+void CountInFlight(bool trains, Timetable& table) {
   table.in_flight.resize(table.rank_of_stage.size());
+  if (!trains) return;
   for (const std::vector<TimedCell>& cells : table.ranks) {
     for (const TimedCell& timed : cells) {
       std::vector<InFlightChange>& changes = table.in_flight[timed.cell.stage];
@@ -93,7 +94,7 @@ Timetable MakeTimetable(const Schedule& schedule, const Costs& costs) {
   const Schedule run = schedule.flushes ? schedule : Unroll(schedule, steps);
   table.microbatches = run.microbatches;
   RunClock(run, costs, table);
-  CountInFlight(table);
+  CountInFlight(schedule.trains, table);
   table.step = table.end;
   if (!schedule.flushes) {
     table.step = 0;

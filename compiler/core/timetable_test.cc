@@ -277,5 +277,12 @@ TEST(TimetableTest, NoTimeAtAll) {
   EXPECT_EQ(CountElements(DrawSvg(table), "g class=\"cell\""), 4);
 }
 
+TEST(TimetableTest, WhereNothingIsTrainedNothingIsInFlight) {
+  const Timetable table = MakeTimetable(ForwardOnly(GPipe(2, 3)));
+  EXPECT_EQ(table.end, 4);
+  EXPECT_EQ(table.bubble, 0.25);
+  EXPECT_THAT(DrawText(table), testing::HasSubstr("rank 1: bubble 25.0%\n"));
+}
+
 }  // namespace
 }  // namespace partita::core

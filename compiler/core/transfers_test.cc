@@ -43,6 +43,18 @@ TEST(TransfersTest, SendAfterProducerAndReceiveBeforeConsumer) {
                   "I1.1", "send I1.1 to rank 0", "W1.0", "W1.1"));
 }
 
+TEST(TransfersTest, WhereNothingIsTrainedNoGradientTravels) {
+  const Schedule schedule = ForwardOnly(GPipe(2, 1));
+  TransferProgram program = PlaceTransfers(schedule);
+  EXPECT_TRUE(CheckTransfers(schedule, program).ok());
+  ASSERT_EQ(program.actions[1].size(), 2u);
+  EXPECT_EQ(ToString(program.actions[1][0]), "receive F0.0 from rank 0");
+  program.actions[1].erase(program.actions[1].begin());
+  EXPECT_EQ(CheckTransfers(schedule, program).message(),
+            "transfers: rank 1, action 1 (F1.0): expected a receive of F0.0 "
+            "before it, found none");
+}
+
 TEST(TransfersTest, NothingTravelsWithinARank) {
   const TransferProgram program = PlaceTransfers(ZeroBubbleV(1, 2));
   for (const Action& action : program.actions[0])
