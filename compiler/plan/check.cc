@@ -135,6 +135,10 @@ Status CheckDepth(const Plan& plan) {
   for (const Entry& deep : plan.shard)
     for (const Division& depth : deep.divisions) {
       if (depth.dimension != "D") continue;
+      if (!deep.at.empty())
+        return Refuse(plan, depth.where,
+                      "shard: expected 'D' in an entry for the whole model, "
+                      "found it under 'at'; stages says which layers go where");
       for (const Entry& entry : plan.shard)
         for (const Division& division : entry.divisions)
           for (const core::AxisRef& axis : division.axes)
@@ -189,6 +193,15 @@ Status CheckOverride(const Plan& plan, const Override& override) {
     Status status = CheckAxis(axis, plan.mesh);
     if (status.ok()) status = CheckUnused(plan.mesh, axis, used, "a sharding");
     if (!status.ok()) return Refuse(plan, override.where, status);
+    for (const Entry& entry : plan.shard)
+      for (const Division& division : entry.divisions)
+        if (division.dimension == "D" && core::OverlapAny(axis, division.axes))
+          return Refuse(plan, override.where,
+                        "overrides: expected axes that divide tensors, found "
+                        "'" +
+                            core::ToString(plan.mesh, axis) +
+                            "', which is of 'D': devices along it have "
+                            "different tensors");
     used.push_back(axis);
   }
   return OkStatus();
@@ -267,10 +280,17 @@ Status CheckSupported(const Plan& plan) {
             "is not supported yet; give its axes to another dimension");
   if (plan.gather.has_value())
     return refuse("gather", "gathering parameters at their use", leave_out);
-  if (plan.schedule.has_value())
-    return refuse("schedule", "a pipeline's schedule", leave_out);
-  if (!plan.stages.empty())
-    return refuse("stages", "cutting a model into stages", "set it to auto");
+  if (plan.schedule.has_value() &&
+      (plan.schedule->kind == ScheduleKind::kAsync ||
+       plan.schedule->kind == ScheduleKind::kAsync2bw))
+    return refuse("schedule", WordOf(ScheduleWords(), plan.schedule->kind),
+                  "take gpipe, 1f1b, interleaved(v), zb-h1, zb-v or a table");
+  for (const Stage& stage : plan.stages)
+    if (stage.mesh.has_value())
+      return absl::UnimplementedError(
+          Where(plan, stage.where) +
+          ": stages mesh: a mesh of its own for a stage is not supported yet; "
+          "leave it out");
   if (plan.offload != Offload::kNone)
     return refuse("offload", "keeping optimizer state on the host",
                   "set it to none");

@@ -108,6 +108,31 @@ StatusOr<std::vector<Recompute>> ParseRecomputeOption(const std::string& text) {
   return plan.recompute;
 }
 
+StatusOr<Schedule> ParseSchedule(const std::string& text) {
+  const std::string interleaved = "interleaved(";
+  const auto ends_in = [&](const std::string& end) {
+    return text.size() > end.size() &&
+           text.compare(text.size() - end.size(), end.size(), end) == 0;
+  };
+  if (text.compare(0, interleaved.size(), interleaved) == 0 && ends_in(")")) {
+    const std::string count =
+        text.substr(interleaved.size(), text.size() - interleaved.size() - 1);
+    const StatusOr<int64_t> chunks = ParseCount(count);
+    if (!chunks.ok() || *chunks < 2 || *chunks > 1 << 16)
+      return InvalidArgumentError(
+          "interleaved: expected a whole number from 2 to 65536 of stages per "
+          "device, found " +
+          Quote(count));
+    return Schedule{ScheduleKind::kInterleaved, *chunks, ""};
+  }
+  if (ends_in(".csv")) return Schedule{ScheduleKind::kFile, 1, text};
+  for (const auto& [name, kind] : ScheduleWords())
+    if (name == text) return Schedule{kind, 1, ""};
+  return InvalidArgumentError("expected " + Join(ScheduleExamples()) +
+                              ", found " + Quote(text) +
+                              Suggest(text, ScheduleExamples()));
+}
+
 StatusOr<Name> ParseName(const std::string& text) {
   // Names of tensors may have ':' and '=' in them: the last ones count.
   const size_t equal = text.rfind('=');

@@ -146,8 +146,11 @@ absl::StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
 // the end; a scope follows '@'.
 absl::StatusOr<std::vector<Recompute>> ParseRecomputeOption(
     const std::string& text);
+// "zb-v", "interleaved(2)", "own.csv": --schedule, and the field; the caller
+// says which.
+absl::StatusOr<Schedule> ParseSchedule(const std::string& text);
 // "*.mlp.c_fc.weight:1=M": --name, and the items of `names`; the caller says
-// which. The three above say their options themselves.
+// which. The three first say their options themselves.
 absl::StatusOr<Name> ParseName(const std::string& text);
 
 // "[{a, b:(1)2}, {?}, {c, ?}|28] replicated={d} unreduced={e}", as core's

@@ -28,36 +28,13 @@ Status Reader::ReadGather(const Node& value) {
 }
 
 Status Reader::ReadSchedule(const Node& value) {
-  const std::string& word = value.scalar;
-  const std::string interleaved = "interleaved(";
-  const auto ends_in = [&](const std::string& end) {
-    return word.size() > end.size() &&
-           word.compare(word.size() - end.size(), end.size(), end) == 0;
-  };
-  if (word.compare(0, interleaved.size(), interleaved) == 0 && ends_in(")")) {
-    Node count = value;
-    count.scalar =
-        word.substr(interleaved.size(), word.size() - interleaved.size() - 1);
-    StatusOr<int64_t> chunks =
-        ReadCount(count, "schedule interleaved", 2, 1 << 16);
-    if (!chunks.ok()) return chunks.status();
-    plan_.schedule = Schedule{ScheduleKind::kInterleaved, *chunks, ""};
-    return OkStatus();
-  }
-  if (ends_in(".csv")) {
-    plan_.schedule = Schedule{ScheduleKind::kFile, 1, word};
-    return OkStatus();
-  }
-  for (const auto& [name, kind] : ScheduleWords())
-    if (value.kind == Node::Kind::kScalar && name == word) {
-      plan_.schedule = Schedule{kind, 1, ""};
-      return OkStatus();
-    }
-  const std::vector<std::string> names = {
-      "gpipe", "1f1b",      "interleaved(2)", "zb-h1",
-      "zb-v",  "async-2bw", "async",          "a file.csv"};
-  return Refuse(value, "schedule: expected " + Join(names) + ", found " +
-                           Describe(value) + Suggest(word, names));
+  if (value.kind != Node::Kind::kScalar)
+    return Refuse(value, "schedule: expected " + Join(ScheduleExamples()) +
+                             ", found " + Describe(value));
+  StatusOr<Schedule> schedule = ParseSchedule(value.scalar);
+  if (!schedule.ok()) return Refuse(value, "schedule", schedule.status());
+  plan_.schedule = *std::move(schedule);
+  return OkStatus();
 }
 
 Status Reader::ReadStages(const Node& value) {

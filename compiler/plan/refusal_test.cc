@@ -86,8 +86,15 @@ TEST(Refusals, OfFields) {
            "zb-h1, zb-v, async-2bw, async, a file.csv, found '1f1f'; did you "
            "mean '1f1b'?"},
           {"mesh: {}\nschedule: interleaved(1)",
-           "p.yaml:2:11: schedule interleaved: expected a whole number from 2 "
-           "to 65536, found '1'"},
+           "p.yaml:2:11: schedule: interleaved: expected a whole number from 2 "
+           "to 65536 of stages per device, found '1'"},
+          {"mesh: {}\nschedule: interleaved",
+           "p.yaml:2:11: schedule: expected gpipe, 1f1b, interleaved(2), "
+           "zb-h1, zb-v, async-2bw, async, a file.csv, found "
+           "'interleaved'"},
+          {"mesh: {}\nschedule: [gpipe]",
+           "p.yaml:2:11: schedule: expected gpipe, 1f1b, interleaved(2), "
+           "zb-h1, zb-v, async-2bw, async, a file.csv, found a list"},
           {"mesh: {}\nstages: 4",
            "p.yaml:2:9: stages: expected auto or a list, as [{to: \"h.7\"}, "
            "{to: \"h.15\"}], found '4'"},
@@ -180,6 +187,9 @@ TEST(Refusals, OfEntries) {
        {shard("{B: data, D: data}"),
         "p.yaml:2:10: shard: expected axis 'data' to be of 'D' alone, whose "
         "devices run different layers, found it for 'B' too"},
+       {shard("{D: data, at: h.0}"),
+        "p.yaml:2:10: shard: expected 'D' in an entry for the whole model, "
+        "found it under 'at'; stages says which layers go where"},
        {shard("{M: []}"),
         "p.yaml:2:10: shard 'M': expected at least one axis, found none"},
        {shard("{M: {a: 2}}"),
@@ -244,6 +254,14 @@ TEST(Refusals, OfOverridesAndNames) {
         "N, E, L, V, H, W, X, found 'D'"}});
 }
 
+TEST(Refusals, OfOverridesOverDepth) {
+  Expect(
+      {{"mesh: {a: 2}\nshard: [{D: a}]\noverrides: [{tensor: x, sharding: "
+        "\"[{a}]\"}]",
+        "p.yaml:3:13: overrides: expected axes that divide tensors, found "
+        "'a', which is of 'D': devices along it have different tensors"}});
+}
+
 TEST(Refusals, OfOptions) {
   EXPECT_EQ(ParseMeshOption("data").status().message(),
             "--mesh: expected axes and their sizes, as data=2,tensor=4, found "
@@ -288,12 +306,12 @@ TEST(CheckSupported, RefusesEachFieldOfLaterByName) {
   EXPECT_EQ(refusal("gather: {prefetch: 1}"),
             "p.yaml:2:9: gather: gathering parameters at their use is not "
             "supported yet; leave the field out");
-  EXPECT_EQ(refusal("schedule: 1f1b"),
-            "p.yaml:2:11: schedule: a pipeline's schedule is not supported "
-            "yet; leave the field out");
-  EXPECT_EQ(refusal("stages: [{to: x}]"),
-            "p.yaml:2:9: stages: cutting a model into stages is not supported "
-            "yet; set it to auto");
+  EXPECT_EQ(refusal("schedule: async-2bw"),
+            "p.yaml:2:11: schedule: async-2bw is not supported yet; take "
+            "gpipe, 1f1b, interleaved(v), zb-h1, zb-v or a table");
+  EXPECT_EQ(refusal("stages: [{to: x}, {to: y, mesh: {a: 4}}]"),
+            "p.yaml:2:19: stages mesh: a mesh of its own for a stage is not "
+            "supported yet; leave it out");
   EXPECT_EQ(refusal("offload: optimizer"),
             "p.yaml:2:10: offload: keeping optimizer state on the host is not "
             "supported yet; set it to none");

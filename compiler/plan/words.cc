@@ -26,6 +26,13 @@ const Words<ScheduleKind>& ScheduleWords() {
   return *words;
 }
 
+const std::vector<std::string>& ScheduleExamples() {
+  static const auto* const names = new std::vector<std::string>{
+      "gpipe", "1f1b",      "interleaved(2)", "zb-h1",
+      "zb-v",  "async-2bw", "async",          "a file.csv"};
+  return *names;
+}
+
 const Words<RecomputePolicy>& RecomputeWords() {
   static const auto* const words =
       new Words<RecomputePolicy>{{"none", RecomputePolicy::kNone},

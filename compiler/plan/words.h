@@ -22,6 +22,9 @@ const Words<Precision>& PrecisionWords();
 const Words<Offload>& OffloadWords();
 const Words<Hold>& HoldWords();
 
+// What may be written there, with arguments as an example has them.
+const std::vector<std::string>& ScheduleExamples();
+
 template <typename T>
 std::string WordOf(const Words<T>& words, T value) {
   for (const auto& [word, meaning] : words)
