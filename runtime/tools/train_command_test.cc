@@ -109,8 +109,8 @@ TEST_F(TrainCommandTest, FiveStepsOnOneBatch) {
       t(t_.begin(), t_.begin() + kBatch * kOut);
   Floats w = program::TrainingProgram::Start();
   ASSERT_EQ(report["losses"].size(), 5u);
-  const float rates[] = {0.01f, 0.02f, 0.02f * (0.5f + 0.5f * 2 / 3),
-                         0.02f * (0.5f + 0.5f / 3), 0.01f};
+  const float rates[] = {0.01f, 0.02f, 0.02f, 0.02f * (0.5f + 0.5f * 2 / 3),
+                         0.02f * (0.5f + 0.5f / 3)};
   for (size_t i = 0; i < 5; ++i) {
     const float expected = program::TrainingStep(x, t, rates[i], w);
     EXPECT_NEAR(report["losses"][i], expected, 1e-4 * expected) << i;

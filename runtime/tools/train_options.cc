@@ -167,7 +167,7 @@ Steps
   --lr-batch N               as their ratio or its square root
   --schedule KIND          constant, linear, cosine or inverse_sqrt; default constant
   --warmup N               steps in which the rate rises to RATE; default 0
-  --min-lr SHARE           of RATE, at which linear and cosine end; default 0
+  --min-lr SHARE           of RATE, that linear and cosine come down to after the last step; default 0
 Reports
   --log FILE.jsonl         a JSON object per step; --resume continues it
   --events DIR             event files for TensorBoard

@@ -41,7 +41,7 @@ double LearningRate(const Schedule& schedule, int64_t step) {
   if (step <= schedule.warmup) return schedule.rate * s / w;
   const double rest = static_cast<double>(
       std::max<int64_t>(schedule.steps - schedule.warmup, 1));
-  const double p = std::min((s - w) / rest, 1.0);
+  const double p = std::min((s - 1 - w) / rest, 1.0);
   switch (schedule.kind) {
     case Schedule::Kind::kConstant:
       break;

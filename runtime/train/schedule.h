@@ -13,10 +13,13 @@ namespace partita::train {
 // The rate of step s = 1, 2 ... N, with w steps of warm-up, is rate * f(s):
 //   s <= w   f = s / w                                  for every kind, else
 //   constant      1
-//   linear        m + (1 - m) (1 - p)                   p = (s - w) / (N - w),
-//   cosine        m + (1 - m) (1 + cos(pi p)) / 2           at most 1
+//   linear        m + (1 - m) (1 - p)             p = (s - 1 - w) / (N - w),
+//   cosine        m + (1 - m) (1 + cos(pi p)) / 2     at most 1
 //   inverse_sqrt  max(m, sqrt(max(w, 1) / s))
-// so that linear and cosine end at rate * m in step N, and stay there.
+// So linear and cosine would come to rate * m in step N + 1: the last step of a
+// run still moves. These are the rates of Hugging Face's schedules and of
+// PyTorch's CosineAnnealingLR, which are told how many steps were made before;
+// only that Hugging Face's warm-up, (s - 1) / w, begins with a step of rate 0.
 struct Schedule {
   enum class Kind { kConstant, kLinear, kCosine, kInverseSqrt };
   Kind kind = Kind::kConstant;

@@ -28,17 +28,36 @@ TEST(ScheduleTest, WarmUpIsTheSameForAll) {
 TEST(ScheduleTest, AfterWarmUp) {
   EXPECT_DOUBLE_EQ(Rate(Kind::kConstant, 11), 2.0);
   EXPECT_DOUBLE_EQ(Rate(Kind::kConstant, 110), 2.0);
+  EXPECT_DOUBLE_EQ(Rate(Kind::kLinear, 11), 2.0);
+  EXPECT_DOUBLE_EQ(Rate(Kind::kCosine, 11), 2.0);
   // Half way: p = 1/2.
-  EXPECT_DOUBLE_EQ(Rate(Kind::kLinear, 60), 2.0 * 0.55);
-  EXPECT_DOUBLE_EQ(Rate(Kind::kCosine, 60), 2.0 * 0.55);
+  EXPECT_DOUBLE_EQ(Rate(Kind::kLinear, 61), 2.0 * 0.55);
+  EXPECT_DOUBLE_EQ(Rate(Kind::kCosine, 61), 2.0 * 0.55);
   // A quarter: p = 1/4.
-  EXPECT_DOUBLE_EQ(Rate(Kind::kLinear, 35), 2.0 * 0.775);
-  EXPECT_NEAR(Rate(Kind::kCosine, 35),
+  EXPECT_DOUBLE_EQ(Rate(Kind::kLinear, 36), 2.0 * 0.775);
+  EXPECT_NEAR(Rate(Kind::kCosine, 36),
               2.0 * (0.1 + 0.9 * (2 + std::sqrt(2.0)) / 4), 1e-12);
-  EXPECT_NEAR(Rate(Kind::kLinear, 110), 0.2, 1e-12);
-  EXPECT_NEAR(Rate(Kind::kCosine, 110), 0.2, 1e-12);
   EXPECT_DOUBLE_EQ(Rate(Kind::kInverseSqrt, 40), 1.0);
   EXPECT_DOUBLE_EQ(Rate(Kind::kInverseSqrt, 90), 2.0 / 3);
+}
+
+// What get_linear_schedule_with_warmup and get_cosine_schedule_with_warmup of
+// transformers give the optimizer in steps 1 to 5 of 5, without warm-up, and
+// CosineAnnealingLR of torch with T_max=5 and eta_min=0.1.
+TEST(ScheduleTest, AsOthersHaveThem) {
+  const double linear[] = {1, 0.8, 0.6, 0.4, 0.2},
+               cosine[] = {1, 0.9045084971874737, 0.6545084971874737,
+                           0.34549150281252633, 0.09549150281252633},
+               annealed[] = {1, 0.9140576474687263, 0.6890576474687263,
+                             0.41094235253127375, 0.18594235253127375};
+  for (int64_t step = 1; step <= 5; ++step) {
+    EXPECT_NEAR(LearningRate({Kind::kLinear, 1.0, 5, 0, 0}, step),
+                linear[step - 1], 1e-12);
+    EXPECT_NEAR(LearningRate({Kind::kCosine, 1.0, 5, 0, 0}, step),
+                cosine[step - 1], 1e-12);
+    EXPECT_NEAR(LearningRate({Kind::kCosine, 1.0, 5, 0, 0.1}, step),
+                annealed[step - 1], 1e-12);
+  }
 }
 
 TEST(ScheduleTest, BeyondTheEnd) {
@@ -48,7 +67,8 @@ TEST(ScheduleTest, BeyondTheEnd) {
 }
 
 TEST(ScheduleTest, WithoutWarmUp) {
-  EXPECT_DOUBLE_EQ(LearningRate({Kind::kLinear, 1.0, 4, 0, 0}, 1), 0.75);
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kLinear, 1.0, 4, 0, 0}, 1), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRate({Kind::kLinear, 1.0, 4, 0, 0}, 4), 0.25);
   EXPECT_DOUBLE_EQ(LearningRate({Kind::kInverseSqrt, 1.0, 4, 0, 0}, 1), 1.0);
   EXPECT_DOUBLE_EQ(LearningRate({Kind::kInverseSqrt, 1.0, 4, 0, 0}, 4), 0.5);
   EXPECT_DOUBLE_EQ(LearningRate({Kind::kCosine, 1.0, 3, 3, 0}, 3), 1.0);
