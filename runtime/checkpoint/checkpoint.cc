@@ -107,12 +107,23 @@ absl::StatusOr<base::ConstTensor> Checkpoint::Find(
                            files_[place.file].BytesOf(place.entry).data()};
 }
 
+bool Checkpoint::Matches(const base::TensorSpec& wanted) const {
+  const auto found = places_.find(wanted.name);
+  return found != places_.end() && *found->second.entry.dtype == wanted.dtype &&
+         found->second.entry.shape == wanted.shape;
+}
+
 absl::Status Checkpoint::Match(
-    const std::vector<base::TensorSpec>& wanted) const {
+    const std::vector<base::TensorSpec>& wanted,
+    const std::function<bool(const std::string& name)>& may_differ) const {
+  const auto is_free = [&](const std::string& name) {
+    return may_differ != nullptr && may_differ(name);
+  };
   std::vector<std::string> wrong;
   std::set<std::string> names;
   for (const base::TensorSpec& spec : wanted) {
     names.insert(spec.name);
+    if (is_free(spec.name) || Matches(spec)) continue;
     const std::string type = base::TypeName(spec.dtype, spec.shape);
     const auto found = places_.find(spec.name);
     if (found == places_.end()) {
@@ -121,13 +132,12 @@ absl::Status Checkpoint::Match(
       continue;
     }
     const base::SafetensorsEntry& entry = found->second.entry;
-    if (*entry.dtype != spec.dtype || entry.shape != spec.shape)
-      wrong.push_back(absl::StrCat("'", spec.name, "': expected ", type,
-                                   ", found ",
-                                   base::TypeName(*entry.dtype, entry.shape)));
+    wrong.push_back(absl::StrCat("'", spec.name, "': expected ", type,
+                                 ", found ",
+                                 base::TypeName(*entry.dtype, entry.shape)));
   }
   for (const auto& [name, place] : places_)
-    if (names.count(name) == 0)
+    if (names.count(name) == 0 && !is_free(name))
       wrong.push_back(
           absl::StrCat("'", name, "': expected none, found ",
                        base::TypeName(*place.entry.dtype, place.entry.shape)));

@@ -2,6 +2,7 @@
 #ifndef PARTITA_RUNTIME_CHECKPOINT_CHECKPOINT_H_
 #define PARTITA_RUNTIME_CHECKPOINT_CHECKPOINT_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -36,8 +37,13 @@ class Checkpoint {
   // Data is valid as long as this object lives. NotFound.
   absl::StatusOr<base::ConstTensor> Find(const std::string& name) const;
   // InvalidArgument unless there is exactly one tensor for each of `wanted`, of
-  // its type and shape; says which differ.
-  absl::Status Match(const std::vector<base::TensorSpec>& wanted) const;
+  // its type and shape; says which differ. Those that `may_differ` says so of
+  // may be missing, others, or not wanted.
+  absl::Status Match(const std::vector<base::TensorSpec>& wanted,
+                     const std::function<bool(const std::string& name)>&
+                         may_differ = nullptr) const;
+  // Whether there is this tensor, of its type and shape.
+  bool Matches(const base::TensorSpec& wanted) const;
 
  private:
   struct Place {

@@ -148,7 +148,8 @@ class Writer::Impl {
                              MakeLayout(entries, options_.shard_bytes));
     job.folder = options_.folder;
     job.run = absl::StrCat(options_.run, "-", ++attempts_);
-    job.keep = options_.keep;
+    confirmed_ = !options_.until_confirmed;
+    job.keep = options_.keep + (confirmed_ ? 0 : 1);
     job.rank = options_.rank;
     job.ranks = options_.ranks;
     job.rank_timeout = options_.rank_timeout;
@@ -160,13 +161,22 @@ class Writer::Impl {
       return snapshot;
     }
     try {
+      writing_ = true;
       thread_ = std::thread([this, job = std::move(job)] { Write(job); });
     } catch (const std::system_error& error) {
+      writing_ = false;
       return absl::ResourceExhaustedError(absl::StrCat(
           "checkpoint: cannot start the thread that writes: ", error.what(),
           "; nothing was written"));
     }
     return absl::OkStatus();
+  }
+
+  void Confirm() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (confirmed_) return;
+    confirmed_ = true;
+    if (!writing_) RemoveUnneeded();
   }
 
   void Finish() {
@@ -218,7 +228,16 @@ class Writer::Impl {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
     const std::lock_guard<std::mutex> lock(mutex_);
+    writing_ = false;
+    if (options_.until_confirmed && confirmed_ && result.status.ok())
+      RemoveUnneeded();
     results_.push_back(std::move(result));
+  }
+
+  // What cannot be removed now is tried again after the next save.
+  void RemoveUnneeded() {
+    if (options_.rank == 0)
+      (void)KeepNewest(options_.folder, options_.keep, options_.run);
   }
 
   WriterOptions options_;
@@ -228,6 +247,8 @@ class Writer::Impl {
   SnapshotMemory memory_;  // Read by the thread while it runs.
   std::thread thread_;
   std::mutex mutex_;
+  bool confirmed_ = true;  // the newest
+  bool writing_ = false;
   std::vector<SaveResult> results_;
 };
 
@@ -244,6 +265,8 @@ absl::Status Writer::Save(const State& state,
                           const std::vector<Entry>& entries) {
   return impl_->Save(state, entries);
 }
+
+void Writer::Confirm() { impl_->Confirm(); }
 
 void Writer::Finish() { impl_->Finish(); }
 

@@ -18,6 +18,9 @@ namespace partita::checkpoint {
 struct WriterOptions {
   std::string folder;  // Made if it is not there.
   int keep = 3;        // Newest checkpoints that are kept, at least 1.
+  // Whether one more is kept until Confirm: the newest may be worse than those
+  // before.
+  bool until_confirmed = false;
   // The step that the run begins with: 0, or that of the checkpoint it goes on
   // from.
   int64_t start_step = 0;
@@ -66,6 +69,10 @@ class Writer {
   // one before. Errors of the snapshot: memory, or what an entry's `read`
   // returned. What goes wrong in writing is in TakeResults.
   absl::Status Save(const State& state, const std::vector<Entry>& entries);
+
+  // What was saved last is good: one more than `keep` is no longer needed, now
+  // or when it is written.
+  void Confirm();
 
   // Waits for what is being written.
   void Finish();

@@ -94,6 +94,34 @@ TEST_F(WriterTest, WhatIsSavedIsRead) {
               HasSubstr("'embed.weight': expected f32[33,7], found f32[7,33]; "
                         "'other': expected i1[3], found none; 'flag': expected "
                         "none, found i1[3]"));
+  // Of these it does not matter.
+  EXPECT_TRUE(checkpoint
+                  ->Match(specs,
+                          [](const std::string& name) {
+                            return name == "embed.weight" || name == "other" ||
+                                   name == "flag";
+                          })
+                  .ok());
+  EXPECT_FALSE(checkpoint->Matches(specs[0]));
+  EXPECT_TRUE(checkpoint->Matches(specs[2]));
+}
+
+TEST_F(WriterTest, TheOneBeforeStaysUntilTheNewestIsConfirmed) {
+  WriterOptions options = Options();
+  options.keep = 1;
+  options.until_confirmed = true;
+  auto writer = Open(options);
+  ASSERT_TRUE(Save(*writer, 5).ok());
+  ASSERT_TRUE(Save(*writer, 6).ok());
+  EXPECT_TRUE(std::filesystem::exists(StepPath(folder_, 5)));
+  writer->Confirm();
+  EXPECT_FALSE(std::filesystem::exists(StepPath(folder_, 5)));
+  // Before it is written.
+  ASSERT_TRUE(writer->Save(TestState(7), TestEntries(7)).ok());
+  writer->Confirm();
+  writer->Finish();
+  EXPECT_FALSE(std::filesystem::exists(StepPath(folder_, 6)));
+  EXPECT_EQ(LatestStep(), 7);
 }
 
 TEST_F(WriterTest, SaveTakesASnapshot) {

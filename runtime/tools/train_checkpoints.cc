@@ -4,18 +4,21 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "runtime/base/quantity.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/folder.h"
+#include "runtime/executor/nan_trace.h"
 #include "runtime/program/types.h"
 
 namespace partita::tools {
@@ -27,6 +30,13 @@ using program::ParameterKind;
 // Constants are the compiler's, not the model's.
 bool IsSaved(const ParameterSpec& parameter) {
   return parameter.kind != ParameterKind::constant;
+}
+
+// What 1-bit optimizers have left out of what they sent, a row for each device:
+// with another optimizer before, or on other devices, there is none.
+bool IsError(const std::string& name) {
+  return absl::EndsWith(name, "/worker_error") ||
+         absl::EndsWith(name, "/server_error");
 }
 
 checkpoint::Entry EntryOf(Session& session, const ParameterSpec& parameter) {
@@ -105,12 +115,35 @@ absl::StatusOr<std::optional<checkpoint::Checkpoint>> OpenSame(
   return saved;
 }
 
+// A step whose loss was finite may have made parameters that are not: what they
+// would replace is the last that can be gone on from.
+absl::Status CheckFinite(Session& session, int64_t step) {
+  for (const ParameterSpec& parameter : session.parameters()) {
+    if (!parameter.updated || parameter.kind != ParameterKind::parameter ||
+        !base::IsFloat(parameter.whole.dtype))
+      continue;
+    const Session::Part part = session.PartOf(parameter);
+    if (part.runs.empty()) continue;
+    std::vector<char> block(static_cast<size_t>(part.spec.bytes));
+    PARTITA_RETURN_IF_ERROR(session.ReadPart(part, block.data()));
+    const int64_t size = base::SizeOf(part.spec.dtype);
+    for (const Session::Part::Run& run : part.runs)
+      if (executor::NanTrace::At(part.spec.dtype, &block[run.part * size],
+                                 run.count)
+              .kind != executor::NumberKind::kFinite)
+        return absl::FailedPreconditionError(absl::StrCat(
+            "checkpoint of step ", step, ": parameter '", parameter.whole.name,
+            "' is no longer finite, so nothing is saved"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSame(const checkpoint::Checkpoint& saved, Session& session,
                        const TrainOptions& options) {
   std::vector<base::TensorSpec> wanted;
   for (const ParameterSpec& parameter : session.parameters())
     if (IsSaved(parameter)) wanted.push_back(parameter.whole);
-  PARTITA_RETURN_IF_ERROR(saved.Match(wanted));
+  PARTITA_RETURN_IF_ERROR(saved.Match(wanted, IsError));
   if (saved.state().seed == static_cast<uint64_t>(options.seed))
     return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -118,9 +151,18 @@ absl::Status CheckSame(const checkpoint::Checkpoint& saved, Session& session,
                    ", with which the run began, found --seed ", options.seed));
 }
 
-absl::Status Restore(const checkpoint::Checkpoint& saved, Session& session) {
+// `anew`: how many tensors begin as they do without a checkpoint.
+absl::Status Restore(const checkpoint::Checkpoint& saved, Session& session,
+                     int64_t& anew) {
   for (const ParameterSpec& parameter : session.parameters()) {
-    if (!parameter.updated || !IsSaved(parameter)) continue;
+    // A state that is not updated now was so when it was saved.
+    if (!IsSaved(parameter) ||
+        (!parameter.updated && parameter.kind != ParameterKind::state))
+      continue;
+    if (IsError(parameter.whole.name) && !saved.Matches(parameter.whole)) {
+      ++anew;
+      continue;
+    }
     PARTITA_ASSIGN_OR_RETURN(const base::ConstTensor tensor,
                              saved.Find(parameter.whole.name));
     PARTITA_RETURN_IF_ERROR(
@@ -142,8 +184,15 @@ absl::StatusOr<Resumed> Resume(Session& session, const TrainOptions& options,
     return Resumed();
   }
   PARTITA_RETURN_IF_ERROR(session.Agree(CheckSame(*saved, session, options)));
-  PARTITA_RETURN_IF_ERROR(session.Agree(Restore(*saved, session)));
-  if (session.IsMain()) say(absl::StrCat("going on from ", saved->path()));
+  int64_t anew = 0;
+  PARTITA_RETURN_IF_ERROR(session.Agree(Restore(*saved, session, anew)));
+  if (session.IsMain())
+    say(absl::StrCat("going on from ", saved->path(),
+                     anew > 0
+                         ? absl::StrCat("; ", anew,
+                                        " errors of 1-bit exchanges, which "
+                                        "it has not, begin at zero")
+                         : ""));
   return Resumed{saved->state().step, saved->state().data};
 }
 
@@ -165,6 +214,7 @@ absl::StatusOr<std::unique_ptr<TrainCheckpoints>> TrainCheckpoints::Open(
   checkpoint::WriterOptions writer;
   writer.folder = options.checkpoint_dir;
   writer.keep = options.keep;
+  writer.until_confirmed = true;
   writer.start_step = start_step;
   writer.companions = Companions(session, options);
   writer.rank = session.rank();
@@ -179,6 +229,7 @@ absl::StatusOr<std::unique_ptr<TrainCheckpoints>> TrainCheckpoints::Open(
 
 absl::Status TrainCheckpoints::Save(int64_t step,
                                     const std::string& data_state) {
+  PARTITA_RETURN_IF_ERROR(session_.Agree(CheckFinite(session_, step)));
   checkpoint::State state;
   state.step = step;
   state.seed = static_cast<uint64_t>(options_.seed);
@@ -192,11 +243,13 @@ absl::Status TrainCheckpoints::Save(int64_t step,
 }
 
 absl::Status TrainCheckpoints::OnStep(const train::StepRecord& record) {
+  if (std::isfinite(record.loss)) writer_->Confirm();
   Collect(/*finished=*/false);
   return absl::OkStatus();
 }
 
 absl::Status TrainCheckpoints::Finish() {
+  writer_->Confirm();
   writer_->Finish();
   Collect(/*finished=*/true);
   return session_.Agree(last_);

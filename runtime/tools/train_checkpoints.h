@@ -32,7 +32,9 @@ absl::StatusOr<Resumed> Resume(Session& session, const TrainOptions& options,
 
 // Parameters and buffers of the model, and the optimizer's states. What became
 // of a checkpoint in the background is told when the next step is done; that
-// the last one failed is Finish's error.
+// the last one failed is Finish's error. The checkpoint before stays until a
+// step after the newest one had a finite loss, or the run ends in order;
+// parameters that are not finite are not saved.
 class TrainCheckpoints : public train::Checkpoints, public train::Observer {
  public:
   // `start_step` is that of Resume. All of it outlives the result.

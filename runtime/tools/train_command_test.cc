@@ -217,6 +217,51 @@ TEST_F(TrainCommandTest, ResumedStepsHaveTheSameBits) {
   EXPECT_EQ(rest, std::vector<double>(whole.begin() + 3, whole.end()));
 }
 
+// The loss of a step is that of the parameters before it.
+TEST_F(TrainCommandTest, WhatDivergesReplacesNoGoodCheckpoint) {
+  const auto run = [&](const std::string& data, const std::string& steps,
+                       const std::string& rate) {
+    return Run({Path("model"), "--data", data, "--steps", steps, "--lr", rate,
+                "--resume", "--checkpoint-dir", Path("ckpt"), "--keep", "1",
+                "--checkpoint-every", "1"});
+  };
+  const auto has = [&](int step) {
+    return std::filesystem::exists(Path("ckpt/step-0000000") +
+                                   std::to_string(step));
+  };
+  ASSERT_EQ(run(data_, "2", "0.02"), 0) << error_.str();
+  EXPECT_FALSE(has(1));
+  // Parameters of step 3 are finite, and its checkpoint is whole.
+  EXPECT_EQ(run(data_, "5", "1e30"), 1);
+  EXPECT_THAT(error_.str(), HasSubstr("step 4: the loss is"));
+  EXPECT_TRUE(has(2));
+  EXPECT_TRUE(has(3));
+}
+
+TEST_F(TrainCommandTest, ParametersThatAreNotFiniteAreNotSaved) {
+  Floats large(kBatch * kWidth, 1e6f);
+  ASSERT_TRUE(base::WriteNpy(Path("large.npy"), base::DType::kF32,
+                             {kBatch, kWidth}, large.data())
+                  .ok());
+  ASSERT_TRUE(base::WriteNpy(Path("t5.npy"), base::DType::kF32, {kBatch, kOut},
+                             t_.data())
+                  .ok());
+  const auto run = [&](const std::string& steps) {
+    return Run({Path("model"), "--input", "x=" + Path("large.npy"), "--input",
+                "t=" + Path("t5.npy"), "--steps", steps, "--lr", "1e30",
+                "--checkpoint-dir", Path(steps), "--checkpoint-every", "1"});
+  };
+  EXPECT_EQ(run("2"), 1);
+  EXPECT_THAT(error_.str(),
+              HasSubstr("checkpoint of step 1: parameter 'w' is no longer "
+                        "finite, so nothing is saved; training goes on"));
+  EXPECT_THAT(error_.str(), HasSubstr("step 2: the loss is"));
+  EXPECT_FALSE(std::filesystem::exists(Path("2/step-00000001")));
+  // Where it is the last step too.
+  EXPECT_EQ(run("1"), 1);
+  EXPECT_THAT(error_.str(), HasSubstr("'w' is no longer finite"));
+}
+
 TEST_F(TrainCommandTest, ASignalEndsInOrder) {
   std::thread killer([this] {
     // When the run is on its way.
