@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -44,12 +45,31 @@ struct Letter {
   std::vector<char> data;
 };
 
-// Letters in the order of sending, and the memory of those that were read.
+// Letters in the order of sending, and the memory of those that were read. Who
+// waits for a letter shows where its content should go, so that a sender that
+// comes later copies it there at once.
 struct Mailbox {
   std::mutex mutex;
   std::condition_variable came;
   std::deque<Letter> letters;
   std::vector<std::vector<char>> read;
+  char* target = nullptr;  // of who waits; null once it is being filled
+  uint64_t expected = 0;   // the fingerprint that the target is for
+  enum { kNothing, kFilling, kFilled } direct = kNothing;
+
+  // The memory to copy to now, or null.
+  char* ClaimTarget(uint64_t fingerprint) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!letters.empty() || target == nullptr || expected != fingerprint)
+      return nullptr;
+    direct = kFilling;
+    return std::exchange(target, nullptr);
+  }
+  void FinishTarget() {
+    const std::lock_guard<std::mutex> lock(mutex);
+    direct = kFilled;
+    came.notify_one();
+  }
 };
 
 struct Group {
@@ -192,7 +212,8 @@ class LocalCommunicator : public Communicator {
   void Exchange(LocalCollective& collective);
   void Send(LocalCollective& collective, const char* data);
   absl::Status Receive(LocalCollective& collective, char* data);
-  absl::Status AwaitLetter(LocalCollective& collective, Letter& letter);
+  absl::Status AwaitLetter(LocalCollective& collective, char* data,
+                           std::optional<Letter>& letter);
   void AllReduce(LocalCollective& collective);
   void ReduceScatter(LocalCollective& collective);
 
@@ -353,6 +374,12 @@ void LocalCommunicator::Exchange(LocalCollective& collective) {
 void LocalCommunicator::Send(LocalCollective& collective, const char* data) {
   hub_->heart(rank_).beats.fetch_add(1, std::memory_order_relaxed);
   Mailbox& mailbox = collective.group->mailbox;
+  const int64_t bytes = collective.operation().InputBytes();
+  if (char* const target = mailbox.ClaimTarget(collective.fingerprint())) {
+    std::memcpy(target, data, static_cast<size_t>(bytes));
+    mailbox.FinishTarget();
+    return;
+  }
   Letter letter;
   letter.fingerprint = collective.fingerprint();
   {
@@ -363,15 +390,17 @@ void LocalCommunicator::Send(LocalCollective& collective, const char* data) {
     }
   }
   letter.text = comm::Describe(collective.operation());
-  letter.data.assign(data, data + collective.operation().InputBytes());
+  letter.data.assign(data, data + bytes);
   const std::lock_guard<std::mutex> lock(mailbox.mutex);
   mailbox.letters.push_back(std::move(letter));
   mailbox.came.notify_one();
 }
 
 // Waits as long as the sender makes progress, twice as long if it waits itself.
+// No letter: the sender has filled `data`.
 absl::Status LocalCommunicator::AwaitLetter(LocalCollective& collective,
-                                            Letter& letter) {
+                                            char* data,
+                                            std::optional<Letter>& letter) {
   Mailbox& mailbox = collective.group->mailbox;
   const Heart& sender = hub_->heart(collective.ranks()[0]);
   const std::chrono::milliseconds patience =
@@ -379,16 +408,25 @@ absl::Status LocalCommunicator::AwaitLetter(LocalCollective& collective,
   Clock::time_point since = Clock::now();
   uint64_t seen = 0;
   std::unique_lock<std::mutex> lock(mailbox.mutex);
-  while (!mailbox.came.wait_for(lock, kSlice,
-                                [&] { return !mailbox.letters.empty(); })) {
-    if (hub_->failed()) return Aborted();
+  mailbox.target = data;
+  mailbox.expected = collective.fingerprint();
+  while (!mailbox.came.wait_for(lock, kSlice, [&] {
+    return !mailbox.letters.empty() || mailbox.direct == Mailbox::kFilled;
+  })) {
+    // The memory is not ours to leave, and a copy ends by itself.
+    if (mailbox.direct == Mailbox::kFilling) continue;
     const uint64_t beats = sender.beats.load(std::memory_order_relaxed);
     if (beats != seen) since = Clock::now();
     seen = beats;
     const bool waits = sender.waits.load(std::memory_order_relaxed);
-    if (Clock::now() - since > (waits ? 2 * patience : patience))
-      return LosePatience(collective, {0});
+    const bool late = Clock::now() - since > (waits ? 2 * patience : patience);
+    if (!late && !hub_->failed()) continue;
+    mailbox.target = nullptr;
+    return hub_->failed() ? Aborted() : LosePatience(collective, {0});
   }
+  mailbox.target = nullptr;
+  if (std::exchange(mailbox.direct, Mailbox::kNothing) == Mailbox::kFilled)
+    return absl::OkStatus();
   letter = std::move(mailbox.letters.front());
   mailbox.letters.pop_front();
   return absl::OkStatus();
@@ -399,19 +437,19 @@ absl::Status LocalCommunicator::Receive(LocalCollective& collective,
   Heart& heart = hub_->heart(rank_);
   heart.beats.fetch_add(1, std::memory_order_relaxed);
   heart.waits.store(true, std::memory_order_relaxed);
-  Letter letter;
-  const absl::Status came = AwaitLetter(collective, letter);
+  std::optional<Letter> letter;
+  const absl::Status came = AwaitLetter(collective, data, letter);
   heart.waits.store(false, std::memory_order_relaxed);
-  PARTITA_RETURN_IF_ERROR(came);
-  if (letter.fingerprint != collective.fingerprint()) {
-    const absl::Status status = WrongTransfer(collective, letter.text);
+  if (!came.ok() || !letter) return came;
+  if (letter->fingerprint != collective.fingerprint()) {
+    const absl::Status status = WrongTransfer(collective, letter->text);
     hub_->Fail(status);
     return status;
   }
-  std::memcpy(data, letter.data.data(), letter.data.size());
+  std::memcpy(data, letter->data.data(), letter->data.size());
   Mailbox& mailbox = collective.group->mailbox;
   const std::lock_guard<std::mutex> lock(mailbox.mutex);
-  mailbox.read.push_back(std::move(letter.data));
+  mailbox.read.push_back(std::move(letter->data));
   return absl::OkStatus();
 }
 

@@ -73,6 +73,8 @@ std::optional<Origin> OriginOf(const Operation& op, int receiver, Index at) {
       return Origin{op.sources[static_cast<size_t>(receiver)], at};
     case Kind::kBroadcast:
       return Origin{op.root, at};
+    case Kind::kTransfer:
+      return Origin{0, at};
     case Kind::kAllReduce:
       break;
   }

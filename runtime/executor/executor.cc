@@ -337,4 +337,9 @@ MemoryUse Executor::Memory() const {
   return use;
 }
 
+RankUse Executor::Use() const {
+  return {static_cast<int>(place_.IndexAlong(artifact_->program().pipeline())),
+          step_count(), FlopsPerRun(), Memory()};
+}
+
 }  // namespace partita::executor

@@ -47,6 +47,14 @@ struct MemoryUse {
   int64_t Total() const { return arena + globals + packed + scratch + staging; }
 };
 
+// What one rank does in a run.
+struct RankUse {
+  int entry = 0;  // of the program
+  int64_t steps = 0;
+  double flops = 0;  // of matrix products and convolutions
+  MemoryUse memory;
+};
+
 // A model ready to run. Used by one thread at a time; the device must outlive
 // it.
 class Executor {
@@ -90,6 +98,7 @@ class Executor {
                               const ConstTensor& block);
 
   MemoryUse Memory() const;
+  RankUse Use() const;
 
   // From now on every step is timed by itself.
   void EnableProfile() {

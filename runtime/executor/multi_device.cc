@@ -123,12 +123,33 @@ MemoryUse MultiDeviceRunner::Memory() const {
   return most;
 }
 
-void MultiDeviceRunner::EnableProfile() {
-  ranks_->list[0].executor->executor().EnableProfile();
+std::vector<RankUse> MultiDeviceRunner::Uses() const {
+  std::vector<RankUse> uses;
+  for (const Rank& rank : ranks_->list)
+    uses.push_back(rank.executor->executor().Use());
+  return uses;
 }
 
-Profile* MultiDeviceRunner::profile() {
-  return ranks_->list[0].executor->executor().profile();
+std::vector<Executor*> MultiDeviceRunner::FirstOfEntries() {
+  std::vector<Executor*> first(artifact_->program().entries()->size());
+  for (const Rank& rank : ranks_->list) {
+    Executor& executor = rank.executor->executor();
+    Executor*& known = first[static_cast<size_t>(
+        executor.place().IndexAlong(artifact_->program().pipeline()))];
+    if (known == nullptr) known = &executor;
+  }
+  return first;
+}
+
+void MultiDeviceRunner::EnableProfile() {
+  for (Executor* executor : FirstOfEntries()) executor->EnableProfile();
+}
+
+std::vector<Profile*> MultiDeviceRunner::profiles() {
+  std::vector<Profile*> profiles;
+  for (Executor* executor : FirstOfEntries())
+    if (executor->profile() != nullptr) profiles.push_back(executor->profile());
+  return profiles;
 }
 
 absl::Status MultiDeviceRunner::EnableNanTrace() {

@@ -44,7 +44,7 @@ class MultiDeviceRunner {
   // Whole tensors.
   const std::vector<TensorSpec>& inputs() const { return inputs_; }
   const std::vector<TensorSpec>& outputs() const { return outputs_; }
-  int64_t step_count() const { return step_count_; }
+  int64_t step_count() const { return step_count_; }  // of rank 0
   // Of the matrix products and convolutions of all devices.
   double FlopsPerRun() const;
 
@@ -66,10 +66,12 @@ class MultiDeviceRunner {
 
   // Of the rank that holds most.
   MemoryUse Memory() const;
+  // Of all ranks, in order.
+  std::vector<RankUse> Uses() const;
 
-  // Of rank 0.
+  // Of the lowest rank of each entry, in their order.
   void EnableProfile();
-  Profile* profile();
+  std::vector<Profile*> profiles();
 
   // As Executor's. Where the numbers of the last run that are not finite came
   // from, over all ranks; empty where all are.
@@ -85,6 +87,7 @@ class MultiDeviceRunner {
   struct Ranks {
     std::vector<Rank> list;
   };
+  std::vector<Executor*> FirstOfEntries();
 
   MultiDeviceRunner(std::shared_ptr<const program::Artifact> artifact,
                     int devices, const comm::CommOptions& options);

@@ -17,7 +17,7 @@
 #include "gtest/gtest.h"
 #include "runtime/base/random_fill.h"
 #include "runtime/cpu/cpu_device.h"
-#include "runtime/device/null_device.h"
+#include "runtime/executor/bad_device.h"
 #include "runtime/program/test_program.h"
 
 namespace partita::executor {
@@ -147,7 +147,7 @@ TEST_F(MultiDeviceTest, ProfileShowsCollectives) {
   (*runner)->EnableProfile();
   ASSERT_TRUE(RunOnce(**runner, Seeded(32, 9)).ok());
   std::string names;
-  for (const ProfileRow& row : (*runner)->profile()->Rows()) {
+  for (const ProfileRow& row : (*runner)->profiles()[0]->Rows()) {
     names += row.name + "\n";
     // Half of 64 bytes goes out and comes in, twice.
     if (row.name.find("all_reduce") == 0) EXPECT_EQ(row.bytes, 128);
@@ -182,93 +182,6 @@ TEST_F(MultiDeviceTest, MissingWeightsAreToldOnce) {
       MultiDeviceRunner::Load(path_, options_).status().message());
   EXPECT_EQ(message.find(path_ + ": parameter 'w1': "), 0u) << message;
 }
-
-// A device whose copies fail or hang from some moment on.
-class BadDevice : public device::Device {
- public:
-  enum class Habit { kFail, kHang };
-  BadDevice(std::unique_ptr<device::Device> good, Habit habit)
-      : good_(std::move(good)), habit_(habit) {}
-  absl::Status Copy(device::Stream& stream, void* target, const void* source,
-                    int64_t bytes) override {
-    if (habit_ == Habit::kFail) return absl::DataLossError("a bit fell over");
-    std::this_thread::sleep_for(milliseconds(1500));
-    return absl::OkStatus();
-  }
-  std::string Name() const override { return good_->Name(); }
-  absl::Status CheckTarget(const std::string& target,
-                           const std::string& features) const override {
-    return good_->CheckTarget(target, features);
-  }
-  bool SharesHostMemory() const override { return true; }
-  bool KeepsContent() const override { return true; }
-  absl::StatusOr<void*> Allocate(int64_t bytes) override {
-    return good_->Allocate(bytes);
-  }
-  void Free(void* memory, int64_t bytes) override {
-    good_->Free(memory, bytes);
-  }
-  void Release(void* memory, int64_t bytes) override {
-    good_->Release(memory, bytes);
-  }
-  device::MemoryReport Memory() const override { return good_->Memory(); }
-  absl::StatusOr<std::unique_ptr<device::Stream>> CreateStream() override {
-    return good_->CreateStream();
-  }
-  absl::StatusOr<std::unique_ptr<device::Event>> CreateEvent() override {
-    return good_->CreateEvent();
-  }
-  absl::Status Record(device::Stream& s, device::Event& e) override {
-    return good_->Record(s, e);
-  }
-  absl::Status Wait(device::Stream& s, device::Event& e) override {
-    return good_->Wait(s, e);
-  }
-  absl::Status Synchronize(device::Stream& s) override {
-    return good_->Synchronize(s);
-  }
-  absl::Status Synchronize(device::Event& e) override {
-    return good_->Synchronize(e);
-  }
-  absl::Status CopyToDevice(device::Stream& s, void* target, const void* host,
-                            int64_t bytes) override {
-    return good_->CopyToDevice(s, target, host, bytes);
-  }
-  absl::Status CopyToHost(device::Stream& s, void* host, const void* source,
-                          int64_t bytes) override {
-    return good_->CopyToHost(s, host, source, bytes);
-  }
-  absl::StatusOr<std::unique_ptr<device::Module>> LoadModule(
-      std::string_view code) override {
-    return good_->LoadModule(code);
-  }
-  absl::Status ReserveLaunchScratch(int64_t bytes) override {
-    return good_->ReserveLaunchScratch(bytes);
-  }
-  absl::Status Launch(device::Stream& s, const device::Kernel& kernel,
-                      const device::LaunchShape& shape, void* const* buffers,
-                      int count) override {
-    return good_->Launch(s, kernel, shape, buffers, count);
-  }
-  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
-      const device::GemmDesc& desc,
-      const std::vector<const void*>& constants) override {
-    return good_->PrepareGemm(desc, constants);
-  }
-  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
-      const device::ConvDesc& desc,
-      const std::vector<const void*>& constants) override {
-    return good_->PrepareConv(desc, constants);
-  }
-  absl::Status Execute(device::Stream& s, device::LibraryOp& op,
-                       void* const* buffers, int count) override {
-    return good_->Execute(s, op, buffers, count);
-  }
-
- private:
-  const std::unique_ptr<device::Device> good_;
-  const Habit habit_;
-};
 
 // A program whose first or last step is a copy, and rank 2's device has the
 // habit.

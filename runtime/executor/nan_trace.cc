@@ -105,7 +105,9 @@ void NanTrace::AddStep(int64_t index, const program::Instruction& instruction,
   const int64_t count = program::SizeOrZero(instruction.operands());
   const int64_t inputs = count - instruction.outputs();
   const bool collective =
-      instruction.operation_type() == program::Operation::Collective;
+      instruction.operation_type() == program::Operation::Collective ||
+      instruction.operation_type() == program::Operation::Send ||
+      instruction.operation_type() == program::Operation::Receive;
   const auto bytes_of = [&](int64_t i) {
     return instruction.operands()->Get(static_cast<unsigned>(i))->bytes();
   };

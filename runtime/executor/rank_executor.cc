@@ -51,28 +51,43 @@ absl::StatusOr<std::unique_ptr<RankExecutor>> RankExecutor::Load(
       std::unique_ptr<Executor> executor,
       Executor::Load(std::move(artifact), device, options));
   std::unique_ptr<RankExecutor> rank(new RankExecutor(std::move(executor)));
-  const program::Program& program = rank->executor_->artifact().program();
-  for (int64_t i = 0; i < program::SizeOrZero(program.inputs()); ++i)
-    rank->inputs_.push_back(
-        rank->MakePort(*program.inputs()->Get(static_cast<unsigned>(i)),
-                       rank->executor_->inputs()[static_cast<size_t>(i)]));
-  for (int64_t i = 0; i < program::SizeOrZero(program.outputs()); ++i)
-    rank->outputs_.push_back(
-        rank->MakePort(*program.outputs()->Get(static_cast<unsigned>(i)),
-                       rank->executor_->outputs()[static_cast<size_t>(i)]));
+  rank->inputs_ = rank->MakePorts(program::Held::kInput);
+  rank->outputs_ = rank->MakePorts(program::Held::kOutput);
   return rank;
 }
 
-RankExecutor::Port RankExecutor::MakePort(const program::Port& description,
-                                          const TensorSpec& local) const {
+RankExecutor::RankExecutor(std::unique_ptr<Executor> executor)
+    : executor_(std::move(executor)), parameters_(ListParameters(program())) {}
+
+std::vector<RankExecutor::Port> RankExecutor::MakePorts(
+    program::Held what) const {
   const program::MeshPlace& place = executor_->place();
-  const program::Mesh* mesh = executor_->artifact().program().mesh();
-  return {&description,
-          local,
-          GlobalSpec(description),
-          BlockMap(description.shard(), *description.type(), place),
-          program::HoldsFirstCopy(description.shard(), mesh, place.rank()),
-          nullptr};
+  const program::Entry& entry = program::EntryAt(program(), place);
+  const bool is_input = what == program::Held::kInput;
+  const auto* descriptions =
+      is_input ? program().inputs() : program().outputs();
+  const auto* own = is_input ? entry.inputs() : entry.outputs();
+  std::vector<Port> ports;
+  for (int64_t i = 0; i < program::SizeOrZero(descriptions); ++i) {
+    const program::Port& description =
+        *descriptions->Get(static_cast<unsigned>(i));
+    int index = -1;
+    for (int64_t j = 0; j < program::SizeOrZero(own); ++j)
+      if (own->Get(static_cast<unsigned>(j)) == i) index = static_cast<int>(j);
+    TensorSpec local;
+    if (index >= 0)
+      local = (is_input ? executor_->inputs()
+                        : executor_->outputs())[static_cast<size_t>(index)];
+    Block held = {
+        description.name()->str(), description.shard(), description.type(),
+        program::FirstHolders(program(), description.shard(),
+                              program::EntriesThatHold(program(), what, i))};
+    const bool first_copy = HoldsFirstCopy(held);
+    ports.push_back({std::move(held), std::move(local), GlobalSpec(description),
+                     BlockMap(description.shard(), *description.type(), place),
+                     index, first_copy, nullptr});
+  }
+  return ports;
 }
 
 absl::Status RankExecutor::CheckTensors(
@@ -115,6 +130,25 @@ absl::StatusOr<char*> RankExecutor::MemoryOf(Port& port) {
   return port.memory.get();
 }
 
+absl::Status RankExecutor::TakeInput(Port& port, const ConstTensor& whole,
+                                     ConstTensor& local) {
+  const int64_t size = base::SizeOf(port.local.dtype);
+  const char* data = static_cast<const char*>(whole.data);
+  if (data == nullptr && port.global.bytes > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input '", port.global.name, "': it has no data"));
+  }
+  if (port.block.IsRange()) {
+    data += port.block.first() * size;
+  } else {
+    PARTITA_ASSIGN_OR_RETURN(char* const memory, MemoryOf(port));
+    port.block.CopyIn(data, memory, size);
+    data = memory;
+  }
+  local = {port.local.dtype, port.local.shape, data};
+  return absl::OkStatus();
+}
+
 absl::Status RankExecutor::Run(const std::vector<ConstTensor>& inputs,
                                const std::vector<MutableTensor>& outputs) {
   PARTITA_RETURN_IF_ERROR(CheckTensors("input", inputs_, inputs));
@@ -122,38 +156,30 @@ absl::Status RankExecutor::Run(const std::vector<ConstTensor>& inputs,
   for (const MutableTensor& output : outputs)
     output_types.push_back({output.dtype, output.shape, output.data});
   PARTITA_RETURN_IF_ERROR(CheckTensors("output", outputs_, output_types));
-  std::vector<ConstTensor> local_inputs;
+  std::vector<ConstTensor> local_inputs(executor_->inputs().size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     Port& port = inputs_[i];
-    const int64_t size = base::SizeOf(port.local.dtype);
-    const char* data = static_cast<const char*>(inputs[i].data);
-    if (data == nullptr && port.global.bytes > 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input '", port.global.name, "': it has no data"));
-    }
-    if (port.block.IsRange()) {
-      data += port.block.first() * size;
-    } else {
-      PARTITA_ASSIGN_OR_RETURN(char* const memory, MemoryOf(port));
-      port.block.CopyIn(data, memory, size);
-      data = memory;
-    }
-    local_inputs.push_back({port.local.dtype, port.local.shape, data});
+    if (port.index >= 0)
+      PARTITA_RETURN_IF_ERROR(TakeInput(
+          port, inputs[i], local_inputs[static_cast<size_t>(port.index)]));
   }
-  std::vector<MutableTensor> local_outputs;
-  std::vector<char*> whole;  // where the block is copied afterwards, or null
+  std::vector<MutableTensor> local_outputs(executor_->outputs().size());
+  // Where blocks are copied afterwards, or null.
+  std::vector<char*> whole(outputs.size(), nullptr);
   for (size_t i = 0; i < outputs.size(); ++i) {
     Port& port = outputs_[i];
+    if (port.index < 0) continue;
     char* data = static_cast<char*>(outputs[i].data);
     const bool writes = port.first_copy && data != nullptr;
     const bool direct = writes && port.block.IsRange();
-    whole.push_back(writes && !direct ? data : nullptr);
+    if (writes && !direct) whole[i] = data;
     if (direct) {
       data += port.block.first() * base::SizeOf(port.local.dtype);
     } else {
       PARTITA_ASSIGN_OR_RETURN(data, MemoryOf(port));
     }
-    local_outputs.push_back({port.local.dtype, port.local.shape, data});
+    local_outputs[static_cast<size_t>(port.index)] = {port.local.dtype,
+                                                      port.local.shape, data};
   }
   PARTITA_RETURN_IF_ERROR(executor_->Run(local_inputs, local_outputs));
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -165,47 +191,51 @@ absl::Status RankExecutor::Run(const std::vector<ConstTensor>& inputs,
   return absl::OkStatus();
 }
 
-std::vector<int> RankExecutor::Holders(const comm::Communicator& communicator,
-                                       const Block& block) const {
-  const program::Mesh* mesh = executor_->artifact().program().mesh();
-  std::vector<int> holders;
-  for (int rank = 0; rank < communicator.size(); ++rank)
-    if (program::HoldsFirstCopy(block.shard, mesh, rank))
-      holders.push_back(rank);
-  return holders;
+std::vector<int> RankExecutor::Members(const Block& block) {
+  std::vector<int> members = {0};
+  for (const int64_t rank : block.first_holders)
+    if (rank != 0) members.push_back(static_cast<int>(rank));
+  return members;
 }
 
-bool RankExecutor::SendsBlock(const comm::Communicator& communicator,
-                              const Block& block) const {
-  const std::vector<int> holders = Holders(communicator, block);
-  return holders.size() > 1 &&
-         std::count(holders.begin(), holders.end(), communicator.rank()) > 0;
+bool RankExecutor::IsMember(const Block& block) const {
+  const std::vector<int> members = Members(block);
+  return members.size() > 1 &&
+         std::count(members.begin(), members.end(),
+                    static_cast<int>(executor_->place().rank())) > 0;
+}
+
+bool RankExecutor::HoldsFirstCopy(const Block& block) const {
+  return std::binary_search(block.first_holders.begin(),
+                            block.first_holders.end(),
+                            executor_->place().rank());
 }
 
 absl::Status RankExecutor::GatherBlock(comm::Communicator& communicator,
                                        const Block& block, const char* own,
                                        void* target) {
-  const program::Mesh* mesh = executor_->artifact().program().mesh();
-  const std::vector<int> holders = Holders(communicator, block);
-  const size_t block_bytes = static_cast<size_t>(program::BytesOf(block.type));
+  const std::vector<int> members = Members(block);
+  const size_t block_bytes = static_cast<size_t>(program::BytesOf(*block.type));
   comm::Operation operation;
   operation.kind = comm::Kind::kGather;
   operation.dtype = base::DType::kU8;
   operation.input_shape = {1, static_cast<int64_t>(block_bytes)};
-  operation.output_shape = {static_cast<int64_t>(holders.size()),
+  operation.output_shape = {static_cast<int64_t>(members.size()),
                             static_cast<int64_t>(block_bytes)};
   operation.dim = 0;
   operation.name = block.name;
   PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<comm::Collective> gather,
-                           communicator.Prepare(std::move(operation), holders));
+                           communicator.Prepare(std::move(operation), members));
   const bool root = communicator.rank() == 0;
-  std::vector<char> blocks(root ? holders.size() * block_bytes : 0);
-  PARTITA_RETURN_IF_ERROR(communicator.Run(*gather, own, blocks.data()));
-  for (size_t i = 1; root && i < holders.size(); ++i) {
-    const BlockMap map(block.shard, block.type,
-                       program::MeshPlace(mesh, holders[i]));
+  const std::vector<char> nothing(own == nullptr ? block_bytes : 0);
+  std::vector<char> blocks(root ? members.size() * block_bytes : 0);
+  PARTITA_RETURN_IF_ERROR(communicator.Run(
+      *gather, own == nullptr ? nothing.data() : own, blocks.data()));
+  for (size_t i = 1; root && i < members.size(); ++i) {
+    const BlockMap map(block.shard, *block.type,
+                       program::MeshPlace(program().mesh(), members[i]));
     map.CopyOut(blocks.data() + i * block_bytes, target,
-                base::SizeOf(program::ToBase(block.type.dtype())));
+                base::SizeOf(program::ToBase(block.type->dtype())));
   }
   return absl::OkStatus();
 }
@@ -213,18 +243,23 @@ absl::Status RankExecutor::GatherBlock(comm::Communicator& communicator,
 // Rank 0 wrote its own block when it ran.
 absl::Status RankExecutor::GatherPort(comm::Communicator& communicator,
                                       Port& port, void* target) {
-  const Block block = {port.global.name, port.description->shard(),
-                       *port.description->type()};
-  if (!SendsBlock(communicator, block)) return absl::OkStatus();
+  if (!IsMember(port.held)) return absl::OkStatus();
+  if (port.index < 0)
+    return GatherBlock(communicator, port.held, nullptr, target);
   PARTITA_ASSIGN_OR_RETURN(const char* const own, MemoryOf(port));
-  return GatherBlock(communicator, block, own, target);
+  return GatherBlock(communicator, port.held, own, target);
 }
 
 absl::Status RankExecutor::Gather(comm::Communicator& communicator,
-                                  const std::vector<MutableTensor>& outputs) {
-  for (size_t i = 0; i < outputs_.size(); ++i)
+                                  const std::vector<MutableTensor>& outputs,
+                                  Which which) {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (which == Which::kNumbers &&
+        base::ElementCount(outputs_[i].global.shape) != 1)
+      continue;
     PARTITA_RETURN_IF_ERROR(
         GatherPort(communicator, outputs_[i], outputs[i].data));
+  }
   return absl::OkStatus();
 }
 

@@ -32,7 +32,8 @@ class RankExecutor {
 
   Executor& executor() { return *executor_; }
 
-  // One step. Takes this rank's blocks out of whole inputs. Of each output,
+  // One step. Takes this rank's blocks out of whole inputs, of the model's
+  // those that it has a block of; the others need no data. Of each output,
   // writes the block that this rank is the first to hold into the whole tensor,
   // unless that has no data; padding is dropped. Ranks may be given the same
   // memory.
@@ -44,7 +45,8 @@ class RankExecutor {
   // no data. Ranks may be given the same memory.
   absl::Status ReadParameter(const std::string& name,
                              const MutableTensor& whole);
-  // Takes this rank's block out of the whole tensor; all ranks do.
+  // Takes this rank's block, if it has one, out of the whole tensor; all ranks
+  // do.
   // FailedPrecondition for parameters that are not updated.
   absl::Status WriteParameter(const std::string& name,
                               const ConstTensor& whole);
@@ -55,53 +57,63 @@ class RankExecutor {
                                const MutableTensor& whole);
 
   // Collective over all ranks, after a Run whose outputs had data on rank 0
-  // only: completes them there.
+  // only: completes them there. Or just those of one element.
+  enum class Which { kAll, kNumbers };
   absl::Status Gather(comm::Communicator& communicator,
-                      const std::vector<MutableTensor>& outputs);
+                      const std::vector<MutableTensor>& outputs,
+                      Which which = Which::kAll);
 
  private:
   struct FreeMemory {
     void operator()(char* memory) const { std::free(memory); }
   };
   using AlignedMemory = std::unique_ptr<char, FreeMemory>;
-  // A tensor of which every rank holds a block.
+  // A tensor of which the ranks of some entries hold blocks.
   struct Block {
     std::string name;
     const program::Shard* shard;
-    const program::TensorType& type;
+    const program::TensorType* type;
+    std::vector<int64_t> first_holders;  // no lower rank holds the same block
   };
+  // An input or output of the model.
   struct Port {
-    const program::Port* description;
+    Block held;
     TensorSpec local;
     TensorSpec global;
     BlockMap block;
-    bool first_copy;       // no lower rank holds the same block
+    int index;        // among the executor's; -1: this rank does not have it
+    bool first_copy;  // this rank is one of the first holders
     AlignedMemory memory;  // the block, where it is copied
   };
 
-  explicit RankExecutor(std::unique_ptr<Executor> executor)
-      : executor_(std::move(executor)) {}
-  Port MakePort(const program::Port& description,
-                const TensorSpec& local) const;
+  explicit RankExecutor(std::unique_ptr<Executor> executor);
+  std::vector<Port> MakePorts(program::Held what) const;
+  const program::Program& program() const {
+    return executor_->artifact().program();
+  }
+  absl::Status TakeInput(Port& port, const ConstTensor& whole,
+                         ConstTensor& local);
+  Block BlockOf(const ParameterSpec& parameter) const;
+  bool HoldsFirstCopy(const Block& block) const;
   static absl::Status CheckTensors(const char* what,
                                    const std::vector<Port>& ports,
                                    const std::vector<ConstTensor>& tensors);
   // Zero at first.
   static absl::StatusOr<AlignedMemory> AllocateAligned(const TensorSpec& spec);
   static absl::StatusOr<char*> MemoryOf(Port& port);
-  // The ranks that hold first copies of the block; rank 0 is one of them.
-  std::vector<int> Holders(const comm::Communicator& communicator,
-                           const Block& block) const;
-  // Whether this rank takes part in GatherBlock.
-  bool SendsBlock(const comm::Communicator& communicator,
-                  const Block& block) const;
-  // `own` is this rank's block. Writes the others' into `target` on rank 0.
+  // Rank 0, which may hold none, then the other ranks that are the first to
+  // hold a block: whoever takes part in GatherBlock, if they are several.
+  static std::vector<int> Members(const Block& block);
+  bool IsMember(const Block& block) const;
+  // `own` is this rank's block, null where it has none. Writes the others' into
+  // `target` on rank 0.
   absl::Status GatherBlock(comm::Communicator& communicator, const Block& block,
                            const char* own, void* target);
   absl::Status GatherPort(comm::Communicator& communicator, Port& port,
                           void* target);
 
   std::unique_ptr<Executor> executor_;
+  const std::vector<ParameterSpec> parameters_;  // of the model
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;
 };

@@ -1,5 +1,4 @@
 // Whole parameters, block by block.
-#include <algorithm>
 #include <memory>
 
 #include "runtime/base/status_macros.h"
@@ -7,21 +6,26 @@
 
 namespace partita::executor {
 
+RankExecutor::Block RankExecutor::BlockOf(
+    const ParameterSpec& parameter) const {
+  const program::Parameter& description =
+      *program().parameters()->Get(static_cast<unsigned>(parameter.index));
+  return {parameter.whole.name, description.shard(), description.type(),
+          program::FirstHolders(
+              program(), description.shard(),
+              program::EntriesThatHold(program(), program::Held::kParameter,
+                                       static_cast<int64_t>(parameter.index)))};
+}
+
 absl::Status RankExecutor::ReadParameter(const std::string& name,
                                          const MutableTensor& whole) {
   PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
-                           FindParameter(executor_->parameters(), name));
-  const program::Program& program = executor_->artifact().program();
-  const program::Parameter& parameter =
-      *program.parameters()->Get(static_cast<unsigned>(spec->index));
-  if (whole.data == nullptr ||
-      !program::HoldsFirstCopy(parameter.shard(), program.mesh(),
-                               executor_->place().rank()))
-    return absl::OkStatus();
+                           FindParameter(parameters_, name));
+  const Block held = BlockOf(*spec);
+  if (whole.data == nullptr || !HoldsFirstCopy(held)) return absl::OkStatus();
   PARTITA_RETURN_IF_ERROR(CheckParameterTensor(
       spec->whole, {whole.dtype, whole.shape, whole.data}));
-  const BlockMap block(parameter.shard(), *parameter.type(),
-                       executor_->place());
+  const BlockMap block(held.shard, *held.type, executor_->place());
   const int64_t size = base::SizeOf(whole.dtype);
   if (block.IsRange()) {
     return executor_->ReadParameter(
@@ -39,13 +43,13 @@ absl::Status RankExecutor::ReadParameter(const std::string& name,
 absl::Status RankExecutor::WriteParameter(const std::string& name,
                                           const ConstTensor& whole) {
   PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
-                           FindParameter(executor_->parameters(), name));
+                           FindParameter(parameters_, name));
   PARTITA_RETURN_IF_ERROR(CheckParameterTensor(spec->whole, whole));
-  const program::Parameter& parameter =
-      *executor_->artifact().program().parameters()->Get(
-          static_cast<unsigned>(spec->index));
-  const BlockMap block(parameter.shard(), *parameter.type(),
-                       executor_->place());
+  PARTITA_RETURN_IF_ERROR(CheckUpdated(*spec));
+  if (!FindParameter(executor_->parameters(), name).ok())
+    return absl::OkStatus();
+  const Block held = BlockOf(*spec);
+  const BlockMap block(held.shard, *held.type, executor_->place());
   const int64_t size = base::SizeOf(whole.dtype);
   if (block.IsRange()) {
     return executor_->WriteParameter(
@@ -63,21 +67,18 @@ absl::Status RankExecutor::GatherParameter(comm::Communicator& communicator,
                                            const std::string& name,
                                            const MutableTensor& whole) {
   PARTITA_ASSIGN_OR_RETURN(const ParameterSpec* spec,
-                           FindParameter(executor_->parameters(), name));
-  const program::Parameter& parameter =
-      *executor_->artifact().program().parameters()->Get(
-          static_cast<unsigned>(spec->index));
-  const Block block = {name, parameter.shard(), *parameter.type()};
-  if (!SendsBlock(communicator, block)) {
-    return communicator.rank() == 0 ? ReadParameter(name, whole)
-                                    : absl::OkStatus();
-  }
+                           FindParameter(parameters_, name));
+  const Block block = BlockOf(*spec);
+  const bool root = communicator.rank() == 0;
+  if (!IsMember(block))
+    return root ? ReadParameter(name, whole) : absl::OkStatus();
+  if (!HoldsFirstCopy(block))
+    return GatherBlock(communicator, block, nullptr, whole.data);
   PARTITA_ASSIGN_OR_RETURN(const AlignedMemory memory,
                            AllocateAligned(spec->local));
   PARTITA_RETURN_IF_ERROR(executor_->ReadParameter(
       name, {spec->local.dtype, spec->local.shape, memory.get()}));
-  if (communicator.rank() == 0)
-    PARTITA_RETURN_IF_ERROR(ReadParameter(name, whole));
+  if (root) PARTITA_RETURN_IF_ERROR(ReadParameter(name, whole));
   return GatherBlock(communicator, block, memory.get(), whole.data);
 }
 

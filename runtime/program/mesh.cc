@@ -2,6 +2,8 @@
 #include "runtime/program/mesh.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/program/types.h"
@@ -123,21 +125,56 @@ std::vector<Rows> OwnedBlock(const Shard& shard, const MeshPlace& place) {
   return block;
 }
 
-bool HoldsFirstCopy(const Shard* shard, const Mesh* mesh, int64_t rank) {
-  if (shard == nullptr) return rank == 0;
-  const auto indices = [&](int64_t of) {
-    const MeshPlace place(mesh, of);
-    std::vector<int64_t> list;
-    for (int64_t i = 0; i < SizeOrZero(shard->dims()); ++i) {
-      list.push_back(place.IndexAlong(
-          shard->dims()->Get(static_cast<unsigned>(i))->axes()));
+std::vector<bool> EntriesThatHold(const Program& program, Held what,
+                                  int64_t index) {
+  std::vector<bool> holding;
+  for (const Entry* entry : *program.entries()) {
+    bool holds = false;
+    const auto look = [&](const flatbuffers::Vector<int>* list) {
+      for (int64_t i = 0; i < SizeOrZero(list); ++i)
+        holds = holds || list->Get(static_cast<unsigned>(i)) == index;
+    };
+    switch (what) {
+      case Held::kInput:
+        look(entry->inputs());
+        break;
+      case Held::kOutput:
+        look(entry->outputs());
+        break;
+      case Held::kParameter:
+        look(entry->main_globals());
+        look(entry->init_parameters());
+        look(entry->main_updates());
+        break;
     }
-    return list;
-  };
-  const std::vector<int64_t> own = indices(rank);
-  for (int64_t other = 0; other < rank; ++other)
-    if (indices(other) == own) return false;
-  return true;
+    holding.push_back(holds);
+  }
+  return holding;
+}
+
+std::vector<int64_t> FirstHolders(const Program& program, const Shard* shard,
+                                  const std::vector<bool>& entries) {
+  if (shard == nullptr && entries.size() == 1) return {0};
+  std::set<std::vector<int64_t>> seen;
+  std::vector<int64_t> ranks;
+  const int64_t size = SizeOf(program.mesh());
+  for (int64_t rank = 0; rank < size; ++rank) {
+    const MeshPlace place(program.mesh(), rank);
+    if (!entries[static_cast<size_t>(place.IndexAlong(program.pipeline()))])
+      continue;
+    std::vector<int64_t> block;
+    for (int64_t i = 0; shard != nullptr && i < SizeOrZero(shard->dims()); ++i)
+      block.push_back(place.IndexAlong(
+          shard->dims()->Get(static_cast<unsigned>(i))->axes()));
+    if (seen.insert(std::move(block)).second) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+bool HoldsFirstCopy(const Program& program, const Shard* shard,
+                    const std::vector<bool>& entries, int64_t rank) {
+  const std::vector<int64_t> ranks = FirstHolders(program, shard, entries);
+  return std::binary_search(ranks.begin(), ranks.end(), rank);
 }
 
 }  // namespace partita::program

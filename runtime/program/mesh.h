@@ -56,8 +56,19 @@ struct Rows {
 Rows OwnedRows(const Shard& shard, size_t dim, const MeshPlace& place);
 // The same for all dimensions.
 std::vector<Rows> OwnedBlock(const Shard& shard, const MeshPlace& place);
-// Whether no rank below this one holds the same block.
-bool HoldsFirstCopy(const Shard* shard, const Mesh* mesh, int64_t rank);
+
+// Which entries hold, by their number, an input, an output or a parameter of
+// the program.
+enum class Held { kInput, kOutput, kParameter };
+std::vector<bool> EntriesThatHold(const Program& program, Held what,
+                                  int64_t index);
+// The ranks of `entries` that hold a block of which no lower rank of them has a
+// copy, in order.
+std::vector<int64_t> FirstHolders(const Program& program, const Shard* shard,
+                                  const std::vector<bool>& entries);
+// Whether this rank is one of them.
+bool HoldsFirstCopy(const Program& program, const Shard* shard,
+                    const std::vector<bool>& entries, int64_t rank);
 
 }  // namespace partita::program
 

@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "runtime/program/mesh.h"
+#include "runtime/program/test_pipeline_program.h"
 #include "runtime/program/test_program.h"
 #include "runtime/program/validate.h"
 
@@ -256,11 +257,36 @@ TEST(MeshPlaceTest, GroupsIndicesAndRows) {
   EXPECT_EQ(OwnedRows(rows, 0, place).begin, 3);
   EXPECT_EQ(OwnedRows(rows, 0, place).end, 5);
   // Ranks 2, 1 and 0 hold the second half; 0 is the first of them.
-  EXPECT_TRUE(HoldsFirstCopy(&rows, program.mesh(), 0));
-  EXPECT_FALSE(HoldsFirstCopy(&rows, program.mesh(), 1));
-  EXPECT_TRUE(HoldsFirstCopy(&rows, program.mesh(), 3));
-  EXPECT_TRUE(HoldsFirstCopy(nullptr, program.mesh(), 0));
-  EXPECT_FALSE(HoldsFirstCopy(nullptr, program.mesh(), 3));
+  const std::vector<bool> all = EntriesThatHold(program, Held::kInput, 0);
+  EXPECT_EQ(all, (std::vector<bool>{true}));
+  EXPECT_EQ(FirstHolders(program, &rows, all), (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(FirstHolders(program, nullptr, all), (std::vector<int64_t>{0}));
+  EXPECT_TRUE(HoldsFirstCopy(program, &rows, all, 3));
+  EXPECT_FALSE(HoldsFirstCopy(program, &rows, all, 1));
+}
+
+TEST(MeshPlaceTest, OnlySomeEntriesHold) {
+  const PipelineProgram pipeline(8, 2);
+  const std::string bytes = SerializeProgram(pipeline.program);
+  const Program& program = *GetProgram(bytes.data());
+  const auto holds = [&](Held what, int64_t index) {
+    return EntriesThatHold(program, what, index);
+  };
+  using Flags = std::vector<bool>;
+  EXPECT_EQ(holds(Held::kInput, 1), (Flags{false, true}));
+  EXPECT_EQ(holds(Held::kInput, 2), (Flags{true, true}));
+  EXPECT_EQ(holds(Held::kOutput, 1), (Flags{true, false}));
+  EXPECT_EQ(holds(Held::kParameter, 0), (Flags{false, true}));
+  EXPECT_EQ(holds(Held::kParameter, 2), (Flags{true, false}));
+  // Ranks 0 and 2 run entry 0, ranks 1 and 3 entry 1.
+  for (int64_t rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(&EntryAt(program, MeshPlace(program.mesh(), rank)),
+              program.entries()->Get(static_cast<unsigned>(rank % 2)));
+  using Ranks = std::vector<int64_t>;
+  const Shard* rows = program.inputs()->Get(1)->shard();
+  EXPECT_EQ(FirstHolders(program, rows, {false, true}), (Ranks{1, 3}));
+  EXPECT_EQ(FirstHolders(program, rows, {true, true}), (Ranks{0, 2}));
+  EXPECT_EQ(FirstHolders(program, nullptr, {false, true}), (Ranks{1}));
 }
 
 TEST(MeshPlaceTest, PartsAreDigits) {

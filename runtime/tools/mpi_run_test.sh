@@ -1,6 +1,6 @@
 #!/bin/bash
 # partita-run as processes of mpirun: same results as threads, refusals, and ranks that stop or die.
-# mpi_run_test.sh ENVIRONMENT PARTITA_RUN WRITE_DIVIDED_ARTIFACT
+# mpi_run_test.sh ENVIRONMENT PARTITA_RUN WRITE_DIVIDED_ARTIFACT WRITE_PIPELINE_ARTIFACT
 set -u
 source "$1"
 run=$2
@@ -22,6 +22,18 @@ grep -q '"devices": 4' "$dir/out" || fail "one report of four devices" "$dir/out
 [ "$(grep -c '"model"' "$dir/out")" = 1 ] || fail "one report" "$dir/out"
 for name in y all where; do
   cmp "$dir/threads/$name.npy" "$dir/processes/$name.npy" || fail "$name differs"
+done
+
+# Stages: rank 0 reports what it does not hold, and what all devices use.
+"$4" "$dir/pipeline.partita" 8 2 || exit 1
+stages=("$dir/pipeline.partita" --input x=random:0:1 --input t=random:0:1 --input lr=random:0:0.01 --input step=arange --random-inputs 3)
+"$run" "${stages[@]}" --output-dir "$dir/stage-threads" >"$dir/out" 2>&1 || fail "stages as threads" "$dir/out"
+"${mpi[@]}" -np 4 "$run" "${stages[@]}" --output-dir "$dir/stage-processes" --json --profile >"$dir/out" 2>&1 \
+  || fail "stages as processes" "$dir/out"
+[ "$(grep -c '"pipeline_rank": 1' "$dir/out")" = 2 ] || fail "two devices of the second stage" "$dir/out"
+grep -q 'send f32\[2,5\] to entry 1' "$dir/out" || fail "the profile of rank 0" "$dir/out"
+for name in loss at y; do
+  cmp "$dir/stage-threads/$name.npy" "$dir/stage-processes/$name.npy" || fail "$name of stages differs"
 done
 
 "${mpi[@]}" -np 3 "$run" "$model" --input x=arange >"$dir/out" 2>&1 && fail "three processes were accepted"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # partita-run train as processes of mpirun: the losses of threads, checkpoints under another plan, and an end in order.
-# mpi_train_test.sh ENVIRONMENT PARTITA_RUN WRITE_TRAINING_ARTIFACT
+# mpi_train_test.sh ENVIRONMENT PARTITA_RUN WRITE_TRAINING_ARTIFACT WRITE_PIPELINE_ARTIFACT
 set -u
 source "$1"
 run=$2
@@ -16,6 +16,7 @@ fail() {
 losses() { grep -o '"step":[0-9]*,"loss":[^,]*' "$1"; }
 
 common=(--input x=random:0:1 --input t=random:0:1 --lr 0.01 --quiet)
+slow=(--input x=random:0:1 --input t=random:0:1 --lr 0.0001 --quiet)
 "$run" train "$dir/four.partita" "${common[@]}" --steps 6 --log "$dir/threads.jsonl" --checkpoint-dir "$dir/threads" \
   >"$dir/out" 2>&1 || fail "threads" "$dir/out"
 "${mpi[@]}" -np 4 "$run" train "$dir/four.partita" "${common[@]}" --steps 6 --log "$dir/processes.jsonl" \
@@ -27,6 +28,24 @@ for file in model-00001-of-00001 optimizer-00001-of-00001; do
   cmp "$dir/threads/step-00000006/$file.safetensors" "$dir/processes/step-00000006/$file.safetensors" \
     || fail "checkpoints differ"
 done
+
+# Stages: the loss is the last one's, and each saves what it holds.
+"$4" "$dir/pipeline.partita" 8 2 || exit 1
+train=("$dir/pipeline.partita" "${slow[@]}" --steps 4)
+"$run" train "${train[@]}" --log "$dir/stages-threads.jsonl" --checkpoint-dir "$dir/stages-threads" >"$dir/out" 2>&1 \
+  || fail "stages as threads" "$dir/out"
+"${mpi[@]}" -np 4 "$run" train "${train[@]}" --log "$dir/stages.jsonl" --checkpoint-dir "$dir/stages" >"$dir/out" 2>&1 \
+  || fail "stages as processes" "$dir/out"
+[ "$(losses "$dir/stages.jsonl" | sort -u | wc -l)" = 4 ] || fail "four steps of stages" "$dir/stages.jsonl"
+[ "$(losses "$dir/stages-threads.jsonl")" = "$(losses "$dir/stages.jsonl")" ] \
+  || fail "losses of stages differ" "$dir/stages.jsonl"
+cmp "$dir/stages-threads/step-00000004/model-00001-of-00001.safetensors" \
+  "$dir/stages/step-00000004/model-00001-of-00001.safetensors" || fail "checkpoints of stages differ"
+"${mpi[@]}" -np 4 "$run" train "$dir/pipeline.partita" "${slow[@]}" --steps 6 --log "$dir/stages.jsonl" \
+  --checkpoint-dir "$dir/stages" --resume >"$dir/out" 2>&1 || fail "stages go on" "$dir/out"
+"$run" train "$dir/pipeline.partita" "${slow[@]}" --steps 6 --log "$dir/straight.jsonl" >"$dir/out" 2>&1 \
+  || fail "stages without a pause" "$dir/out"
+[ "$(losses "$dir/straight.jsonl")" = "$(losses "$dir/stages.jsonl")" ] || fail "losses after the pause differ" "$dir/stages.jsonl"
 
 # Each process reads the rows of files that its device needs.
 bytes() { # FILE ROWS COLUMNS

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -14,6 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/npy.h"
+#include "runtime/program/test_pipeline_program.h"
 #include "runtime/program/test_program.h"
 
 namespace partita::tools {
@@ -219,6 +221,36 @@ TEST_F(RunCommandTest, DividedModels) {
                                       "--devices 2"));
   EXPECT_EQ(Run({divided, "--random-inputs", "1", "--device", "null"}), 0)
       << error_.str();
+}
+
+TEST_F(RunCommandTest, Pipelines) {
+  const std::string pipeline = folder_ + "/pipeline.partita";
+  ASSERT_TRUE(
+      program::WriteArtifact(pipeline, program::PipelineProgram(8, 2).Parts())
+          .ok());
+  std::vector<std::string> arguments = {
+      pipeline,  "--random-inputs", "1",
+      "--input", "step=random:1:2", "--profile"};
+  ASSERT_EQ(Run(arguments), 0) << error_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("pipeline rank 1: 13 steps, "));
+  EXPECT_THAT(out_.str(), HasSubstr("\npipeline rank 1\nstep "));
+  arguments.push_back("--json");
+  ASSERT_EQ(Run(arguments), 0) << error_.str();
+  const nlohmann::json json = nlohmann::json::parse(out_.str());
+  ASSERT_EQ(json["ranks"].size(), 4u);
+  EXPECT_EQ(json["ranks"][2]["pipeline_rank"], 0);
+  EXPECT_EQ(json["ranks"][3]["pipeline_rank"], 1);
+  EXPECT_EQ(json["ranks"][3]["memory"]["globals"], 5 * 7 * 4);
+  int64_t most = 0;
+  for (const nlohmann::json& rank : json["ranks"])
+    most = std::max<int64_t>(most, rank["memory"]["total"]);
+  EXPECT_EQ(json["memory"]["total"], most);
+  EXPECT_EQ(json["outputs"][2]["shape"], (std::vector<int>{8, 7}));
+  EXPECT_THAT(json["profile"].dump(),
+              HasSubstr("receive f32[2,5] from entry 0"));
+  arguments.insert(arguments.end(), {"--device", "null"});
+  ASSERT_EQ(Run(arguments), 0) << error_.str();
+  EXPECT_EQ(nlohmann::json::parse(out_.str())["ranks"].size(), 4u);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -87,6 +88,54 @@ double Median(std::vector<double> values) {
                                 : 0.5 * (values[middle - 1] + values[middle]);
 }
 
+namespace {
+
+// `where` follows the sum.
+std::string MemoryText(const executor::MemoryUse& memory,
+                       const std::string& where) {
+  std::string text =
+      absl::StrCat(base::FormatBytes(memory.Total()), where, ": arena ",
+                   base::FormatBytes(memory.arena), ", weights ",
+                   base::FormatBytes(memory.globals), ", packed weights ",
+                   base::FormatBytes(memory.packed), ", scratch ",
+                   base::FormatBytes(memory.scratch));
+  if (memory.staging > 0)
+    absl::StrAppend(&text, ", staging ", base::FormatBytes(memory.staging));
+  return absl::StrCat(text, "; mapped weights ",
+                      base::FormatBytes(memory.mapped));
+}
+
+// A line per place in a pipeline: the fullest of its devices.
+std::string PipelineTable(const std::vector<executor::RankUse>& ranks) {
+  std::map<int, executor::RankUse> fullest;
+  for (const executor::RankUse& rank : ranks) {
+    const auto [known, is_new] = fullest.emplace(rank.entry, rank);
+    if (!is_new && rank.memory.Total() > known->second.memory.Total())
+      known->second = rank;
+  }
+  std::string text;
+  for (const auto& [entry, rank] : fullest)
+    absl::StrAppend(&text, "pipeline rank ", entry, ": ", rank.steps,
+                    " steps, ", MemoryText(rank.memory, ""), "\n");
+  return text;
+}
+
+// Of the profile of this number: those of all places are here, or the first
+// rank's.
+int PipelineRankOf(const RunReport& report, size_t profile) {
+  return report.profiles.size() > 1 ? static_cast<int>(profile)
+                                    : report.ranks[0].entry;
+}
+
+nlohmann::json MemoryJson(const executor::MemoryUse& memory) {
+  return {{"total", memory.Total()},   {"arena", memory.arena},
+          {"globals", memory.globals}, {"packed", memory.packed},
+          {"scratch", memory.scratch}, {"staging", memory.staging},
+          {"mapped", memory.mapped}};
+}
+
+}  // namespace
+
 std::string ToTables(const RunReport& report,
                      const std::vector<HostTensor>& outputs) {
   std::string text = OutputTable(outputs);
@@ -98,30 +147,25 @@ std::string ToTables(const RunReport& report,
       *std::min_element(report.times_ms.begin(), report.times_ms.end()),
       report.times_ms.size(), report.times_ms.size() == 1 ? "" : "s",
       report.steps, report.load_ms);
-  const executor::MemoryUse& memory = report.memory;
-  absl::StrAppend(&text, "memory  ", base::FormatBytes(memory.Total()), " on ",
-                  report.device,
-                  report.devices > 1
-                      ? absl::StrCat(", the fullest of ", report.devices)
-                      : "",
-                  ": arena ", base::FormatBytes(memory.arena), ", weights ",
-                  base::FormatBytes(memory.globals), ", packed weights ",
-                  base::FormatBytes(memory.packed), ", scratch ",
-                  base::FormatBytes(memory.scratch));
-  if (memory.staging > 0)
-    absl::StrAppend(&text, ", staging ", base::FormatBytes(memory.staging));
-  absl::StrAppend(&text, "; mapped weights ", base::FormatBytes(memory.mapped),
+  const std::string where = absl::StrCat(
+      " on ", report.device,
+      report.devices > 1 ? absl::StrCat(", the fullest of ", report.devices)
+                         : "");
+  absl::StrAppend(&text, "memory  ", MemoryText(report.memory, where),
                   "; peak of the process ",
                   base::FormatBytes(report.peak_process_bytes), "\n");
-  if (!report.profile_table.empty())
-    absl::StrAppend(&text, "\n", report.profile_table);
+  text += PipelineTable(report.ranks);
+  for (size_t i = 0; i < report.profiles.size(); ++i) {
+    if (!report.ranks.empty())
+      absl::StrAppend(&text, "\npipeline rank ", PipelineRankOf(report, i));
+    absl::StrAppend(&text, "\n", report.profiles[i]->ToString());
+  }
   return text;
 }
 
 std::string ToJson(const RunReport& report,
                    const std::vector<HostTensor>& outputs) {
   using nlohmann::json;
-  const executor::MemoryUse& memory = report.memory;
   json object = {{"model", report.model},
                  {"device", report.device},
                  {"devices", report.devices},
@@ -132,16 +176,15 @@ std::string ToJson(const RunReport& report,
                                               report.times_ms.end())},
                  {"times_ms", report.times_ms},
                  {"cpu_ms", report.cpu_ms},
-                 {"memory",
-                  {{"total", memory.Total()},
-                   {"arena", memory.arena},
-                   {"globals", memory.globals},
-                   {"packed", memory.packed},
-                   {"scratch", memory.scratch},
-                   {"staging", memory.staging},
-                   {"mapped", memory.mapped},
-                   {"peak_process", report.peak_process_bytes}}},
+                 {"memory", MemoryJson(report.memory)},
                  {"outputs", json::array()}};
+  object["memory"]["peak_process"] = report.peak_process_bytes;
+  for (size_t i = 0; i < report.ranks.size(); ++i)
+    object["ranks"].push_back({{"rank", i},
+                               {"pipeline_rank", report.ranks[i].entry},
+                               {"steps", report.ranks[i].steps},
+                               {"flops", report.ranks[i].flops},
+                               {"memory", MemoryJson(report.ranks[i].memory)}});
   for (const HostTensor& output : outputs) {
     // Numbers that JSON lacks become null.
     const Summary summary = Summarise(output);
@@ -154,12 +197,17 @@ std::string ToJson(const RunReport& report,
                                  {"not_finite", summary.not_finite},
                                  {"first", summary.first}});
   }
-  for (const executor::ProfileRow& row : report.profile) {
-    object["profile"].push_back({{"name", row.name},
-                                 {"calls", row.calls},
-                                 {"ms", row.milliseconds},
-                                 {"flops", row.flops},
-                                 {"bytes", row.bytes}});
+  for (size_t i = 0; i < report.profiles.size(); ++i) {
+    for (const executor::ProfileRow& row : report.profiles[i]->Rows()) {
+      json line = {{"name", row.name},
+                   {"calls", row.calls},
+                   {"ms", row.milliseconds},
+                   {"flops", row.flops},
+                   {"bytes", row.bytes}};
+      if (!report.ranks.empty())
+        line["pipeline_rank"] = PipelineRankOf(report, i);
+      object["profile"].push_back(std::move(line));
+    }
   }
   return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -19,9 +19,9 @@ struct RunReport {
   double cpu_ms = 0;  // processor time of this process in a run, the mean
   int64_t steps = 0;
   executor::MemoryUse memory;
-  int64_t peak_process_bytes = 0;  // resident set, mapped files included
-  std::vector<executor::ProfileRow> profile;
-  std::string profile_table;  // empty: no profile
+  std::vector<executor::RankUse> ranks;  // of a pipeline; else empty
+  int64_t peak_process_bytes = 0;        // resident set, mapped files included
+  std::vector<executor::Profile*> profiles;  // by entry; none: not asked for
 };
 
 double Median(std::vector<double> values);

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,8 +32,9 @@ int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
     return 1;
   }
   const comm::CommOptions comm = CommOptionsOf(options);
-  const std::unique_ptr<comm::Communicator> communicator =
+  std::unique_ptr<comm::Communicator> communicator =
       (*world)->MakeCommunicator(comm);
+  const std::string who = communicator->Describe(communicator->rank());
   absl::Status status;
   {
     const auto session = OpenProcessSession(options, launch, *communicator);
@@ -40,16 +42,16 @@ int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
   }
   const bool known = communicator->agreed();
   if (!status.ok() && (!known || communicator->rank() == 0)) {
-    error << "partita-run: "
-          << (known ? "" : communicator->Describe(communicator->rank()) + ": ")
-          << status.message() << std::endl;
+    error << "partita-run: " << (known ? "" : who + ": ") << status.message()
+          << std::endl;
   }
   if (!status.ok() && !known) (*world)->Abort(CodeOf(status));
+  // Its sends end before MPI does.
+  communicator.reset();
   // As long as for an agreement: one rank may have more to report.
   const absl::Status finished = (*world)->Finish(10 * comm.patience);
   if (!finished.ok()) {
-    error << "partita-run: " << communicator->Describe(communicator->rank())
-          << ": " << finished.message() << std::endl;
+    error << "partita-run: " << who << ": " << finished.message() << std::endl;
     (*world)->Abort(CodeOf(finished));
   }
   return CodeOf(status.ok() ? finished : status);

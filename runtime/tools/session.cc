@@ -33,6 +33,11 @@ int ThreadsOf(const RunOptions& options, int shares) {
   return std::max(1, all / shares);
 }
 
+std::vector<executor::Profile*> OneIfThere(executor::Profile* profile) {
+  if (profile == nullptr) return {};
+  return {profile};
+}
+
 class SingleSession : public Session {
  public:
   static absl::StatusOr<std::unique_ptr<Session>> Open(
@@ -62,7 +67,12 @@ class SingleSession : public Session {
   }
   executor::MemoryUse Memory() const override { return executor_->Memory(); }
   void EnableProfile() override { executor_->EnableProfile(); }
-  executor::Profile* profile() override { return executor_->profile(); }
+  std::vector<executor::Profile*> profiles() override {
+    return OneIfThere(executor_->profile());
+  }
+  absl::StatusOr<std::vector<executor::RankUse>> Uses() override {
+    return std::vector<executor::RankUse>{executor_->Use()};
+  }
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs) override {
     return executor_->Run(inputs, outputs);
@@ -113,7 +123,12 @@ class ThreadSession : public Session {
   int devices() const override { return runner_->devices(); }
   executor::MemoryUse Memory() const override { return runner_->Memory(); }
   void EnableProfile() override { runner_->EnableProfile(); }
-  executor::Profile* profile() override { return runner_->profile(); }
+  std::vector<executor::Profile*> profiles() override {
+    return runner_->profiles();
+  }
+  absl::StatusOr<std::vector<executor::RankUse>> Uses() override {
+    return runner_->Uses();
+  }
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs) override {
     return runner_->Run(inputs, outputs);
@@ -150,7 +165,8 @@ class ProcessSession : public Session {
                  const program::Program& program)
       : communicator_(communicator),
         inputs_(executor::GlobalInputs(program)),
-        outputs_(executor::GlobalOutputs(program)) {}
+        outputs_(executor::GlobalOutputs(program)),
+        parameters_(executor::ListParameters(program)) {}
 
   absl::Status Load(std::shared_ptr<const program::Artifact> artifact,
                     const RunOptions& options, int threads) {
@@ -161,6 +177,9 @@ class ProcessSession : public Session {
     PARTITA_ASSIGN_OR_RETURN(
         executor_,
         executor::RankExecutor::Load(std::move(artifact), *device_, load));
+    std::vector<double> flops = {executor_->executor().FlopsPerRun()};
+    PARTITA_RETURN_IF_ERROR(Combine(comm::Reduction::kSum, flops));
+    flops_ = flops[0];
     return absl::OkStatus();
   }
 
@@ -174,8 +193,8 @@ class ProcessSession : public Session {
     return executor_->executor().Memory();
   }
   void EnableProfile() override { executor_->executor().EnableProfile(); }
-  executor::Profile* profile() override {
-    return executor_->executor().profile();
+  std::vector<executor::Profile*> profiles() override {
+    return OneIfThere(executor_->executor().profile());
   }
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs) override {
@@ -189,18 +208,20 @@ class ProcessSession : public Session {
   const program::Program& program() const override {
     return executor_->executor().artifact().program();
   }
-  double FlopsPerRun() const override {
-    return executor_->executor().FlopsPerRun() * devices();
-  }
+  double FlopsPerRun() const override { return flops_; }
   const std::vector<ParameterSpec>& parameters() const override {
-    return executor_->executor().parameters();
+    return parameters_;
   }
   Part PartOf(const ParameterSpec& parameter) const override {
     Part part;
     part.spec = parameter.local;
     const program::Parameter& description =
         *program().parameters()->Get(static_cast<unsigned>(parameter.index));
-    if (!program::HoldsFirstCopy(description.shard(), program().mesh(), rank()))
+    if (!program::HoldsFirstCopy(
+            program(), description.shard(),
+            program::EntriesThatHold(program(), program::Held::kParameter,
+                                     static_cast<int64_t>(parameter.index)),
+            rank()))
       return part;
     executor::BlockMap(description.shard(), *description.type(),
                        executor_->executor().place())
@@ -233,15 +254,28 @@ class ProcessSession : public Session {
     PARTITA_RETURN_IF_ERROR(executor_->Gather(communicator_, outputs));
     return Max(times_ms);
   }
+  absl::StatusOr<std::vector<executor::RankUse>> Uses() override;
+  absl::Status GatherNumbers(
+      const std::vector<MutableTensor>& outputs) override {
+    return executor_->Gather(communicator_, outputs,
+                             executor::RankExecutor::Which::kNumbers);
+  }
   absl::Status Max(std::vector<double>& values) override {
-    std::unique_ptr<comm::Collective>& collective = max_[values.size()];
+    return Combine(comm::Reduction::kMax, values);
+  }
+
+ private:
+  // Each value becomes that of all processes.
+  absl::Status Combine(comm::Reduction reduction, std::vector<double>& values) {
+    std::unique_ptr<comm::Collective>& collective =
+        combined_[{reduction, values.size()}];
     if (collective == nullptr) {
       comm::Operation operation;
-      operation.reduction = comm::Reduction::kMax;
+      operation.reduction = reduction;
       operation.dtype = base::DType::kF64;
       operation.input_shape =
           operation.output_shape = {static_cast<int64_t>(values.size())};
-      operation.name = "greatest values";
+      operation.name = "values of all processes";
       std::vector<int> ranks(static_cast<size_t>(communicator_.size()));
       std::iota(ranks.begin(), ranks.end(), 0);
       PARTITA_ASSIGN_OR_RETURN(
@@ -251,14 +285,48 @@ class ProcessSession : public Session {
     return communicator_.Run(*collective, values.data(), values.data());
   }
 
- private:
   comm::Communicator& communicator_;
   const std::vector<TensorSpec> inputs_;
   const std::vector<TensorSpec> outputs_;
+  const std::vector<ParameterSpec> parameters_;  // of the whole model
   std::unique_ptr<device::Device> device_;
   std::unique_ptr<executor::RankExecutor> executor_;
-  std::map<size_t, std::unique_ptr<comm::Collective>> max_;  // by length
+  double flops_ = 0;  // of a run, of all devices
+  std::map<std::pair<comm::Reduction, size_t>,
+           std::unique_ptr<comm::Collective>>
+      combined_;  // by length
 };
+
+// A column of zeros per number, but for this process's row.
+absl::StatusOr<std::vector<executor::RankUse>> ProcessSession::Uses() {
+  const executor::RankUse own = executor_->executor().Use();
+  const executor::MemoryUse& memory = own.memory;
+  const std::vector<double> numbers = {static_cast<double>(own.entry),
+                                       static_cast<double>(own.steps),
+                                       own.flops,
+                                       static_cast<double>(memory.arena),
+                                       static_cast<double>(memory.globals),
+                                       static_cast<double>(memory.packed),
+                                       static_cast<double>(memory.scratch),
+                                       static_cast<double>(memory.staging),
+                                       static_cast<double>(memory.mapped)};
+  std::vector<double> all(numbers.size() * static_cast<size_t>(processes()), 0);
+  std::copy(numbers.begin(), numbers.end(),
+            all.begin() + rank() * static_cast<int64_t>(numbers.size()));
+  PARTITA_RETURN_IF_ERROR(Combine(comm::Reduction::kSum, all));
+  std::vector<executor::RankUse> uses;
+  for (size_t i = 0; i < all.size(); i += numbers.size()) {
+    const auto whole = [&](size_t j) {
+      return static_cast<int64_t>(all[i + j]);
+    };
+    uses.push_back(
+        {static_cast<int>(whole(0)),
+         whole(1),
+         all[i + 2],
+         {whole(3), whole(4), whole(5), whole(6), whole(7), whole(8)}});
+  }
+  return uses;
+}
 
 // The process whose numbers were the first to fail tells.
 absl::Status ProcessSession::CheckFinite() {
@@ -383,9 +451,10 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
       std::make_shared<const program::Artifact>(std::move(opened));
   const int64_t size = program::SizeOf(artifact->program().mesh());
   const bool matches = options.devices == 0 || options.devices == size;
-  // One device that executes nothing stands for all.
-  if (matches &&
-      (artifact->program().mesh() == nullptr || options.device == "null"))
+  // One device that executes nothing stands for all that run the same.
+  if (matches && (artifact->program().mesh() == nullptr ||
+                  (options.device == "null" &&
+                   artifact->program().entries()->size() == 1)))
     return SingleSession::Open(artifact, options);
   executor::MultiDeviceOptions multi;
   multi.devices = options.devices;

@@ -30,7 +30,9 @@ class Session {
   virtual int devices() const = 0;
   virtual executor::MemoryUse Memory() const = 0;
   virtual void EnableProfile() = 0;
-  virtual executor::Profile* profile() = 0;
+  // Of the first device of this process in each entry it has one of; empty
+  // before.
+  virtual std::vector<executor::Profile*> profiles() = 0;
 
   virtual absl::Status Run(
       const std::vector<executor::ConstTensor>& inputs,
@@ -80,6 +82,13 @@ class Session {
   virtual absl::Status Agree(const absl::Status& status) { return status; }
   // Each value becomes the greatest of all processes.
   virtual absl::Status Max(std::vector<double>& values) {
+    return absl::OkStatus();
+  }
+  // What every device does, in order.
+  virtual absl::StatusOr<std::vector<executor::RankUse>> Uses() = 0;
+  // Brings outputs of one element to the main process.
+  virtual absl::Status GatherNumbers(
+      const std::vector<executor::MutableTensor>& outputs) {
     return absl::OkStatus();
   }
   // Brings outputs together, and makes times those of the slowest.

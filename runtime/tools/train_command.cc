@@ -51,6 +51,7 @@ class SessionStepper : public train::Stepper {
   absl::Status Run(const std::vector<base::ConstTensor>& inputs,
                    const std::vector<base::MutableTensor>& outputs) override {
     PARTITA_RETURN_IF_ERROR(session_.Run(inputs, outputs));
+    PARTITA_RETURN_IF_ERROR(session_.GatherNumbers(outputs));
     return traced_ ? session_.CheckFinite() : absl::OkStatus();
   }
   bool IsMain() const override { return session_.IsMain(); }
