@@ -142,7 +142,6 @@ class Annotation {
     std::vector<Phase> phases = simplifyModel(/*train=*/nullptr,
                                               /*outline_layers=*/false);
     std::vector<Phase> dividing = divideModel(*plan_);
-    dividing.pop_back();  // whole tensors with their shardings
     phases.insert(phases.end(), dividing.begin(), dividing.end());
     for (const Phase& phase : phases)
       if (mlir::failed(runPhase(*module_, phase, fault_))) return failure();

@@ -53,18 +53,22 @@ void report(const Overrun& overrun, const plan::Plan& plan,
 
 }  // namespace
 
-LogicalResult checkBudgets(mlir::ModuleOp divided, mlir::ModuleOp simplified,
-                           const plan::Plan& plan, const TrainOptions* train,
-                           Fault& fault) {
-  auto uses = partition::listCollectives(divided);
-  if (mlir::failed(uses)) return failure();
-  const std::vector<Overrun> overruns = findOverruns(plan, *uses);
-  if (overruns.empty()) return success();
-  auto trials = PlanTrials::run(simplified, plan, train, fault);
-  if (mlir::failed(trials)) return failure();
-  for (const Overrun& overrun : overruns)
-    report(overrun, plan, *trials, mlir::UnknownLoc::get(divided.getContext()));
-  return failure();
+LogicalResult checkBudgets(llvm::ArrayRef<mlir::ModuleOp> programs,
+                           mlir::ModuleOp simplified, const plan::Plan& plan,
+                           const TrainOptions* train, Fault& fault) {
+  for (mlir::ModuleOp program : programs) {
+    auto uses = partition::listCollectives(program);
+    if (mlir::failed(uses)) return failure();
+    const std::vector<Overrun> overruns = findOverruns(plan, *uses);
+    if (overruns.empty()) continue;
+    auto trials = PlanTrials::run(simplified, plan, train, fault);
+    if (mlir::failed(trials)) return failure();
+    for (const Overrun& overrun : overruns)
+      report(overrun, plan, *trials,
+             mlir::UnknownLoc::get(program.getContext()));
+    return failure();
+  }
+  return success();
 }
 
 }  // namespace partita::driver

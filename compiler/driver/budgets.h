@@ -9,11 +9,12 @@
 
 namespace partita::driver {
 
-// Whether the partitioned module `divided` sends at most what the plan's
-// budgets allow; else a diagnostic per budget that names the collectives, why
-// they are there and which part of the plan each is gone without. `simplified`
-// is the module before it was divided, for training where `train` is given.
-mlir::LogicalResult checkBudgets(mlir::ModuleOp divided,
+// Whether each of the partitioned `programs`, one for each rank of a pipeline,
+// sends at most what the plan's budgets allow; else, of the first that does
+// not, a diagnostic per budget that names the collectives, why they are there
+// and which part of the plan each is gone without. `simplified` is the module
+// before it was divided, for training where `train` is given.
+mlir::LogicalResult checkBudgets(llvm::ArrayRef<mlir::ModuleOp> programs,
                                  mlir::ModuleOp simplified,
                                  const plan::Plan& plan,
                                  const TrainOptions* train, Fault& fault);

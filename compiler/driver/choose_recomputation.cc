@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "compiler/driver/cut_model.h"
 #include "compiler/driver/model_phases.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/memory/memory_table.h"
@@ -116,22 +117,37 @@ class Choice {
           return mlir::success(diagnostic.getSeverity() !=
                                mlir::DiagnosticSeverity::Error);
         });
-    std::vector<Phase> phases;
-    const auto add = [&](std::vector<Phase> more) {
-      for (Phase& phase : more) phases.push_back(std::move(phase));
-    };
-    if (plan_ != nullptr) {
-      plan::Plan plan = *plan_;
-      plan.recompute = train.recompute;
-      add(divideModel(plan, &train));
-    } else {
-      add(trainModel(train));
+    FailureOr<Programs> programs = divided(std::move(module), train);
+    if (mlir::failed(programs) ||
+        mlir::failed(
+            runPhases(*programs, lowerToExec(/*training=*/true), fault_)) ||
+        mlir::failed(runPhases(*programs, planResources(), fault_)))
+      return failure();
+    int64_t& most = bytes_[candidate];
+    for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs)
+      for (const memory::MemoryTable& table : memory::tabulateMemory(*program))
+        most = std::max(most, table.total());
+    return most;
+  }
+
+  FailureOr<Programs> divided(mlir::OwningOpRef<mlir::ModuleOp> module,
+                              const TrainOptions& train) {
+    Programs programs;
+    if (plan_ == nullptr) {
+      if (mlir::failed(runPhases(*module, trainModel(train), fault_)))
+        return failure();
+      programs.push_back(std::move(module));
+      return programs;
     }
-    add(lowerToExec(/*training=*/true));
-    add(planResources());
-    for (const Phase& phase : phases)
-      if (mlir::failed(runPhase(*module, phase, fault_))) return failure();
-    return bytes_[candidate] = memory::tabulateMemory(*module).total();
+    plan::Plan plan = *plan_;
+    plan.recompute = train.recompute;
+    if (mlir::failed(runPhases(*module, divideModel(plan, &train), fault_)))
+      return failure();
+    FailureOr<Programs> cut = cutModel(std::move(module), plan, &train, fault_);
+    if (mlir::failed(cut) ||
+        mlir::failed(runPhases(*cut, {partitionModel()}, fault_)))
+      return failure();
+    return cut;
   }
 
   mlir::ModuleOp module_;

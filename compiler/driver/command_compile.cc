@@ -35,8 +35,8 @@ void printReport(const CompileReport& report, const std::string& output) {
              plural(report.convolutions, "convolution"))
       << llvm::formatv("memory{0}: {1}: {2}\n",
                        report.devices > 1 ? " of a device" : "",
-                       base::FormatBytes(report.memory_table.total()),
-                       toText(report.memory_table))
+                       base::FormatBytes(report.memoryTable().total()),
+                       toText(report.memoryTable()))
       << (report.recomputation.empty()
               ? ""
               : "computed again: " + report.recomputation + "\n")

@@ -5,15 +5,22 @@
 #include <chrono>
 #include <filesystem>
 
+#include "compiler/core/schedule_csv.h"
 #include "compiler/driver/budgets.h"
 #include "compiler/driver/check_model.h"
 #include "compiler/driver/choose_recomputation.h"
+#include "compiler/driver/cut_model.h"
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/emit/emit.h"
 #include "compiler/kernels/cpu_names.h"
 #include "compiler/kernels/generate_code.h"
+#include "compiler/pipeline/merge.h"
+#include "compiler/plan/plan_schedule.h"
+#include "compiler/sharding/convert.h"
+#include "dialects/dist/numbered_axes.h"
 #include "dialects/exec/dialect.h"
+#include "dialects/exec/entries.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -40,6 +47,7 @@ class Compilation {
  public:
   Compilation(mlir::ModuleOp module, const CompileOptions& options)
       : module_(module),
+        programs_{module},
         options_(options),
         plan_(options.plan),
         train_(options.train),
@@ -59,7 +67,8 @@ class Compilation {
         mlir::failed(runPhases(simplifyModel(train()))) ||
         mlir::failed(runPhases(reducePrecision(precision(), train()))) ||
         mlir::failed(fitRecomputation()) || mlir::failed(divide()) ||
-        mlir::failed(runPhases(lowerToExec(train() != nullptr))))
+        mlir::failed(runPhases(lowerToExec(train() != nullptr))) ||
+        mlir::failed(merge()))
       return failure();
     countProgram();
     if (mlir::failed(generate(object)) ||
@@ -89,8 +98,12 @@ class Compilation {
 
   LogicalResult runPhases(const std::vector<Phase>& phases) {
     for (const Phase& next : phases)
-      if (mlir::failed(phase(next.name,
-                             [&] { return runPhase(module_, next, fault_); })))
+      if (mlir::failed(phase(next.name, [&]() -> LogicalResult {
+            for (mlir::ModuleOp program : programs_)
+              if (mlir::failed(runPhase(program, next, fault_)))
+                return failure();
+            return success();
+          })))
         return failure();
     return success();
   }
@@ -139,11 +152,12 @@ class Compilation {
     });
   }
 
+  // The device that takes most decides.
   LogicalResult tabulate() {
-    report_.memory_table = memory::tabulateMemory(module_);
+    report_.memory_tables = memory::tabulateMemory(module_);
     const std::optional<MemoryLimit> most = limit();
     if (!most) return success();
-    return checkMemory(module_, report_.memory_table, *most, plan(), train());
+    return checkMemory(module_, report_.memoryTable(), *most, plan(), train());
   }
 
   LogicalResult divide() {
@@ -151,10 +165,37 @@ class Compilation {
     report_.devices = plan_->mesh.Size();
     mlir::OwningOpRef<mlir::ModuleOp> simplified;
     if (!plan_->budgets.empty()) simplified = module_.clone();
-    if (mlir::failed(runPhases(divideModel(*plan_, train())))) return failure();
+    if (mlir::failed(runPhases(divideModel(*plan_, train()))) ||
+        mlir::failed(cut()) || mlir::failed(runPhases({partitionModel()})))
+      return failure();
     return simplified
-               ? checkBudgets(module_, *simplified, *plan_, train(), fault_)
+               ? checkBudgets(programs_, *simplified, *plan_, train(), fault_)
                : success();
+  }
+
+  // From here to merge() each rank of a pipeline has a module of its own.
+  LogicalResult cut() {
+    if (plan::DepthAxes(*plan_).empty()) return success();
+    return phase("cut", [&]() -> LogicalResult {
+      ports_ = namePorts(module_);
+      auto ranks = cutModel(module_.clone(), *plan_, train(), fault_);
+      if (mlir::failed(ranks)) return failure();
+      ranks_ = std::move(*ranks);
+      programs_.clear();
+      for (auto& rank : ranks_) programs_.push_back(*rank);
+      return success();
+    });
+  }
+
+  LogicalResult merge() {
+    if (ranks_.empty()) return success();
+    return phase("merge", [&] {
+      merged_ = pipeline::mergePrograms(ranks_);
+      ranks_.clear();
+      module_ = *merged_;
+      programs_ = {module_};
+      return success();
+    });
   }
 
   LogicalResult generate(std::string& object) {
@@ -181,15 +222,25 @@ class Compilation {
 
   LogicalResult dump(const std::string& name) {
     if (options_.dump_dir.empty()) return success();
+    const std::string path =
+        llvm::formatv("{0}/{1:02}-{2}", options_.dump_dir, dumps_++, name);
+    for (auto [rank, program] : llvm::enumerate(programs_))
+      if (mlir::failed(
+              dump(program,
+                   path + (programs_.size() == 1
+                               ? ".mlir"
+                               : ".rank" + std::to_string(rank) + ".mlir"))))
+        return failure();
+    return success();
+  }
+
+  LogicalResult dump(mlir::ModuleOp program, const std::string& path) {
     std::error_code error;
-    std::string path =
-        llvm::formatv("{0}/{1,0-2}-{2}.mlir", options_.dump_dir,
-                      llvm::formatv("{0:02}", dumps_++).str(), name);
     llvm::raw_fd_ostream stream(path, error);
     if (error)
       return mlir::emitError(mlir::UnknownLoc::get(module_.getContext()))
              << "cannot write " << path << ": " << error.message();
-    module_.print(stream, mlir::OpPrintingFlags().elideLargeElementsAttrs(64));
+    program.print(stream, mlir::OpPrintingFlags().elideLargeElementsAttrs(64));
     stream.close();
     if (!stream.has_error()) return success();
     error = stream.error();
@@ -253,16 +304,26 @@ class Compilation {
     });
   }
 
+  // Of the entries' arenas and derived values the largest.
+  void measureEntries() {
+    for (const exec::Entry& entry : exec::entriesOf(module_)) {
+      report_.arena_bytes = std::max(
+          report_.arena_bytes,
+          entry.main->getAttrOfType<mlir::IntegerAttr>(exec::kFrameBytesAttr)
+              .getInt());
+      int64_t derived = 0;
+      if (FuncOp init = entry.init)
+        for (mlir::Type type : init.getResultTypes())
+          derived +=
+              exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(type));
+      report_.derived_bytes = std::max(report_.derived_bytes, derived);
+    }
+  }
+
   LogicalResult write(std::string code) {
-    if (auto main = module_.lookupSymbol<FuncOp>("main"))
-      report_.arena_bytes =
-          main->getAttrOfType<mlir::IntegerAttr>(exec::kFrameBytesAttr)
-              .getInt();
-    if (auto init = module_.lookupSymbol<FuncOp>("init"))
-      for (mlir::Type type : init.getResultTypes())
-        report_.derived_bytes +=
-            exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(type));
+    measureEntries();
     emit::EmitOptions emit_options;
+    if (mlir::failed(describePipeline(emit_options))) return failure();
     emit_options.cpu_features = kernels::requiredFeatures(options_.cpu);
     llvm::json::Value summary = report_.toJson();
     for (const char* unknown_yet : {"artifact_bytes", "seconds"})
@@ -283,7 +344,26 @@ class Compilation {
     return success();
   }
 
+  LogicalResult describePipeline(emit::EmitOptions& emit_options) {
+    if (!merged_) return success();
+    emit_options.pipeline = dist::numberedAxes(
+        dist::findMesh(module_),
+        sharding::axesAttr(module_.getContext(), plan::DepthAxes(*plan_),
+                           plan_->mesh));
+    emit_options.inputs = ports_.inputs;
+    emit_options.outputs = ports_.outputs;
+    auto schedule = plan::ScheduleOf(*plan_, train() != nullptr);
+    if (!schedule.ok()) return failure();
+    emit_options.schedule = core::WriteScheduleCsv(*schedule);
+    return success();
+  }
+
+  // What is compiled: of a pipeline each rank's module, from cut() to merge().
   mlir::ModuleOp module_;
+  std::vector<mlir::ModuleOp> programs_;
+  Programs ranks_;
+  PortNames ports_;  // of a pipeline
+  mlir::OwningOpRef<mlir::ModuleOp> merged_;
   const CompileOptions& options_;
   std::optional<plan::Plan> plan_;
   TrainOptions train_;  // with what the plan says of it
@@ -295,9 +375,21 @@ class Compilation {
 
 }  // namespace
 
+const memory::MemoryTable& CompileReport::memoryTable() const {
+  return *std::max_element(
+      memory_tables.begin(), memory_tables.end(),
+      [](const memory::MemoryTable& a, const memory::MemoryTable& b) {
+        return a.total() < b.total();
+      });
+}
+
 llvm::json::Value CompileReport::toJson() const {
   llvm::json::Object phases;
   for (const auto& [name, seconds] : phase_seconds) phases[name] = seconds;
+  llvm::json::Array by_rank;
+  if (memory_tables.size() > 1)
+    for (const memory::MemoryTable& table : memory_tables)
+      by_rank.push_back(driver::toJson(table));
   return llvm::json::Object{{"model", model},
                             {"operations", operations},
                             {"parameters", parameters},
@@ -312,7 +404,8 @@ llvm::json::Value CompileReport::toJson() const {
                             {"collectives", collectives},
                             {"arena_bytes", arena_bytes},
                             {"derived_bytes", derived_bytes},
-                            {"memory", driver::toJson(memory_table)},
+                            {"memory", driver::toJson(memoryTable())},
+                            {"memory_by_rank", std::move(by_rank)},
                             {"recomputation", recomputation},
                             {"artifact_bytes", artifact_bytes},
                             {"phase_seconds", std::move(phases)},

@@ -40,11 +40,14 @@ struct CompileReport {
   int64_t kernels = 0, launches = 0, gemms = 0, convolutions = 0,
           layer_kinds = 0, layer_calls = 0, devices = 1, collectives = 0;
   int64_t arena_bytes = 0, derived_bytes = 0, artifact_bytes = 0;
-  memory::MemoryTable memory_table;  // of a device
-  std::string recomputation;         // what `recompute: budget` chose
+  // Of a device; of a pipeline by rank.
+  std::vector<memory::MemoryTable> memory_tables;
+  std::string recomputation;  // what `recompute: budget` chose
   std::vector<std::pair<std::string, double>> phase_seconds;
   double seconds = 0;
 
+  // Of the device that takes most; there must be one.
+  const memory::MemoryTable& memoryTable() const;
   llvm::json::Value toJson() const;
 };
 

@@ -3,6 +3,8 @@
 
 #include "compiler/autodiff/passes.h"
 #include "compiler/partition/passes.h"
+#include "compiler/pipeline/passes.h"
+#include "compiler/plan/plan_schedule.h"
 #include "compiler/plan/words.h"
 #include "compiler/recompute/passes.h"
 #include "compiler/sharding/apply_plan.h"
@@ -127,6 +129,16 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
                         options.microbatches = train.microbatches;
                         pm.addPass(sharding::createSplitBatchPass(options));
                       }});
+  // Gradients are computed where what they are gradients of is.
+  if (!plan::DepthAxes(plan).empty())
+    phases.push_back(
+        {"stages", [plan, trains = train != nullptr](mlir::OpPassManager& pm) {
+           // What is wrong with the schedule, cutting tells.
+           pipeline::AssignStagesPassOptions options;
+           if (auto schedule = plan::ScheduleOf(plan, trains); schedule.ok())
+             options.stages = schedule->stages;
+           pm.addPass(pipeline::createAssignStagesPass(options));
+         }});
   // Gradients of what is exposed need no exposing of their own. Names are found
   // in the model alone, and spread to what its gradients add.
   if (train) {
@@ -144,13 +156,16 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
   phases.push_back({"shard", [plan](mlir::OpPassManager& pm) {
                       pm.addPass(sharding::createApplyPlanPass(plan));
                     }});
-  phases.push_back({"partition", [](mlir::OpPassManager& pm) {
-                      pm.addPass(partition::createPartitionPass());
-                      // Masks and reshards that are equal become one.
-                      pm.addPass(mlir::createCanonicalizerPass());
-                      pm.addPass(mlir::createCSEPass());
-                    }});
   return phases;
+}
+
+Phase partitionModel() {
+  return {"partition", [](mlir::OpPassManager& pm) {
+            pm.addPass(partition::createPartitionPass());
+            // Masks and reshards that are equal become one.
+            pm.addPass(mlir::createCanonicalizerPass());
+            pm.addPass(mlir::createCSEPass());
+          }};
 }
 
 }  // namespace partita::driver

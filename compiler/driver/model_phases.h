@@ -34,10 +34,13 @@ std::vector<Phase> reducePrecision(plan::Precision precision,
 // A loss to a whole training step, on one device.
 std::vector<Phase> trainModel(const TrainOptions& train);
 
-// Whole tensors to the program of one device, as the plan says; with `train`
-// to a whole training step of it.
+// Whole tensors, and how each lies on the devices, as the plan says; with
+// `train` a whole training step of them. cut_model.h comes next.
 std::vector<Phase> divideModel(const plan::Plan& plan,
                                const TrainOptions* train = nullptr);
+
+// To what one device computes, on tensors of its own shapes.
+Phase partitionModel();
 
 }  // namespace partita::driver
 

@@ -1,6 +1,7 @@
 // Divides copies of the model, under the plan and under plans of one part less.
 #include "compiler/driver/plan_trials.h"
 
+#include "compiler/driver/cut_model.h"
 #include "compiler/driver/model_phases.h"
 #include "compiler/driver/session.h"
 #include "llvm/ADT/StringExtras.h"
@@ -31,17 +32,21 @@ std::string keyOf(const Padding& padding) {
 FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
                                 const TrainOptions* train, Fault& fault) {
   mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
-  std::vector<Phase> phases = divideModel(plan, train);
-  const Phase partitioning = std::move(phases.back());
-  phases.pop_back();
-  if (mlir::failed(runPhases(*copy, phases, fault))) return failure();
-  auto paddings = partition::listPaddings(*copy);
-  if (mlir::failed(paddings) ||
-      mlir::failed(runPhase(*copy, partitioning, fault)))
+  if (mlir::failed(runPhases(*copy, divideModel(plan, train), fault)))
     return failure();
-  auto uses = partition::listCollectives(*copy);
-  if (mlir::failed(uses)) return failure();
-  return PlanCosts{std::move(*uses), std::move(*paddings)};
+  auto paddings = partition::listPaddings(*copy);
+  if (mlir::failed(paddings)) return failure();
+  auto programs = cutModel(std::move(copy), plan, train, fault);
+  if (mlir::failed(programs) ||
+      mlir::failed(runPhases(*programs, {partitionModel()}, fault)))
+    return failure();
+  PlanCosts costs{{}, std::move(*paddings)};
+  for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs) {
+    auto uses = partition::listCollectives(*program);
+    if (mlir::failed(uses)) return failure();
+    llvm::append_range(costs.collectives, *uses);
+  }
+  return costs;
 }
 
 std::string textOf(const plan::Plan& plan, const plan::Entry& entry,

@@ -14,6 +14,7 @@
 #include "compiler/partition/partition.h"
 #include "compiler/partition/spmd_interpreter.h"
 #include "compiler/plan/glob.h"
+#include "compiler/plan/plan_schedule.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
@@ -79,23 +80,22 @@ class Verification {
     const Clock::time_point start = Clock::now();
     auto dropped = shrink();
     if (mlir::failed(dropped)) return failure();
+    namePorts(*imported_);
     whole_ = imported_->clone();
     if (train() && mlir::failed(trainImported())) return failure();
     std::vector<Phase> phases = simplifyModel(train());
     for (Phase& phase : divideModel(plan_, train()))
       phases.push_back(std::move(phase));
-    const Phase partitioning = std::move(phases.back());
-    phases.pop_back();
     // These keep whole tensors: what they leave is compared.
     for (const Phase& phase : phases)
       if (mlir::failed(runPhase(*whole_, phase, fault_))) return failure();
     numberOperations();
     mlir::OwningOpRef<mlir::ModuleOp> divided(whole_->clone());
-    if (mlir::failed(runPhase(*divided, partitioning, fault_)))
+    if (mlir::failed(runPhase(*divided, partitionModel(), fault_)))
       return failure();
     if (options_.breaking) options_.breaking(*divided);
     if (mlir::failed(runImported()) || mlir::failed(runWhole()) ||
-        mlir::failed(runDivided(*divided)))
+        mlir::failed(runDivided(*divided)) || mlir::failed(runRanks()))
       return failure();
     llvm::json::Object facts{{"mesh", plan::ToString(plan_.mesh)},
                              {"devices", plan_.mesh.Size()},
@@ -316,18 +316,56 @@ class Verification {
                       compare(op, *number, values);
                   });
     if (mlir::failed(results)) return failure();
-    // What users get, placed as they get it.
-    for (auto [i, result] : llvm::enumerate(*results)) {
-      auto sharding = sharding::toCore(
-          main.getResultAttrOfType<dist::ShardingAttr>(i, dist::kShardingAttr),
-          plan_.mesh);
-      const std::string name = resultName(main, i);
-      if (!judge(partition::assembleTensor(result, plan_.mesh,
-                                           results_[i].type(), *sharding),
-                 results_[i], name, result_bounds_[i]))
-        unequal_.push_back(name);
+    for (auto [i, result] : llvm::enumerate(*results))
+      judgeResult(main, i, result, i, resultName(main, i));
+    return success();
+  }
+
+  // What users get, placed as they get it: a result of @main, and of the whole
+  // model the one of number `expected`.
+  void judgeResult(FuncOp main, unsigned i, const Everywhere& result,
+                   size_t expected, const std::string& name) {
+    auto sharding = sharding::toCore(
+        main.getResultAttrOfType<dist::ShardingAttr>(i, dist::kShardingAttr),
+        plan_.mesh);
+    if (!judge(partition::assembleTensor(result, plan_.mesh,
+                                         results_[expected].type(), *sharding),
+               results_[expected], name, result_bounds_[expected]))
+      unequal_.push_back(name);
+  }
+
+  // What the ranks of a pipeline give together, is what the whole model gives.
+  LogicalResult runRanks() {
+    if (plan::DepthAxes(plan_).empty()) return success();
+    FailureOr<Programs> programs =
+        cutModel(whole_->clone(), plan_, train(), fault_);
+    if (mlir::failed(programs) ||
+        mlir::failed(runPhases(*programs, {partitionModel()}, fault_)))
+      return failure();
+    auto results = runs_.runRanks(*programs, plan_.mesh);
+    if (mlir::failed(results)) return failure();
+    auto whole = whole_->lookupSymbol<FuncOp>("main");
+    llvm::StringMap<size_t> numbers;
+    for (unsigned i = 0; i < whole.getNumResults(); ++i)
+      numbers[resultKey(whole, i)] = i;
+    for (auto [rank, program] : llvm::enumerate(*programs)) {
+      auto main = program->lookupSymbol<FuncOp>("main");
+      for (auto [i, result] : llvm::enumerate((*results)[rank])) {
+        const size_t number = numbers.lookup(resultKey(main, i));
+        judgeResult(main, i, result, number,
+                    resultName(whole, number) + ", of rank " +
+                        std::to_string(rank) + " of the pipeline,");
+      }
     }
     return success();
+  }
+
+  // The same in a module and in those that it is cut into.
+  static std::string resultKey(FuncOp main, unsigned i) {
+    for (llvm::StringRef name : {nn::kUpdatesAttr, nn::kNameAttr})
+      if (auto attr = main.getResultAttrOfType<mlir::StringAttr>(i, name))
+        return (name + ":" + attr.getValue()).str();
+    return "";
   }
 
   void compare(Operation* op, Key number, llvm::ArrayRef<Everywhere> values) {

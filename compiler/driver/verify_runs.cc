@@ -21,10 +21,8 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-mlir::FailureOr<llvm::SmallVector<Everywhere>> VerifyRuns::run(
-    mlir::ModuleOp module, const core::Mesh& mesh, const std::string& what,
-    const partition::Observer& observer) {
-  auto main = module.lookupSymbol<FuncOp>("main");
+llvm::SmallVector<Everywhere> VerifyRuns::argumentsOf(FuncOp main,
+                                                      const core::Mesh& mesh) {
   llvm::SmallVector<Everywhere> arguments;
   largest_.assign(main.getNumArguments(), 0);
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
@@ -45,22 +43,44 @@ mlir::FailureOr<llvm::SmallVector<Everywhere>> VerifyRuns::run(
     arguments.back() = partition::scatterTensor(
         tensor, mesh, *sharding::toCore(sharding, mesh));
   }
+  return arguments;
+}
+
+partition::Observer VerifyRuns::showing(const std::string& what,
+                                        const partition::Observer& observer) {
   const Clock::time_point start = Clock::now();
-  Clock::time_point shown = start;
-  int64_t operations = 0;
-  return partition::interpretEverywhere(
-      main, mesh, arguments,
-      [&](Operation* op, llvm::ArrayRef<Everywhere> values) {
-        ++operations;
-        if (progress_ != nullptr && secondsSince(shown) >= 1) {
-          shown = Clock::now();
-          *progress_ << llvm::formatv(
-              "verify: {0}, {1} operations, {2:F0} s, at {3}\n", what,
-              operations, secondsSince(start), describe(op->getLoc()));
-          progress_->flush();
-        }
-        observer(op, values);
-      });
+  return [this, what, observer, start, shown = start, operations = int64_t{0}](
+             Operation* op, llvm::ArrayRef<Everywhere> values) mutable {
+    ++operations;
+    if (progress_ != nullptr && secondsSince(shown) >= 1) {
+      shown = Clock::now();
+      *progress_ << llvm::formatv(
+          "verify: {0}, {1} operations, {2:F0} s, at {3}\n", what, operations,
+          secondsSince(start), describe(op->getLoc()));
+      progress_->flush();
+    }
+    if (observer) observer(op, values);
+  };
+}
+
+mlir::FailureOr<llvm::SmallVector<Everywhere>> VerifyRuns::run(
+    mlir::ModuleOp module, const core::Mesh& mesh, const std::string& what,
+    const partition::Observer& observer) {
+  auto main = module.lookupSymbol<FuncOp>("main");
+  return partition::interpretEverywhere(main, mesh, argumentsOf(main, mesh),
+                                        showing(what, observer));
+}
+
+mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<Everywhere>>>
+VerifyRuns::runRanks(Programs& programs, const core::Mesh& mesh) {
+  llvm::SmallVector<FuncOp> mains;
+  llvm::SmallVector<llvm::SmallVector<Everywhere>> arguments;
+  for (mlir::OwningOpRef<mlir::ModuleOp>& program : programs) {
+    mains.push_back(program->lookupSymbol<FuncOp>("main"));
+    arguments.push_back(argumentsOf(mains.back(), mesh));
+  }
+  return partition::interpretRanks(mains, mesh, arguments,
+                                   showing("the ranks of the pipeline", {}));
 }
 
 InputDependence::InputDependence(FuncOp main) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/driver/cut_model.h"
 #include "compiler/driver/verify_values.h"
 #include "compiler/partition/spmd_interpreter.h"
 #include "llvm/ADT/DenseSet.h"
@@ -29,11 +30,21 @@ class VerifyRuns {
       mlir::ModuleOp module, const core::Mesh& mesh, const std::string& what,
       const partition::Observer& observer);
 
+  // The same of a pipeline's ranks, which exchange values.
+  mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<partition::Everywhere>>>
+  runRanks(Programs& programs, const core::Mesh& mesh);
+
   const ArgumentValues& arguments() const { return arguments_; }
   // The largest magnitude of each argument of the last run; 0 without uses.
   llvm::ArrayRef<double> largestArguments() const { return largest_; }
 
  private:
+  llvm::SmallVector<partition::Everywhere> argumentsOf(mlir::func::FuncOp main,
+                                                       const core::Mesh& mesh);
+  // `observer`, which may be empty, and progress.
+  partition::Observer showing(const std::string& what,
+                              const partition::Observer& observer);
+
   ArgumentValues arguments_;
   std::vector<double> largest_;
   llvm::raw_ostream* progress_;

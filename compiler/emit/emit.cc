@@ -7,6 +7,7 @@
 #include "compiler/emit/sources.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/exec/dialect.h"
+#include "dialects/exec/entries.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -37,17 +38,22 @@ class ModuleEmitter {
     program_.target = options_.target;
     program_.cpu_features = options_.cpu_features;
     program_.mesh = meshOf(mesh_);
-    FuncOp main = module_.lookupSymbol<FuncOp>("main"),
-           init = module_.lookupSymbol<FuncOp>("init");
-    if (!main)
+    program_.pipeline = axisParts(options_.pipeline);
+    program_.schedule = options_.schedule;
+    const llvm::SmallVector<exec::Entry> entries = exec::entriesOf(module_);
+    if (entries.empty())
       return module_.emitError(
                  "expected a function named 'main', found none; was the model "
                  "imported?"),
              failure();
     addFunctionNames();
-    if (mlir::failed(collect(main, init)) ||
-        mlir::failed(addEntry(main, init)) || mlir::failed(addFunctions()))
-      return failure();
+    for (const exec::Entry& entry : entries)
+      if (mlir::failed(collect(entry.main, entry.init))) return failure();
+    order(program_.inputs, input_index_, options_.inputs);
+    order(program_.outputs, output_index_, options_.outputs);
+    for (const exec::Entry& entry : entries)
+      if (mlir::failed(addEntry(entry.main, entry.init))) return failure();
+    if (mlir::failed(addFunctions())) return failure();
     parts_.program = program::SerializeProgram(program_);
     parts_.code = std::move(code);
     return std::move(parts_);
@@ -60,6 +66,20 @@ class ModuleEmitter {
     if (mlir::failed(addPorts(main)) || mlir::failed(addParameters(main)))
       return failure();
     return init ? addParameters(init) : success();
+  }
+
+  using Ports = std::vector<std::unique_ptr<program::PortT>>;
+
+  // As `names` are; others come last.
+  static void order(Ports& ports, llvm::StringMap<int>& known,
+                    const std::vector<std::string>& names) {
+    const auto place = [&](const std::unique_ptr<program::PortT>& port) {
+      return std::find(names.begin(), names.end(), port->name) - names.begin();
+    };
+    std::stable_sort(
+        ports.begin(), ports.end(),
+        [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    for (auto [i, port] : llvm::enumerate(ports)) known[port->name] = i;
   }
 
   // What some devices run: their main, and their init or null.
@@ -128,9 +148,8 @@ class ModuleEmitter {
         .Default(program::PortRole::data);
   }
 
-  LogicalResult addPort(std::vector<std::unique_ptr<program::PortT>>& ports,
-                        llvm::StringMap<int>& known, mlir::Location loc,
-                        std::string name, mlir::Type type,
+  LogicalResult addPort(Ports& ports, llvm::StringMap<int>& known,
+                        mlir::Location loc, std::string name, mlir::Type type,
                         mlir::DictionaryAttr named) {
     if (!known.try_emplace(name, ports.size()).second) return success();
     const mlir::NamedAttrList attributes(named);

@@ -3,6 +3,7 @@
 #define PARTITA_COMPILER_EMIT_EMIT_H_
 
 #include <string>
+#include <vector>
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
@@ -19,6 +20,12 @@ struct EmitOptions {
   std::string artifact_folder;  // and are stored relative to this one, where
                                 // that is possible
   bool embed_weights = false;   // copy weights into the artifact
+  // Of a module with several entries: the axes along which they lie, three
+  // numbers each (dialects/dist/numbered_axes.h), and the schedule as text.
+  std::vector<int64_t> pipeline;
+  std::string schedule;
+  // Names in the order that users know; what is not named comes last.
+  std::vector<std::string> inputs, outputs;
 };
 
 // Builds the artifact of a module whose memory is planned and whose launches

@@ -133,6 +133,15 @@ class FunctionEmitter {
           fillCollective(collective, operation);
           return success();
         })
+        .Case<exec::SendOp>([&](auto send) {
+          fillTransfer<program::SendT>(send, send.getInput(), operation);
+          return success();
+        })
+        .Case<exec::ReceiveOp>([&](auto receive) {
+          fillTransfer<program::ReceiveT>(receive, receive.getResult(),
+                                          operation);
+          return success();
+        })
         .Case<mlir::func::CallOp>([&](auto call) {
           program::CallT result;
           result.function = functions_.lookup(call.getCallee());
@@ -168,6 +177,17 @@ class FunctionEmitter {
     result.offset = collective.getOffset();
     result.fill = collective.getFill().convertToDouble();
     result.root = collective.getRoot();
+    operation.Set(std::move(result));
+  }
+
+  template <typename Transfer, typename Op>
+  static void fillTransfer(Op op, Value value,
+                           program::OperationUnion& operation) {
+    Transfer result;
+    result.axes = axisParts(op.getAxes());
+    result.peer = op.getPeer();
+    result.dtype = dtypeOf(typeOf(value).getElementType(), false);
+    result.shape = vectorOf(typeOf(value).getShape());
     operation.Set(std::move(result));
   }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compiler/kernels/passes.h"
-#include "dialects/dist/dialect.h"
+#include "dialects/dist/numbered_axes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,26 +21,6 @@ using exec::CollectiveKind;
 using llvm::SmallVector;
 using mlir::func::CallOp;
 using mlir::func::FuncOp;
-
-// Parts of axes, three numbers each: the axis, pre and size.
-using Triples = std::vector<int64_t>;
-
-Triples triplesOf(dist::MeshOp mesh, dist::AxesAttr axes) {
-  Triples triples;
-  for (dist::AxisAttr axis : axes) {
-    const int64_t index = mesh.indexOf(axis.getName()),
-                  size = mesh.sizeOf(axis), last = triples.size();
-    if (size == 1) continue;
-    // a:(1)2, a:(2)2 are a:(1)4: equal groups shall have equal numbers.
-    if (last > 0 && triples[last - 3] == index &&
-        triples[last - 2] * triples[last - 1] == axis.getPre()) {
-      triples[last - 1] *= size;
-      continue;
-    }
-    triples.insert(triples.end(), {index, axis.getPre(), size});
-  }
-  return triples;
-}
 
 // Writes one collective after another.
 class CollectiveLowering {
@@ -89,14 +69,32 @@ class CollectiveLowering {
         .Case([&](dist::PermuteOp permute) {
           // The device whose index along `axes` is ours along `to` sends.
           auto result = create(permute, CollectiveKind::permute);
-          result.setAxes(triplesOf(mesh_, permute.getTo()));
-          result.setSourceAxes(triplesOf(mesh_, permute.getAxes()));
+          result.setAxes(dist::numberedAxes(mesh_, permute.getTo()));
+          result.setSourceAxes(dist::numberedAxes(mesh_, permute.getAxes()));
           return replace(permute, result);
         })
         .Case([&](dist::BroadcastOp broadcast) {
           auto result = create(broadcast, CollectiveKind::broadcast);
           result.setRoot(broadcast.getRoot());
           return replace(broadcast, result);
+        })
+        .Case([&](dist::SendOp send) {
+          mlir::OpBuilder builder(send);
+          exec::SendOp::create(builder, send.getLoc(), send.getInput(),
+                               dist::numberedAxes(mesh_, send.getAxes()),
+                               send.getTo(), send.getWhyAttr());
+          send.erase();
+          return true;
+        })
+        .Case([&](dist::ReceiveOp receive) {
+          mlir::OpBuilder builder(receive);
+          auto result = exec::ReceiveOp::create(
+              builder, receive.getLoc(), receive.getResult().getType(),
+              dist::numberedAxes(mesh_, receive.getAxes()), receive.getFrom(),
+              receive.getWhyAttr());
+          receive.replaceAllUsesWith(result.getResult());
+          receive.erase();
+          return true;
         })
         .Default(false);
   }
@@ -111,7 +109,7 @@ class CollectiveLowering {
     mlir::OpBuilder builder(op);
     auto result = exec::CollectiveOp::create(
         builder, op.getLoc(), op.getResult().getType(), kind, op.getInput(),
-        triplesOf(mesh_, op.getAxes()));
+        dist::numberedAxes(mesh_, op.getAxes()));
     if (op.getWhyAttr()) result.setWhyAttr(op.getWhyAttr());
     return result;
   }
@@ -141,8 +139,9 @@ class CoordinateThreading {
     if (function.isExternal() || !visited_.insert(function).second) return;
     function.walk([&](CallOp call) { passOn(function, call); });
     function.walk([&](dist::CoordinateOp coordinate) {
-      coordinate.replaceAllUsesWith(valueOf(
-          function, coordinate, triplesOf(mesh_, coordinate.getAxes())));
+      coordinate.replaceAllUsesWith(
+          valueOf(function, coordinate,
+                  dist::numberedAxes(mesh_, coordinate.getAxes())));
       coordinate.erase();
     });
   }
@@ -159,7 +158,7 @@ class CoordinateThreading {
   }
 
   mlir::Value valueOf(FuncOp function, mlir::Operation* user,
-                      const Triples& axes) {
+                      const std::vector<int64_t>& axes) {
     mlir::OpBuilder builder(user);
     auto type = mlir::RankedTensorType::get({}, builder.getI64Type());
     if (axes.empty())
@@ -177,7 +176,8 @@ class CoordinateThreading {
     return function.getArgument(argument);
   }
 
-  mlir::DictionaryAttr attributes(mlir::Builder& builder, const Triples& axes) {
+  mlir::DictionaryAttr attributes(mlir::Builder& builder,
+                                  const std::vector<int64_t>& axes) {
     std::string name = "coordinate(";
     for (size_t i = 0; i < axes.size(); i += 3) {
       dist::MeshAxisAttr axis = mesh_.getAxes().getAxes()[axes[i]];
@@ -200,7 +200,9 @@ class CoordinateThreading {
   dist::MeshOp mesh_;
   llvm::DenseSet<mlir::Operation*> visited_;
   // Argument and axes.
-  std::map<mlir::Operation*, std::vector<std::pair<unsigned, Triples>>> asked_;
+  std::map<mlir::Operation*,
+           std::vector<std::pair<unsigned, std::vector<int64_t>>>>
+      asked_;
 };
 
 // Attributes that said how to divide: equal kernels shall look equal.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compiler/memory/lifetimes.h"
+#include "dialects/exec/entries.h"
 #include "llvm/ADT/DenseSet.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/SymbolTable.h"
@@ -48,23 +49,24 @@ llvm::SmallVector<Operation*> usersOf(Value value) {
 }
 
 bool isCommunication(Value value) {
-  if (value.getDefiningOp<exec::CollectiveOp>()) return true;
+  if (value.getDefiningOp<exec::CollectiveOp>() ||
+      value.getDefiningOp<exec::ReceiveOp>())
+    return true;
   const llvm::SmallVector<Operation*> users = usersOf(value);
   return value.getDefiningOp<exec::LaunchOp>() && !users.empty() &&
          llvm::all_of(users, [](Operation* user) {
-           return llvm::isa<exec::CollectiveOp>(user);
+           return llvm::isa<exec::CollectiveOp, exec::SendOp>(user);
          });
 }
 
 class Tabulation {
  public:
-  explicit Tabulation(mlir::ModuleOp module)
-      : module_(module), symbols_(module) {}
+  explicit Tabulation(mlir::ModuleOp module) : symbols_(module) {}
 
-  MemoryTable run() {
-    auto main = module_.lookupSymbol<FuncOp>("main");
+  MemoryTable run(exec::Entry entry) {
+    FuncOp main = entry.main;
     addStored(main);
-    if (auto init = module_.lookupSymbol<FuncOp>("init")) addStored(init);
+    if (entry.init) addStored(entry.init);
     for (auto [i, type] : llvm::enumerate(main.getResultTypes()))
       if (!main.getResultAttr(i, kUpdatesAttr))
         add(MemoryClass::kPorts, type, "", main.getLoc());
@@ -202,7 +204,6 @@ class Tabulation {
     }
   }
 
-  mlir::ModuleOp module_;
   mlir::SymbolTable symbols_;
   std::set<std::string> stored_;
   llvm::DenseSet<Operation*> updates_;
@@ -226,8 +227,11 @@ int64_t MemoryTable::total() const {
   return std::accumulate(std::begin(at_peak), std::end(at_peak), gaps);
 }
 
-MemoryTable tabulateMemory(mlir::ModuleOp module) {
-  return Tabulation(module).run();
+std::vector<MemoryTable> tabulateMemory(mlir::ModuleOp module) {
+  std::vector<MemoryTable> tables;
+  for (const exec::Entry& entry : exec::entriesOf(module))
+    tables.push_back(Tabulation(module).run(entry));
+  return tables;
 }
 
 }  // namespace partita::memory

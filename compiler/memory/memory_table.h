@@ -48,8 +48,8 @@ struct MemoryTable {
   int64_t of(MemoryClass c) const { return at_peak[static_cast<int>(c)]; }
 };
 
-// Of a module whose memory is planned.
-MemoryTable tabulateMemory(mlir::ModuleOp module);
+// Of each entry of a module whose memory is planned.
+std::vector<MemoryTable> tabulateMemory(mlir::ModuleOp module);
 
 }  // namespace partita::memory
 

@@ -26,6 +26,8 @@ int64_t rowsOf(mlir::Value value, int64_t dim) {
 }
 
 int64_t bytesMoved(Operation* op, int64_t group) {
+  if (auto send = llvm::dyn_cast<dist::SendOp>(op))
+    return bytesOf(send.getInput());
   const mlir::Value input = op->getOperand(0), output = op->getResult(0);
   core::CollectiveWork work;
   work.group = group;
@@ -71,7 +73,9 @@ FailureOr<std::vector<CollectiveUse>> listCollectives(mlir::ModuleOp module) {
   for (auto [function, times] : countRuns(module))
     for (Operation& op : function.front()) {
       auto attr = op.getAttrOfType<dist::AxesAttr>("axes");
-      if (!attr || llvm::isa<dist::AllSliceOp, dist::CoordinateOp>(op))
+      // What is received is counted where it is sent.
+      if (!attr ||
+          llvm::isa<dist::AllSliceOp, dist::CoordinateOp, dist::ReceiveOp>(op))
         continue;
       const std::vector<core::AxisRef> axes = sharding::axesOf(attr, *mesh);
       CollectiveUse use{op.getName().stripDialect().str(),

@@ -147,6 +147,10 @@ class Partitioner {
       return rebuildCall(call, builder);
     if (llvm::isa<mlir::arith::ConstantOp>(op))
       return rebuildConstant(op, builder);
+    if (llvm::isa<dist::SendOp, dist::ReceiveOp>(op)) {
+      rebuildTransfer(op, builder);
+      return success();
+    }
     const int index = problem_.operations.lookup(op);
     const core::Rule& rule = problem_.graph.ops[index].rule;
     const core::OpSharding decided =
@@ -172,6 +176,19 @@ class Partitioner {
                          decided));
     }
     return success();
+  }
+
+  // A value lies on both sides as it does where it is made.
+  void rebuildTransfer(Operation* op, mlir::OpBuilder& builder) {
+    Operation* local = builder.clone(*op);
+    if (op->getNumOperands() == 1) {
+      local->setOperand(0, locals_.lookup(op->getOperand(0)));
+      return;
+    }
+    Value global = op->getResult(0);
+    local->getResult(0).setType(localTypeOf(global));
+    local->removeAttr(dist::kShardingsAttr);
+    locals_[global] = local->getResult(0);
   }
 
   // Splats are splats of the local shape; other constants are cut.

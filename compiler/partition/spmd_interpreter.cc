@@ -1,7 +1,9 @@
 // Lockstep over devices; collectives in plain loops over global indices.
 #include "compiler/partition/spmd_interpreter.h"
 
+#include <deque>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "compiler/sharding/convert.h"
@@ -180,24 +182,41 @@ class Interpreter {
 
   FailureOr<SmallVector<Everywhere>> run(FuncOp function,
                                          llvm::ArrayRef<Everywhere> arguments) {
-    llvm::DenseMap<Value, Everywhere> values;
+    Values values = valuesOf(function, arguments);
+    for (Operation& op : function.front().without_terminator())
+      if (failed(step(&op, values))) return failure();
+    return returned(function, values);
+  }
+
+  using Values = llvm::DenseMap<Value, Everywhere>;
+
+  static Values valuesOf(FuncOp function,
+                         llvm::ArrayRef<Everywhere> arguments) {
+    Values values;
     for (auto [value, tensor] :
          llvm::zip_equal(function.getArguments(), arguments))
       values[value] = tensor;
-    for (Operation& op : function.front().without_terminator()) {
-      SmallVector<Everywhere> operands;
-      for (Value operand : op.getOperands())
-        operands.push_back(values.lookup(operand));
-      auto results = evaluate(&op, operands);
-      if (failed(results)) return failure();
-      if (observer_) observer_(&op, *results);
-      for (auto [value, tensor] : llvm::zip_equal(op.getResults(), *results))
-        values[value] = std::move(tensor);
-    }
+    return values;
+  }
+
+  static SmallVector<Everywhere> returned(FuncOp function,
+                                          const Values& values) {
     SmallVector<Everywhere> returned;
     for (Value value : function.front().getTerminator()->getOperands())
       returned.push_back(values.lookup(value));
     return returned;
+  }
+
+  mlir::LogicalResult step(Operation* op, Values& values) {
+    SmallVector<Everywhere> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(values.lookup(operand));
+    auto results = evaluate(op, operands);
+    if (failed(results)) return failure();
+    if (observer_) observer_(op, *results);
+    for (auto [value, tensor] : llvm::zip_equal(op->getResults(), *results))
+      values[value] = std::move(tensor);
+    return mlir::success();
   }
 
  private:
@@ -253,6 +272,33 @@ class Interpreter {
   const Observer& observer_;
 };
 
+// A rank at its next operation.
+struct Rank {
+  FuncOp function;
+  Interpreter::Values values;
+  mlir::Block::iterator next;
+
+  bool isDone() { return llvm::isa<mlir::func::ReturnOp>(*next); }
+};
+
+// What is on its way from one rank to another.
+using Queues = std::map<std::pair<int64_t, int64_t>, std::deque<Everywhere>>;
+
+// Whether the transfer at which `rank` stands is done now.
+bool transfer(Operation* op, int64_t rank, Rank& state, Queues& queues) {
+  if (auto send = llvm::dyn_cast<dist::SendOp>(op)) {
+    queues[{rank, send.getTo()}].push_back(
+        state.values.lookup(send.getInput()));
+    return true;
+  }
+  auto receive = llvm::cast<dist::ReceiveOp>(op);
+  std::deque<Everywhere>& queue = queues[{receive.getFrom(), rank}];
+  if (queue.empty()) return false;
+  state.values[receive.getResult()] = std::move(queue.front());
+  queue.pop_front();
+  return true;
+}
+
 // The global index of a local one; false beyond a dimension's end.
 bool toGlobal(const core::Mesh& mesh, llvm::ArrayRef<int64_t> shape,
               const core::Sharding& sharding, int64_t position, Index& index) {
@@ -271,6 +317,41 @@ FailureOr<SmallVector<Everywhere>> interpretEverywhere(
     FuncOp function, const core::Mesh& mesh,
     llvm::ArrayRef<Everywhere> arguments, const Observer& observer) {
   return Interpreter(mesh, observer).run(function, arguments);
+}
+
+FailureOr<SmallVector<SmallVector<Everywhere>>> interpretRanks(
+    llvm::ArrayRef<FuncOp> functions, const core::Mesh& mesh,
+    llvm::ArrayRef<SmallVector<Everywhere>> arguments,
+    const Observer& observer) {
+  Interpreter interpreter(mesh, observer);
+  std::vector<Rank> ranks;
+  for (auto [i, own] : llvm::enumerate(arguments)) {
+    FuncOp function = functions[i];
+    ranks.push_back({function, Interpreter::valuesOf(function, own),
+                     function.front().begin()});
+  }
+  Queues queues;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (auto [number, rank] : llvm::enumerate(ranks))
+      for (; !rank.isDone(); ++rank.next, moved = true) {
+        Operation* op = &*rank.next;
+        if (llvm::isa<dist::SendOp, dist::ReceiveOp>(op)) {
+          if (!transfer(op, number, rank, queues)) break;
+        } else if (failed(interpreter.step(op, rank.values))) {
+          return failure();
+        }
+      }
+  }
+  SmallVector<SmallVector<Everywhere>> results;
+  for (Rank& rank : ranks) {
+    if (!rank.isDone())
+      return rank.next->emitOpError(
+          "expected what it receives to be sent; "
+          "found every rank waiting");
+    results.push_back(Interpreter::returned(rank.function, rank.values));
+  }
+  return results;
 }
 
 Everywhere scatterTensor(const Tensor& whole, const core::Mesh& mesh,

@@ -29,6 +29,16 @@ mlir::FailureOr<llvm::SmallVector<Everywhere>> interpretEverywhere(
     mlir::func::FuncOp function, const core::Mesh& mesh,
     llvm::ArrayRef<Everywhere> arguments, const Observer& observer = {});
 
+// The same of the programs of a pipeline's ranks, by rank, each on all devices:
+// what one sends, another receives on the same device. Transfers are in these
+// functions, not in their callees. Fails, with a diagnostic, where no rank can
+// go on.
+mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<Everywhere>>>
+interpretRanks(llvm::ArrayRef<mlir::func::FuncOp> functions,
+               const core::Mesh& mesh,
+               llvm::ArrayRef<llvm::SmallVector<Everywhere>> arguments,
+               const Observer& observer = {});
+
 // The part of a whole tensor that each device has. What lies beyond a
 // dimension's end is filled with NaN (integers: 0), so that whoever uses it is
 // found out.

@@ -170,11 +170,18 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
-int64_t CollectiveOp::getGroupSize() {
+namespace {
+
+// Of parts of axes, as triples.
+int64_t sizeOf(llvm::ArrayRef<int64_t> axes) {
   int64_t size = 1;
-  for (size_t i = 2; i < getAxes().size(); i += 3) size *= getAxes()[i];
+  for (size_t i = 2; i < axes.size(); i += 3) size *= axes[i];
   return size;
 }
+
+}  // namespace
+
+int64_t CollectiveOp::getGroupSize() { return sizeOf(getAxes()); }
 
 namespace {
 
@@ -200,9 +207,7 @@ LogicalResult CollectiveOp::verify() {
   if (!areTriples(getAxes()) || !areTriples(getSourceAxes()))
     return emitOpError(
         "expected axes as triples of an axis and two positive numbers");
-  int64_t sources = 1;
-  for (size_t i = 2; i < getSourceAxes().size(); i += 3)
-    sources *= getSourceAxes()[i];
+  const int64_t sources = sizeOf(getSourceAxes());
   if (sources != (kind == CollectiveKind::permute ? getGroupSize() : 1))
     return emitOpError() << "expected 'source_axes' in a permutation only, of "
                          << getGroupSize() << " devices, found " << sources;
@@ -244,5 +249,25 @@ LogicalResult CollectiveOp::verify() {
   return has_dim ? checkCover(*this, in.getDimSize(dim), out.getDimSize(dim))
                  : success();
 }
+
+namespace {
+
+template <typename Op>
+LogicalResult verifyTransfer(Op op) {
+  // C1
+  if (!areTriples(op.getAxes()))
+    return op.emitOpError(
+        "expected axes as triples of an axis and two positive numbers");
+  // C2
+  const int64_t peer = op.getPeer(), size = sizeOf(op.getAxes());
+  if (peer >= 0 && peer < size) return success();
+  return op.emitOpError() << "expected a 'peer' from 0 to " << size - 1
+                          << ", found " << peer;
+}
+
+}  // namespace
+
+LogicalResult SendOp::verify() { return verifyTransfer(*this); }
+LogicalResult ReceiveOp::verify() { return verifyTransfer(*this); }
 
 }  // namespace partita::exec

@@ -166,4 +166,36 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
   }];
 }
 
+// Not pure: what one device sends another must receive, in the same order between each two of them.
+class Exec_Transfer<string mnemonic> : Op<Exec_Dialect, mnemonic, [MemoryEffects<[MemRead, MemWrite]>]> {
+  let hasVerifier = 1;
+}
+
+def Exec_SendOp : Exec_Transfer<"send"> {
+  let summary = "Gives a tensor to the device at another index along axes";
+  let description = [{
+    To the device that differs along `axes`, triples as in `exec.collective`, only, and is `peer` there. Does not wait until that has received it.
+    - (C1) `axes` are triples of an axis, not negative, and two positive numbers.
+    - (C2) `peer` is an index along `axes`.
+
+    Example: `exec.send %x axes = [0, 1, 2] peer = 1 : tensor<4x6xf32>`
+  }];
+  let arguments = (ins Exec_Tensor:$input, DenseI64ArrayAttr:$axes, I64Attr:$peer, OptionalAttr<AnyAttr>:$why);
+  let assemblyFormat = "$input `axes` `=` $axes `peer` `=` $peer attr-dict `:` type($input)";
+}
+
+def Exec_ReceiveOp : Exec_Transfer<"receive"> {
+  let summary = "Takes a tensor from the device at another index along axes";
+  let description = [{
+    What the device that differs along `axes`, triples as in `exec.collective`, only, and is `peer` there, sent; waits for it.
+    - (C1) `axes` are triples of an axis, not negative, and two positive numbers.
+    - (C2) `peer` is an index along `axes`.
+
+    Example: `%x = exec.receive axes = [0, 1, 2] peer = 0 : tensor<4x6xf32>`
+  }];
+  let arguments = (ins DenseI64ArrayAttr:$axes, I64Attr:$peer, OptionalAttr<AnyAttr>:$why);
+  let results = (outs Exec_Tensor:$result);
+  let assemblyFormat = "`axes` `=` $axes `peer` `=` $peer attr-dict `:` type($result)";
+}
+
 #endif  // PARTITA_DIALECTS_EXEC_OPS_TD

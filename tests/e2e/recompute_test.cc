@@ -103,7 +103,7 @@ TEST_P(BudgetTest, TakesTheLeastThatFits) {
   const auto bytes = [&](const std::string& policy) -> int64_t {
     auto model = Compile("Probe", "recompute: " + policy, /*is_plan=*/true);
     EXPECT_TRUE(model.ok()) << model.status();
-    return model.ok() ? (*model)->report().memory_table.total() : 0;
+    return model.ok() ? (*model)->report().memoryTable().total() : 0;
   };
   const auto fit = [&](int64_t limit) {
     return Compile("Budget",
@@ -116,7 +116,7 @@ TEST_P(BudgetTest, TakesTheLeastThatFits) {
        {std::pair(none, "none"), {selective, "selective"}, {full, "full"}}) {
     auto model = fit(limit);
     ASSERT_TRUE(model.ok()) << model.status();
-    EXPECT_LE((*model)->report().memory_table.total(), limit);
+    EXPECT_LE((*model)->report().memoryTable().total(), limit);
     // In full up to some layer, where the rest needs no less.
     EXPECT_THAT((*model)->report().recomputation, testing::StartsWith(chosen));
   }

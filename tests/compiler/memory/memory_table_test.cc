@@ -37,7 +37,7 @@ class MemoryTableTest : public testing::Test {
     mlir::PassManager passes(&context_);
     passes.addPass(createPlanMemoryPass());
     EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
-    return tabulateMemory(*module);
+    return tabulateMemory(*module).front();
   }
 
   mlir::MLIRContext context_;

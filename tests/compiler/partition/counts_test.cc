@@ -48,6 +48,7 @@ class CountsTest : public testing::Test {
     std::vector<driver::Phase> phases = driver::simplifyModel(train);
     for (driver::Phase& phase : driver::divideModel(plan, train))
       phases.push_back(std::move(phase));
+    phases.push_back(driver::partitionModel());
     if (train)
       phases.push_back({"merge", [](mlir::OpPassManager& pm) {
                           pm.addPass(createMergeCollectivesPass());

@@ -117,3 +117,19 @@ func.func @collective_c4_step(%x: tensor<2xf32>) {
   %0 = exec.collective exchange %x axes = [0, 1, 4] {dim = 0 : i64, size = 8 : i64, step = -1 : i64} : tensor<2xf32> -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @send_c1(%x: tensor<2xf32>) {
+  // expected-error@+1 {{'exec.send' op expected axes as triples of an axis and two positive numbers}}
+  exec.send %x axes = [0, 1] peer = 0 : tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @receive_c2() {
+  // expected-error@+1 {{'exec.receive' op expected a 'peer' from 0 to 3, found 4}}
+  %0 = exec.receive axes = [0, 1, 2, 1, 1, 2] peer = 4 : tensor<2xf32>
+  return
+}

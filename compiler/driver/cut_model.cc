@@ -1,0 +1,73 @@
+// What the plan says of depth, and what the model is called by its users.
+#include "compiler/driver/cut_model.h"
+
+#include "compiler/pipeline/cut.h"
+#include "compiler/plan/plan_schedule.h"
+#include "compiler/sharding/convert.h"
+#include "dialects/nn/dialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::driver {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::func::FuncOp;
+
+PortNames namePorts(mlir::ModuleOp module) {
+  PortNames names;
+  auto main = module.lookupSymbol<FuncOp>("main");
+  if (!main) return names;
+  mlir::Builder builder(module.getContext());
+  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+    auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
+    if (kind && kind.getValue() != "input") continue;
+    if (!main.getArgAttr(i, nn::kNameAttr))
+      main.setArgAttr(i, nn::kNameAttr,
+                      builder.getStringAttr("input" + std::to_string(i)));
+    names.inputs.push_back(
+        main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr).str());
+  }
+  for (unsigned i = 0; i < main.getNumResults(); ++i) {
+    if (main.getResultAttr(i, nn::kUpdatesAttr)) continue;
+    if (!main.getResultAttr(i, nn::kNameAttr))
+      main.setResultAttr(i, nn::kNameAttr,
+                         builder.getStringAttr("output" + std::to_string(i)));
+    names.outputs.push_back(
+        main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr).str());
+  }
+  return names;
+}
+
+FailureOr<Programs> cutModel(mlir::OwningOpRef<mlir::ModuleOp> module,
+                             const plan::Plan& plan, const TrainOptions* train,
+                             Fault& fault) {
+  Programs programs;
+  if (plan::DepthAxes(plan).empty()) {
+    programs.push_back(std::move(module));
+    return programs;
+  }
+  auto schedule = plan::ScheduleOf(plan, train != nullptr);
+  if (!schedule.ok())
+    return mlir::emitError(mlir::UnknownLoc::get(module->getContext()))
+           << std::string(schedule.status().message());
+  namePorts(*module);
+  auto cut =
+      pipeline::cutStages(*module,
+                          sharding::axesAttr(module->getContext(),
+                                             plan::DepthAxes(plan), plan.mesh),
+                          *schedule);
+  if (mlir::failed(cut)) return blameUs(*module, "cut", fault);
+  for (mlir::OwningOpRef<mlir::ModuleOp>& program : *cut)
+    programs.push_back(std::move(program));
+  return programs;
+}
+
+mlir::LogicalResult runPhases(Programs& programs,
+                              const std::vector<Phase>& phases, Fault& fault) {
+  for (const Phase& phase : phases)
+    for (mlir::OwningOpRef<mlir::ModuleOp>& program : programs)
+      if (mlir::failed(runPhase(*program, phase, fault))) return failure();
+  return mlir::success();
+}
+
+}  // namespace partita::driver
