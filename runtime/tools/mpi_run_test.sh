@@ -67,33 +67,38 @@ OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=0 "$dir/alone" "$model" --input x=ar
 grep -q "libpartita_mpi.so: cannot open shared object file.*install Open MPI" "$dir/out" \
   || fail "the message about the plugin" "$dir/out"
 
-# Sends signal $1 to one process of a long run and waits for the end of all.
+# Sends signal $1 to one process of a long run of the rest and waits for the end of all.
 lose_one() {
-  "${mpi[@]}" -np 4 "$run" "$model" --input x=arange --repeat 1000000000 --timeout 2 >"$dir/out" 2>&1 &
+  local signal=$1
+  shift
+  "${mpi[@]}" -np 4 "$run" "$@" --repeat 1000000000 --timeout 2 >"$dir/out" 2>&1 &
   local mpirun_id=$! victim="" tries ready id
   # MPI has started in all once they have the model mapped; before, it waits as long as it likes.
   for tries in $(seq 300); do
     sleep 0.1
     ready=0
-    for id in $(pgrep -P "$mpirun_id" -f model.partita); do
-      grep -qs model.partita "/proc/$id/maps" && ready=$((ready + 1)) && victim=$id
+    for id in $(pgrep -P "$mpirun_id" -f "$1"); do
+      grep -qs "$1" "/proc/$id/maps" && ready=$((ready + 1)) && victim=$id
     done
     [ "$ready" = 4 ] && break
   done
   sleep 1
   [ -n "$victim" ] || fail "no process to stop" "$dir/out"
-  kill "$1" "$victim"
+  kill "$signal" "$victim"
   for tries in $(seq 300); do
     kill -0 "$mpirun_id" 2>/dev/null || break
     sleep 0.1
   done
-  kill -0 "$mpirun_id" 2>/dev/null && fail "still running 30 s after $1" "$dir/out"
-  wait "$mpirun_id" && fail "success after $1" "$dir/out"
+  kill -0 "$mpirun_id" 2>/dev/null && fail "still running 30 s after $signal" "$dir/out"
+  wait "$mpirun_id" && fail "success after $signal" "$dir/out"
   return 0
 }
-lose_one -STOP
+lose_one -STOP "$model" --input x=arange
 grep -Eq "partita-run: rank [0-9] \(.*, process [0-9]+\): .*rank [0-9] \(.*, process [0-9]+\).* did not arrive at all_" \
   "$dir/out" || fail "the stopped rank is named" "$dir/out"
-lose_one -KILL
+lose_one -KILL "$model" --input x=arange
 grep -Eq "signal 9|did not arrive" "$dir/out" || fail "the killed rank is named" "$dir/out"
+lose_one -STOP "${stages[@]}"
+grep -Eq "rank [0-9] \(.*, process [0-9]+\).* did not arrive at (transfer 'entry [01] to entry [01]'|all_)" "$dir/out" \
+  || fail "the stopped stage is named" "$dir/out"
 echo "all as expected"

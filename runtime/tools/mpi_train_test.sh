@@ -62,6 +62,13 @@ files=(--data "x=$dir/x.idx,t=$dir/t.idx" --steps 8 --lr 0.01 --quiet)
 [ "$(losses "$dir/rows-threads.jsonl")" = "$(losses "$dir/rows-processes.jsonl")" ] \
   || fail "losses of files differ" "$dir/rows-processes.jsonl"
 
+stage_files=("$dir/pipeline.partita" --data "x=$dir/x.idx,t=$dir/t.idx" --steps 4 --lr 1e-9 --quiet)
+"$run" train "${stage_files[@]}" --log "$dir/stage-rows-threads.jsonl" >"$dir/out" 2>&1 || fail "files, stages" "$dir/out"
+"${mpi[@]}" -np 4 "$run" train "${stage_files[@]}" --log "$dir/stage-rows.jsonl" >"$dir/out" 2>&1 \
+  || fail "files, stages as processes" "$dir/out"
+[ "$(losses "$dir/stage-rows-threads.jsonl")" = "$(losses "$dir/stage-rows.jsonl")" ] \
+  || fail "losses of files of stages differ" "$dir/stage-rows.jsonl"
+
 # One device goes on where four processes stopped, and the other way round.
 "$run" train "$dir/one.partita" "${common[@]}" --steps 8 --log "$dir/processes.jsonl" --checkpoint-dir "$dir/processes" \
   --resume >"$dir/out" 2>&1 || fail "one device goes on" "$dir/out"

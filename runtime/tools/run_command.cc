@@ -97,17 +97,13 @@ absl::Status RunModel(Session& session, const RunOptions& options,
 absl::Status Report(Session& session, const RunOptions& options,
                     const std::vector<HostTensor>& outputs, RunReport& report,
                     std::ostream& out) {
-  if (session.program().entries()->size() > 1) {
-    PARTITA_ASSIGN_OR_RETURN(report.ranks, session.Uses());
-  }
+  PARTITA_ASSIGN_OR_RETURN(std::vector<executor::RankUse> uses, session.Uses());
   if (!session.IsMain()) return absl::OkStatus();
   PARTITA_RETURN_IF_ERROR(WriteOutputs(options.output_dir, outputs));
   report.steps = session.step_count();
   report.devices = session.devices();
-  report.memory = session.Memory();
-  for (const executor::RankUse& rank : report.ranks)
-    if (rank.memory.Total() > report.memory.Total())
-      report.memory = rank.memory;
+  report.memory = FullestOf(uses);
+  if (session.program().entries()->size() > 1) report.ranks = std::move(uses);
   report.peak_process_bytes = PeakProcessBytes();
   report.profiles = session.profiles();
   out << (options.json ? ToJson(report, outputs) : ToTables(report, outputs));

@@ -65,7 +65,6 @@ class SingleSession : public Session {
     return static_cast<int>(
         program::SizeOf(executor_->artifact().program().mesh()));
   }
-  executor::MemoryUse Memory() const override { return executor_->Memory(); }
   void EnableProfile() override { executor_->EnableProfile(); }
   std::vector<executor::Profile*> profiles() override {
     return OneIfThere(executor_->profile());
@@ -121,7 +120,6 @@ class ThreadSession : public Session {
   }
   int64_t step_count() const override { return runner_->step_count(); }
   int devices() const override { return runner_->devices(); }
-  executor::MemoryUse Memory() const override { return runner_->Memory(); }
   void EnableProfile() override { runner_->EnableProfile(); }
   std::vector<executor::Profile*> profiles() override {
     return runner_->profiles();
@@ -189,9 +187,6 @@ class ProcessSession : public Session {
     return executor_->executor().step_count();
   }
   int devices() const override { return communicator_.size(); }
-  executor::MemoryUse Memory() const override {
-    return executor_->executor().Memory();
-  }
   void EnableProfile() override { executor_->executor().EnableProfile(); }
   std::vector<executor::Profile*> profiles() override {
     return OneIfThere(executor_->executor().profile());
@@ -402,6 +397,13 @@ Session::Part Session::PartOf(const ParameterSpec& parameter) const {
 }
 
 program::Rows Session::InputRows() const { return {0, 0}; }
+
+executor::MemoryUse FullestOf(const std::vector<executor::RankUse>& uses) {
+  executor::MemoryUse most;
+  for (const executor::RankUse& use : uses)
+    if (use.memory.Total() >= most.Total()) most = use.memory;
+  return most;
+}
 
 comm::CommOptions CommOptionsOf(const RunOptions& options) {
   comm::CommOptions comm = comm::OptionsFromEnvironment();

@@ -28,7 +28,6 @@ class Session {
   virtual const std::vector<executor::TensorSpec>& outputs() const = 0;
   virtual int64_t step_count() const = 0;
   virtual int devices() const = 0;
-  virtual executor::MemoryUse Memory() const = 0;
   virtual void EnableProfile() = 0;
   // Of the first device of this process in each entry it has one of; empty
   // before.
@@ -98,6 +97,9 @@ class Session {
     return absl::OkStatus();
   }
 };
+
+// Of the device that holds most.
+executor::MemoryUse FullestOf(const std::vector<executor::RankUse>& uses);
 
 // How long ranks wait for each other.
 comm::CommOptions CommOptionsOf(const RunOptions& options);

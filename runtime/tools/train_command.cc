@@ -211,6 +211,8 @@ class TrainingRun {
   }
 
   absl::Status Report(train::TrainResult result) {
+    PARTITA_ASSIGN_OR_RETURN(const std::vector<executor::RankUse> uses,
+                             session_.Uses());
     if (!session_.IsMain()) return absl::OkStatus();
     TrainReport report;
     report.model = options_.run.model;
@@ -225,7 +227,7 @@ class TrainingRun {
     report.tokens = counts.tokens;
     report.flops_per_step = session_.FlopsPerRun();
     report.checkpoint_dir = options_.checkpoint_dir;
-    report.memory = session_.Memory();
+    report.memory = FullestOf(uses);
     report.peak_process_bytes = PeakProcessBytes();
     out_ << (options_.run.json ? ToJson(report) : ToTables(report));
     return Flush(out_);
