@@ -155,7 +155,7 @@ TEST_F(TrainerTest, FeedsAndRecords) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(stepper_.steps, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(stepper_.batches, ElementsAre(1, 2, 3, 4));
-  EXPECT_THAT(stepper_.rates, ElementsAre(0.25, 0.5, 0.25, 0));
+  EXPECT_THAT(stepper_.rates, ElementsAre(0.25, 0.5, 0.5, 0.25));
   EXPECT_EQ(
       std::set<int64_t>(stepper_.seeds.begin(), stepper_.seeds.end()).size(),
       4u);
