@@ -13,8 +13,15 @@ inline constexpr char kStageAttr[] = "nn.stage";
 // An integer, where a step has several: the microbatch.
 inline constexpr char kMicrobatchAttr[] = "nn.microbatch";
 
-// On calls that compute gradients.
+// On calls that compute gradients: a unit where they compute all, else which: a
+// string, one of the two below.
 inline constexpr char kBackwardAttr[] = "nn.backward";
+
+// What other calls that compute gradients are waiting for.
+inline constexpr char kInputGradients[] = "input";
+
+// What none of them needs.
+inline constexpr char kWeightGradients[] = "weight";
 
 }  // namespace partita::autodiff
 

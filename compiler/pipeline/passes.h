@@ -3,10 +3,19 @@
 #define PARTITA_COMPILER_PIPELINE_PASSES_H_
 
 #include <memory>
+#include <string>
 
+#include "compiler/core/schedule.h"
+#include "dialects/nn/dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace partita::pipeline {
+
+// The option `cells` of partita-split-backward for a schedule: those whose
+// gradients are two cells; empty where there are none.
+std::string cellsToSplit(const core::Schedule& schedule);
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION

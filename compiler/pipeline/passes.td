@@ -25,4 +25,31 @@ def AssignStagesPass : Pass<"partita-assign-stages", "::mlir::ModuleOp"> {
   let options = [Option<"stages", "stages", "int64_t", /*default=*/"1", "How many stages; 1: nothing is marked">];
 }
 
+def SplitBackwardPass : Pass<"partita-split-backward", "::mlir::ModuleOp"> {
+  let summary = "Gradients that others wait for first, those of weights apart";
+  let description = [{
+    A call of @main that computes gradients (`nn.backward`) becomes two: one for
+    those that other such calls need (`"input"`), and one for the rest
+    (`"weight"`), which nobody waits for, so a schedule may put it off. Where
+    nothing is left for one of the two, the call is the other. Calls of the same
+    function share what it becomes.
+
+    The first passes on what the second needs of it. What is elementwise the
+    second computes again, if that keeps fewer bytes between them; and a
+    gradient without a product, as that of a norm's scale, stays with the first
+    where the second would have to be given more than that.
+
+    ```mlir
+    %dx, %dw = call @layer_backward(%x, %w, %h, %dy) {nn.backward, nn.microbatch = 0 : i64, nn.stage = 1 : i64}
+    // becomes
+    %dx, %dh = call @layer_backward_input(%w, %h, %dy) {nn.backward = "input", ...}
+    %dw = call @layer_backward_weight(%x, %dh) {nn.backward = "weight", ...}
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"cells", "cells", "std::string", /*default=*/"\"all\"", "Whose calls: all, or STAGE.MICROBATCH, separated by ';'">];
+  let statistics = [Statistic<"functions", "functions", "Functions cut in two">,
+                    Statistic<"passed", "passed", "Values that first functions pass to second ones">];
+}
+
 #endif  // PARTITA_COMPILER_PIPELINE_PASSES_TD

@@ -1,0 +1,262 @@
+// Marked calls have their cells; everything else follows its operands.
+#include "compiler/pipeline/placement.h"
+
+#include <set>
+
+#include "compiler/autodiff/call_marks.h"
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace partita::pipeline {
+namespace {
+
+using llvm::SmallVector;
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::success;
+using mlir::Value;
+
+constexpr int kEverywhere = -1;
+
+core::Work workOf(Operation* op) {
+  mlir::Attribute backward = op->getAttr(autodiff::kBackwardAttr);
+  if (!backward) return core::Work::kForward;
+  auto part = llvm::dyn_cast<mlir::StringAttr>(backward);
+  if (!part) return core::Work::kBackward;
+  return part.getValue() == autodiff::kWeightGradients ? core::Work::kWeightGrad
+                                                       : core::Work::kInputGrad;
+}
+
+}  // namespace
+
+LogicalResult Placement::find() {
+  int index = 0;
+  for (Operation& op : main_.front().without_terminator()) {
+    body_.push_back(&op);
+    number_[&op] = index++;
+  }
+  if (mlir::failed(placeCalls())) return failure();
+  placeArguments();
+  for (Operation* op : body_)
+    if (!slot_.count(op)) placeOther(op);
+  placeResults();
+  for (Operation* op : llvm::reverse(body_))
+    if (home_.lookup(op) == kEverywhere) placeCopies(op);
+  findTransfers();
+  return success();
+}
+
+LogicalResult Placement::placeCalls() {
+  const core::CellMap cells(schedule_);
+  for (Operation* op : body_)
+    if (llvm::isa<mlir::func::CallOp>(op) &&
+        op->hasAttrOfType<mlir::IntegerAttr>(autodiff::kStageAttr) &&
+        mlir::failed(placeCall(op, cells)))
+      return failure();
+  return success();
+}
+
+// The two halves of a backward call may be computed in one cell, a whole one
+// not in two.
+LogicalResult Placement::placeCall(Operation* op, const core::CellMap& cells) {
+  core::Cell cell;
+  cell.work = workOf(op);
+  cell.stage = static_cast<int>(
+      op->getAttrOfType<mlir::IntegerAttr>(autodiff::kStageAttr).getInt());
+  if (auto microbatch =
+          op->getAttrOfType<mlir::IntegerAttr>(autodiff::kMicrobatchAttr))
+    cell.microbatch = static_cast<int>(microbatch.getInt());
+  core::CellMap::Place place;
+  if (cell.stage >= 0 && cell.stage < schedule_.stages &&
+      cell.microbatch >= 0 && cell.microbatch < schedule_.microbatches)
+    place = cells.Find(cell);
+  if (!place.found() ||
+      (cell.work == core::Work::kBackward &&
+       schedule_.cells[place.rank][place.position].work != cell.work))
+    return op->emitOpError("expected a cell of the schedule, found ")
+           << core::ToString(cell);
+  home_[op] = place.rank;
+  slot_[op] = place.position;
+  return success();
+}
+
+// The rank of the first marked call that what `value` becomes leads to.
+int Placement::firstUse(Value value) const {
+  Operation* first = nullptr;
+  SmallVector<Value> open = {value};
+  llvm::DenseSet<Operation*> seen;
+  while (!open.empty())
+    for (Operation* user : open.pop_back_val().getUsers()) {
+      if (!number_.count(user) || !seen.insert(user).second) continue;
+      if (!slot_.count(user))
+        llvm::append_range(open, user->getResults());
+      else if (!first || number_.lookup(user) < number_.lookup(first))
+        first = user;
+    }
+  return first ? home_.lookup(first) : 0;
+}
+
+// What changes is in one place, all else everywhere.
+void Placement::placeArguments() {
+  llvm::StringSet<> changing;
+  for (unsigned i = 0; i < main_.getNumResults(); ++i)
+    changing.insert(updated(i));
+  for (mlir::BlockArgument argument : main_.getArguments()) {
+    const llvm::StringRef name = text(argument, nn::kNameAttr);
+    if (text(argument, nn::kKindAttr) == "state" || !changing.contains(name))
+      continue;
+    owner_[argument] = by_name_[name] = firstUse(argument);
+  }
+  // What is updated together is kept together: states with parameters.
+  Operation* terminator = main_.front().getTerminator();
+  for (auto [i, value] : llvm::enumerate(terminator->getOperands())) {
+    const llvm::StringRef name = updated(i);
+    Operation* update = value.getDefiningOp();
+    if (!update || !by_name_.count(name) || slot_.count(update)) continue;
+    updates_[update] = by_name_[name];
+    for (Value operand : update->getOperands())
+      if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(operand);
+          argument && text(argument, nn::kKindAttr) == "state") {
+        owner_[argument] = by_name_[name];
+        by_name_[text(argument, nn::kNameAttr)] = by_name_[name];
+      }
+  }
+  for (mlir::BlockArgument argument : main_.getArguments())
+    if (text(argument, nn::kKindAttr) == "state" && !owner_.count(argument))
+      owner_[argument] = 0;  // of the step as a whole, as the loss scale
+}
+
+int Placement::homeOf(Value value) const {
+  if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value)) {
+    auto found = owner_.find(argument);
+    return found == owner_.end() ? kEverywhere : found->second;
+  }
+  return home_.lookup(value.getDefiningOp());
+}
+
+int Placement::slotOf(Value value) const {
+  Operation* producer = value.getDefiningOp();
+  return producer ? slot_.lookup(producer) : -1;
+}
+
+// Where the last operand is that is not everywhere; as early as can be.
+void Placement::placeOther(Operation* op) {
+  int home = kEverywhere;
+  for (Value operand : op->getOperands())
+    if (int other = homeOf(operand); other != kEverywhere) home = other;
+  if (auto update = updates_.find(op); update != updates_.end())
+    home = update->second;
+  home_[op] = home;
+  int slot = -1;
+  bool is_local = false;
+  for (Value operand : op->getOperands()) {
+    if (homeOf(operand) != home || home == kEverywhere) continue;
+    is_local = true;
+    slot = std::max(slot, slotOf(operand));
+  }
+  const bool after_all = home != kEverywhere && !is_local;
+  slot_[op] = after_all ? end(home) : slot;
+}
+
+int Placement::end(int rank) const {
+  return static_cast<int>(schedule_.cells[rank].size());
+}
+
+void Placement::placeResults() {
+  Operation* terminator = main_.front().getTerminator();
+  for (auto [i, value] : llvm::enumerate(terminator->getOperands())) {
+    auto found = by_name_.find(updated(i));
+    const int home = homeOf(value);
+    result_rank_.push_back(found != by_name_.end() ? found->second
+                           : home == kEverywhere   ? 0
+                                                   : home);
+  }
+}
+
+// Of what is computed wherever it is needed: on which ranks, and how early.
+void Placement::placeCopies(Operation* op) {
+  const auto need = [&](int rank, int slot) {
+    auto [entry, is_new] = copies_[op].try_emplace(rank, slot);
+    if (!is_new) entry->second = std::min(entry->second, slot);
+  };
+  for (Operation* user : op->getUsers()) {
+    if (user == main_.front().getTerminator()) continue;
+    if (home_[user] != kEverywhere)
+      need(home_[user], slot_[user]);
+    else
+      for (auto [rank, slot] : copies_[user]) need(rank, slot);
+  }
+  Operation* terminator = main_.front().getTerminator();
+  for (auto [i, value] : llvm::enumerate(terminator->getOperands()))
+    if (value.getDefiningOp() == op)
+      need(result_rank_[i], end(result_rank_[i]));
+}
+
+void Placement::findTransfers() {
+  std::set<std::pair<const void*, int>> known;
+  const auto note = [&](Value value, int to) {
+    const int from = homeOf(value);
+    if (from == kEverywhere || from == to ||
+        !known.insert({value.getAsOpaquePointer(), to}).second)
+      return;
+    transfers_.push_back({value, from, to});
+  };
+  for (Operation* op : body_)
+    for (Value operand : op->getOperands())
+      for (int rank : ranksOf(op)) note(operand, rank);
+  Operation* terminator = main_.front().getTerminator();
+  for (auto [i, value] : llvm::enumerate(terminator->getOperands()))
+    note(value, result_rank_[i]);
+  // In the order in which the sender computes.
+  llvm::stable_sort(transfers_, [&](const Transfer& a, const Transfer& b) {
+    return timeOf(a.value) < timeOf(b.value);
+  });
+}
+
+std::pair<int, int> Placement::timeOf(Value value) const {
+  Operation* producer = value.getDefiningOp();
+  if (!producer)
+    return {-1, static_cast<int>(
+                    llvm::cast<mlir::BlockArgument>(value).getArgNumber())};
+  return {slot_.lookup(producer), number_.lookup(producer)};
+}
+
+SmallVector<int> Placement::ranksOf(Operation* op) const {
+  if (home_.lookup(op) != kEverywhere) return {home_.lookup(op)};
+  SmallVector<int> ranks;
+  if (auto found = copies_.find(op); found != copies_.end())
+    for (auto [rank, slot] : found->second) ranks.push_back(rank);
+  return ranks;
+}
+
+SmallVector<Operation*> Placement::orderOf(int rank) const {
+  SmallVector<std::tuple<int, int, Operation*>> order;
+  for (Operation* op : body_) {
+    if (home_.lookup(op) == rank) {
+      order.push_back({slot_.lookup(op), number_.lookup(op), op});
+    } else if (auto found = copies_.find(op); found != copies_.end()) {
+      if (auto slot = found->second.find(rank); slot != found->second.end())
+        order.push_back({slot->second, number_.lookup(op), op});
+    }
+  }
+  llvm::sort(order);
+  SmallVector<Operation*> ops;
+  for (auto& [slot, number, op] : order) ops.push_back(op);
+  return ops;
+}
+
+llvm::StringRef Placement::text(mlir::BlockArgument argument,
+                                const char* name) {
+  auto attr =
+      main_.getArgAttrOfType<mlir::StringAttr>(argument.getArgNumber(), name);
+  return attr ? attr.getValue() : llvm::StringRef();
+}
+
+llvm::StringRef Placement::updated(unsigned result) {
+  auto attr =
+      main_.getResultAttrOfType<mlir::StringAttr>(result, nn::kUpdatesAttr);
+  return attr ? attr.getValue() : llvm::StringRef();
+}
+
+}  // namespace partita::pipeline

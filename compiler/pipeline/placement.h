@@ -1,0 +1,78 @@
+// Where and when each operation of @main is computed in a pipeline.
+#ifndef PARTITA_COMPILER_PIPELINE_PLACEMENT_H_
+#define PARTITA_COMPILER_PIPELINE_PLACEMENT_H_
+
+#include <map>
+#include <vector>
+
+#include "compiler/core/schedule.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::pipeline {
+
+// A value on its way from one rank to another.
+struct Transfer {
+  mlir::Value value;
+  int from = 0, to = 0;
+};
+
+// By the rules of cutStages (cut.h).
+class Placement {
+ public:
+  // Both must outlive the placement.
+  Placement(mlir::func::FuncOp main, const core::Schedule& schedule)
+      : main_(main), schedule_(schedule) {}
+
+  // Comes first. Fails, with a diagnostic, where a mark is none of the
+  // schedule's cells.
+  mlir::LogicalResult find();
+
+  // What a rank computes, in this order.
+  llvm::SmallVector<mlir::Operation*> orderOf(int rank) const;
+
+  // Each value once for each rank that receives it, in the order in which its
+  // sender has computed them; stored tensors first.
+  const std::vector<Transfer>& transfers() const { return transfers_; }
+
+  // The rank that returns a result of @main.
+  int rankOfResult(unsigned result) const { return result_rank_[result]; }
+
+ private:
+  mlir::LogicalResult placeCalls();
+  mlir::LogicalResult placeCall(mlir::Operation* op,
+                                const core::CellMap& cells);
+  void placeArguments();
+  void placeOther(mlir::Operation* op);
+  void placeResults();
+  void placeCopies(mlir::Operation* op);
+  void findTransfers();
+  int firstUse(mlir::Value value) const;
+  int homeOf(mlir::Value value) const;
+  int slotOf(mlir::Value value) const;
+  int end(int rank) const;
+  std::pair<int, int> timeOf(mlir::Value value) const;
+  llvm::SmallVector<int> ranksOf(mlir::Operation* op) const;
+  llvm::StringRef text(mlir::BlockArgument argument, const char* name);
+  llvm::StringRef updated(unsigned result);
+
+  mlir::func::FuncOp main_;
+  const core::Schedule& schedule_;
+  llvm::SmallVector<mlir::Operation*> body_;  // of main_, with their numbers
+  llvm::DenseMap<mlir::Operation*, int> number_;
+  // The rank of an operation, and after which of the rank's cells it comes, or
+  // which it is.
+  llvm::DenseMap<mlir::Operation*, int> home_, slot_;
+  llvm::DenseMap<mlir::Value, int> owner_;         // of stored tensors
+  llvm::StringMap<int> by_name_;                   // the same
+  llvm::DenseMap<mlir::Operation*, int> updates_;  // calls of optimizers
+  llvm::SmallVector<int> result_rank_;
+  // Of operations that are computed wherever they are needed: slots by rank.
+  llvm::DenseMap<mlir::Operation*, std::map<int, int>> copies_;
+  std::vector<Transfer> transfers_;
+};
+
+}  // namespace partita::pipeline
+
+#endif  // PARTITA_COMPILER_PIPELINE_PLACEMENT_H_
