@@ -271,13 +271,6 @@ Status CheckSupported(const Plan& plan) {
                                     " is not supported yet; " + otherwise);
   };
   const std::string leave_out = "leave the field out";
-  for (const Entry& entry : plan.shard)
-    for (const Division& division : entry.divisions)
-      if (division.dimension == "D")
-        return absl::UnimplementedError(
-            Where(plan, division.where) +
-            ": shard 'D': dividing the sequence of layers into pipeline stages "
-            "is not supported yet; give its axes to another dimension");
   if (plan.gather.has_value())
     return refuse("gather", "gathering parameters at their use", leave_out);
   if (plan.schedule.has_value() &&
