@@ -61,6 +61,10 @@ bool SameAxes(const AxisList* a, const AxisList* b) {
   return true;
 }
 
+bool SameType(const Transfer& a, const Transfer& b) {
+  return a.dtype == b.dtype && ToVector(a.shape) == ToVector(b.shape);
+}
+
 std::string TypeOf(const Transfer& transfer) {
   return base::TypeName(ToBase(transfer.dtype), ToVector(transfer.shape));
 }
@@ -172,7 +176,7 @@ class Execution {
       } else {
         auto& queue = sent_[{peer, entry}];
         if (queue.empty()) return absl::OkStatus();
-        if (TypeOf(*queue.front()) != TypeOf(*transfer))
+        if (!SameType(*queue.front(), *transfer))
           return Bad(absl::StrCat(Where(entry, *transfer), ": it receives ",
                                   TypeOf(*transfer), ", but ",
                                   Where(peer, *queue.front()), " sends ",
