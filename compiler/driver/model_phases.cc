@@ -25,6 +25,20 @@ std::string namesOption(const plan::Plan& plan) {
   return text;
 }
 
+// Of the schedule the backwards in two cells: "0.0;0.1".
+std::string splitCells(const plan::Plan& plan) {
+  if (plan::DepthAxes(plan).empty()) return "";
+  auto schedule = plan::ScheduleOf(plan, /*trains=*/true);
+  if (!schedule.ok()) return "";  // cutting tells
+  std::string text;
+  for (const std::vector<core::Cell>& cells : schedule->cells)
+    for (const core::Cell& cell : cells)
+      if (cell.work == core::Work::kInputGrad)
+        text += (text.empty() ? "" : ";") + std::to_string(cell.stage) + "." +
+                std::to_string(cell.microbatch);
+  return text;
+}
+
 }  // namespace
 
 std::vector<Phase> simplifyModel(const TrainOptions* train,
@@ -148,6 +162,15 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
       options.recompute_origin = plan.origin;
     }
     for (Phase& phase : trainModel(options)) phases.push_back(std::move(phase));
+    if (std::string cells = splitCells(plan); !cells.empty())
+      phases.push_back({"split-backward", [cells](mlir::OpPassManager& pm) {
+                          pipeline::SplitBackwardPassOptions options;
+                          options.cells = cells;
+                          pm.addPass(
+                              pipeline::createSplitBackwardPass(options));
+                          pm.addPass(mlir::createSymbolDCEPass());
+                          pm.addPass(simplify::createRemoveDeadArgumentsPass());
+                        }});
     phases.push_back({"spread-names", [](mlir::OpPassManager& pm) {
                         pm.addPass(sharding::createNameDimensionsPass());
                       }});

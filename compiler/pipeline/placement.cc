@@ -1,6 +1,8 @@
 // Marked calls have their cells; everything else follows its operands.
 #include "compiler/pipeline/placement.h"
 
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "compiler/autodiff/call_marks.h"
@@ -140,7 +142,10 @@ int Placement::slotOf(Value value) const {
   return producer ? slot_.lookup(producer) : -1;
 }
 
-// Where the last operand is that is not everywhere; as early as can be.
+// Where the last operand is that is not everywhere; as early as can be, but
+// what needs another rank's value and no cell needs comes after all cells. A
+// value of another rank is waited for no earlier than a clock says that it is
+// there: then no ranks wait for one another.
 void Placement::placeOther(Operation* op) {
   int home = kEverywhere;
   for (Value operand : op->getOperands())
@@ -149,14 +154,58 @@ void Placement::placeOther(Operation* op) {
     home = update->second;
   home_[op] = home;
   int slot = -1;
-  bool is_local = false;
+  double ready = 0;
+  bool waits = false;
   for (Value operand : op->getOperands()) {
-    if (homeOf(operand) != home || home == kEverywhere) continue;
-    is_local = true;
-    slot = std::max(slot, slotOf(operand));
+    const int other = homeOf(operand);
+    if (home == kEverywhere || other == kEverywhere) continue;
+    ready = std::max(ready, readyAt(operand));
+    if (other == home)
+      slot = std::max(slot, slotOf(operand));
+    else
+      waits = true;
   }
-  const bool after_all = home != kEverywhere && !is_local;
-  slot_[op] = after_all ? end(home) : slot;
+  if (waits)
+    slot = leadsToCell(op) ? std::max(slot, slotAt(home, ready)) : end(home);
+  slot_[op] = slot;
+  ready_[op] = std::max(ready, endOf(home, slot));
+}
+
+// Whether a cell needs what `op` computes.
+bool Placement::leadsToCell(Operation* op) const {
+  SmallVector<Operation*> open = {op};
+  llvm::DenseSet<Operation*> seen;
+  while (!open.empty())
+    for (Operation* user : open.pop_back_val()->getUsers()) {
+      if (!number_.count(user) || !seen.insert(user).second) continue;
+      if (slot_.count(user)) return true;
+      open.push_back(user);
+    }
+  return false;
+}
+
+double Placement::readyAt(Value value) const {
+  Operation* producer = value.getDefiningOp();
+  if (!producer) return 0;
+  auto other = ready_.find(producer);
+  return other != ready_.end()
+             ? other->second
+             : endOf(home_.lookup(producer), slot_.lookup(producer));
+}
+
+double Placement::endOf(int rank, int slot) const {
+  if (slot < 0) return 0;
+  if (slot == end(rank)) return std::numeric_limits<double>::infinity();
+  return clock_.ranks[rank][slot].end;
+}
+
+// The last cell that begins before `time`.
+int Placement::slotAt(int rank, double time) const {
+  if (std::isinf(time)) return end(rank);
+  int slot = -1;
+  for (const core::TimedCell& cell : clock_.ranks[rank])
+    if (cell.start < time) ++slot;
+  return slot;
 }
 
 int Placement::end(int rank) const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/core/schedule.h"
+#include "compiler/core/timetable.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,7 +24,9 @@ class Placement {
  public:
   // Both must outlive the placement.
   Placement(mlir::func::FuncOp main, const core::Schedule& schedule)
-      : main_(main), schedule_(schedule) {}
+      : main_(main),
+        schedule_(schedule),
+        clock_(core::MakeTimetable(schedule)) {}
 
   // Comes first. Fails, with a diagnostic, where a mark is none of the
   // schedule's cells.
@@ -51,6 +54,10 @@ class Placement {
   int firstUse(mlir::Value value) const;
   int homeOf(mlir::Value value) const;
   int slotOf(mlir::Value value) const;
+  bool leadsToCell(mlir::Operation* op) const;
+  double readyAt(mlir::Value value) const;
+  double endOf(int rank, int slot) const;
+  int slotAt(int rank, double time) const;
   int end(int rank) const;
   std::pair<int, int> timeOf(mlir::Value value) const;
   llvm::SmallVector<int> ranksOf(mlir::Operation* op) const;
@@ -59,14 +66,16 @@ class Placement {
 
   mlir::func::FuncOp main_;
   const core::Schedule& schedule_;
+  const core::Timetable clock_;
   llvm::SmallVector<mlir::Operation*> body_;  // of main_, with their numbers
   llvm::DenseMap<mlir::Operation*, int> number_;
   // The rank of an operation, and after which of the rank's cells it comes, or
   // which it is.
   llvm::DenseMap<mlir::Operation*, int> home_, slot_;
-  llvm::DenseMap<mlir::Value, int> owner_;         // of stored tensors
-  llvm::StringMap<int> by_name_;                   // the same
-  llvm::DenseMap<mlir::Operation*, int> updates_;  // calls of optimizers
+  llvm::DenseMap<mlir::Operation*, double> ready_;  // but for cells
+  llvm::DenseMap<mlir::Value, int> owner_;          // of stored tensors
+  llvm::StringMap<int> by_name_;                    // the same
+  llvm::DenseMap<mlir::Operation*, int> updates_;   // calls of optimizers
   llvm::SmallVector<int> result_rank_;
   // Of operations that are computed wherever they are needed: slots by rank.
   llvm::DenseMap<mlir::Operation*, std::map<int, int>> copies_;
