@@ -2,9 +2,9 @@
 // passes.td.
 #include "compiler/kernels/fusion_groups.h"
 #include "compiler/kernels/passes.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -72,7 +72,7 @@ class FunctionOutliner {
     for (auto& group : fusion_.groups) outline(group);
     eraseUnused();
     makeViews();
-    mlir::sortTopologically(&function_.front());
+    orderOperations();
     return fusion_.groups.size();
   }
 
@@ -159,6 +159,32 @@ class FunctionOutliner {
     for (Operation& op :
          llvm::make_early_inc_range(llvm::reverse(function_.front())))
       if (mlir::isOpTriviallyDead(&op)) op.erase();
+  }
+
+  // A launch stands at its last operation: others that read its results may
+  // stand before it. It comes before the first of them; all else stays in
+  // order, so that transfers do.
+  void orderOperations() {
+    mlir::Block& block = function_.front();
+    SmallVector<Operation*> operations;
+    for (Operation& op : block.without_terminator()) operations.push_back(&op);
+    llvm::DenseSet<Operation*> placed;
+    for (Operation* next : operations) {
+      SmallVector<Operation*> open = {next};
+      while (!open.empty()) {
+        Operation* op = open.back();
+        bool waits = false;
+        for (Value operand : op->getOperands())
+          if (Operation* producer = operand.getDefiningOp();
+              producer && !placed.contains(producer)) {
+            open.push_back(producer);
+            waits = true;
+          }
+        if (waits) continue;
+        open.pop_back();
+        if (placed.insert(op).second) op->moveBefore(block.getTerminator());
+      }
+    }
   }
 
   void makeViews() {

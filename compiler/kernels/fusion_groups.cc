@@ -1,6 +1,7 @@
 // Greedy producer-into-consumer grouping; the idea is in the header.
 #include "compiler/kernels/fusion_groups.h"
 
+#include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
@@ -75,11 +76,13 @@ class Grouper {
   explicit Grouper(mlir::Block& block) : block_(block) {}
 
   FusionGroups run() {
-    int64_t calls = 0;
+    int64_t calls = 0, transfers = 0;
     for (Operation& op : block_) {
       result_.roles[&op] = roleOf(op);
       calls += llvm::isa<mlir::func::CallOp>(op);
       calls_before_[&op] = calls;
+      transfers += llvm::isa<exec::SendOp, exec::ReceiveOp>(op);
+      transfers_before_[&op] = transfers;
     }
     materialiseMovement();
     for (Operation& op : llvm::reverse(block_))
@@ -243,7 +246,12 @@ class Grouper {
     // of such producers exponentially often.
     if (paths > 1 && elsewhere > 0) return false;
     if (escapes) {
-      if (!same_domain || !writesRows(group)) return false;
+      // Who else reads it would wait for the kernel's last operation, and for
+      // what that waits for.
+      if (!same_domain || !writesRows(group) ||
+          transfers_before_.lookup(op) !=
+              transfers_before_.lookup(members_[group].front()))
+        return false;
     }
     if (delaysMemory(op, group) || !rowsAgree(op, group)) return false;
     return !reachesAround(op, group);
@@ -322,7 +330,7 @@ class Grouper {
   FusionGroups result_;
   std::vector<SmallVector<Operation*>> members_;  // the last operation first
   llvm::DenseMap<Operation*, size_t> group_;
-  llvm::DenseMap<Operation*, int64_t> calls_before_;
+  llvm::DenseMap<Operation*, int64_t> calls_before_, transfers_before_;
 };
 
 }  // namespace
