@@ -59,10 +59,9 @@ class MessageCommunicator : public Communicator {
   ~MessageCommunicator() override {
     const Clock::time_point end = Clock::now() + std::chrono::milliseconds(100);
     while (!sent_.empty()) {
-      const absl::StatusOr<bool> done = transport_->Test(sent_.front().request);
+      const absl::StatusOr<bool> done = HasArrived(*sent_.front());
       if (done.ok() && !*done && Clock::now() < end) continue;
-      if (!done.value_or(false))
-        new std::vector<char>(std::move(sent_.front().bytes));
+      if (!done.value_or(false)) sent_.front().release();
       sent_.pop_front();
     }
   }
@@ -97,11 +96,14 @@ class MessageCommunicator : public Communicator {
     int rank;
   };
 
-  // Copied, and on its way.
+  // A transfer on its way: what it is, then a copy of the tensor. Requests that
+  // are done are null.
   struct Letter {
-    Transport::Request request;
+    uint64_t fingerprint = 0;
     std::vector<char> bytes;
+    Transport::Request head = nullptr, body = nullptr;
   };
+  absl::StatusOr<bool> HasArrived(Letter& letter);
 
   absl::Status Execute(MessageCollective& collective, const char* input,
                        char* output);
@@ -126,9 +128,9 @@ class MessageCommunicator : public Communicator {
   const CommOptions options_;
   LifeSigns signs_;
   std::vector<Pending> pending_;
-  std::deque<Letter> sent_;    // in the order of sending
-  std::vector<char> letter_;   // received
-  std::vector<char> scratch_;  // shared by all operations
+  std::deque<std::unique_ptr<Letter>> sent_;  // in the order of sending
+  uint64_t head_ = 0;                         // received
+  std::vector<char> scratch_;                 // shared by all operations
   std::vector<const char*> inputs_;
   absl::Status failure_;
   std::atomic<uint64_t> beats_{0};
@@ -363,49 +365,58 @@ absl::Status MessageCommunicator::Exchange(MessageCollective& collective,
   return absl::OkStatus();
 }
 
-// A letter says first what it is. Those that have arrived lend their memory.
+absl::StatusOr<bool> MessageCommunicator::HasArrived(Letter& letter) {
+  for (Transport::Request* request : {&letter.head, &letter.body}) {
+    if (*request == nullptr) continue;
+    PARTITA_ASSIGN_OR_RETURN(const bool done, transport_->Test(*request));
+    if (!done) return false;
+    *request = nullptr;
+  }
+  return true;
+}
+
+// Letters that have arrived lend their memory.
 absl::Status MessageCommunicator::SendLetter(MessageCollective& collective,
                                              const char* input) {
-  Letter letter;
+  std::unique_ptr<Letter> letter;
   while (!sent_.empty()) {
-    PARTITA_ASSIGN_OR_RETURN(const bool done,
-                             transport_->Test(sent_.front().request));
-    if (!done) break;
-    letter.bytes = std::move(sent_.front().bytes);
+    PARTITA_ASSIGN_OR_RETURN(const bool arrived, HasArrived(*sent_.front()));
+    if (!arrived) break;
+    letter = std::move(sent_.front());
     sent_.pop_front();
   }
-  const uint64_t fingerprint = collective.fingerprint();
-  const size_t bytes = static_cast<size_t>(collective.operation().InputBytes());
-  letter.bytes.resize(sizeof fingerprint + bytes);
-  std::memcpy(letter.bytes.data(), &fingerprint, sizeof fingerprint);
-  std::memcpy(letter.bytes.data() + sizeof fingerprint, input, bytes);
+  if (letter == nullptr) letter = std::make_unique<Letter>();
+  letter->fingerprint = collective.fingerprint();
+  const int64_t bytes = collective.operation().InputBytes();
+  letter->bytes.assign(input, input + bytes);
   sent_.push_back(std::move(letter));
-  Letter& last = sent_.back();
+  Letter& last = *sent_.back();
+  const int to = collective.ranks()[1];
   PARTITA_ASSIGN_OR_RETURN(
-      last.request,
-      transport_->Send(last.bytes.data(),
-                       static_cast<int64_t>(last.bytes.size()),
-                       collective.ranks()[1], Transport::Stream::kTransfers));
+      last.head, transport_->Send(&last.fingerprint, sizeof last.fingerprint,
+                                  to, Transport::Stream::kTransfers));
+  if (bytes == 0) return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(last.body,
+                           transport_->Send(last.bytes.data(), bytes, to,
+                                            Transport::Stream::kTransfers));
   return absl::OkStatus();
 }
 
 absl::Status MessageCommunicator::ReceiveLetter(MessageCollective& collective,
                                                 char* output) {
-  uint64_t fingerprint = 0;
-  const size_t bytes = static_cast<size_t>(collective.operation().InputBytes());
-  letter_.resize(sizeof fingerprint + bytes);
   const int from = collective.ranks()[0];
-  PARTITA_ASSIGN_OR_RETURN(
-      const Transport::Request request,
-      transport_->Receive(letter_.data(), static_cast<int64_t>(letter_.size()),
-                          from, Transport::Stream::kTransfers));
-  pending_.push_back({request, from});
-  PARTITA_RETURN_IF_ERROR(Finish(collective));
-  std::memcpy(&fingerprint, letter_.data(), sizeof fingerprint);
-  if (fingerprint != collective.fingerprint())
-    return WrongTransfer(collective, "another transfer of that size");
-  std::memcpy(output, letter_.data() + sizeof fingerprint, bytes);
-  return absl::OkStatus();
+  const auto receive = [&](void* data, int64_t bytes) -> absl::Status {
+    if (bytes == 0) return absl::OkStatus();
+    PARTITA_ASSIGN_OR_RETURN(
+        const Transport::Request request,
+        transport_->Receive(data, bytes, from, Transport::Stream::kTransfers));
+    pending_.push_back({request, from});
+    return Finish(collective);
+  };
+  PARTITA_RETURN_IF_ERROR(receive(&head_, sizeof head_));
+  if (head_ != collective.fingerprint())
+    return WrongTransfer(collective, "another transfer");
+  return receive(output, collective.operation().OutputBytes());
 }
 
 absl::Status MessageCommunicator::Execute(MessageCollective& collective,
