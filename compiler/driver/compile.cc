@@ -423,6 +423,11 @@ std::string prepareOptions(const CompileOptions& options) {
            std::to_string(plan->microbatches) +
            "; compile with --train, or leave it out";
   }
+  if (options.plan && !plan::DepthAxes(*options.plan).empty())
+    if (auto schedule =
+            plan::ScheduleOf(*options.plan, !options.train.optimizer.empty());
+        !schedule.ok())
+      return std::string(schedule.status().message());
   if (std::string wrong = kernels::checkCpu(options.cpu); !wrong.empty())
     return "--cpu: " + wrong;
   std::error_code error;

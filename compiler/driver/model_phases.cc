@@ -148,10 +148,9 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
     phases.push_back(
         {"stages", [plan, trains = train != nullptr](mlir::OpPassManager& pm) {
            // What is wrong with the schedule, cutting tells.
-           pipeline::AssignStagesPassOptions options;
            if (auto schedule = plan::ScheduleOf(plan, trains); schedule.ok())
-             options.stages = schedule->stages;
-           pm.addPass(pipeline::createAssignStagesPass(options));
+             pm.addPass(
+                 pipeline::createAssignStagesPass(schedule->stages, plan));
          }});
   // Gradients of what is exposed need no exposing of their own. Names are found
   // in the model alone, and spread to what its gradients add.

@@ -11,9 +11,9 @@ mlir::LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase,
   phase.build(manager);
   if (mlir::succeeded(manager.run(module))) return mlir::success();
   // What names and entries say is the user's, and has been answered.
-  if (llvm::is_contained(
-          {"loss", "rules", "differentiate", "name", "shard", "split-batch"},
-          phase.name))
+  if (llvm::is_contained({"loss", "rules", "differentiate", "name", "shard",
+                          "split-batch", "stages"},
+                         phase.name))
     return mlir::failure();
   return blameUs(module, phase.name, fault);
 }

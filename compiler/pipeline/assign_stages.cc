@@ -3,7 +3,10 @@
 #include "compiler/core/stages.h"
 #include "compiler/pipeline/passes.h"
 #include "compiler/pipeline/work.h"
+#include "compiler/plan/plan.h"
+#include "compiler/sharding/scopes.h"
 #include "dialects/nn/dialect.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace partita::pipeline {
 
@@ -27,9 +30,15 @@ double bytesOf(Value value) {
 class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
  public:
   using AssignStagesPassBase::AssignStagesPassBase;
+  AssignStages(int64_t count, const plan::Plan& plan) : plan_(plan) {
+    stages = count;
+  }
 
   void runOnOperation() override {
     if (stages <= 1) return;
+    if (!last.empty()) plan_.stages.clear();
+    for (llvm::StringRef glob : llvm::split(last, ';'))
+      if (!glob.empty()) plan_.stages.push_back({glob.str(), {}, {}});
     auto main = getOperation().lookupSymbol<FuncOp>("main");
     if (!main) {
       getOperation().emitError("expected a function named 'main', found none");
@@ -60,6 +69,16 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
   }
 
   mlir::LogicalResult cut(FuncOp main) {
+    auto first = plan_.stages.empty() ? balance() : cutAsListed(main);
+    if (mlir::failed(first)) return mlir::failure();
+    for (auto [i, op] : llvm::enumerate(steps_))
+      mark(op,
+           llvm::upper_bound(*first, static_cast<int>(i)) - first->begin() - 1);
+    return mlir::success();
+  }
+
+  // The first step of each stage.
+  mlir::FailureOr<std::vector<int>> balance() {
     Work work;
     std::vector<core::Piece> pieces;
     for (auto [i, op] : llvm::enumerate(steps_)) {
@@ -69,22 +88,70 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
     }
     for (auto [i, op] : llvm::enumerate(steps_))
       for (Value result : op->getResults()) {
-        size_t last = i;  // step that reads it
+        size_t last_use = i;
         for (Operation* user : result.getUsers())
           if (auto found = place_.find(user); found != place_.end())
-            last = std::max<size_t>(last, found->second);
-        for (size_t before = i; before < last; ++before)
+            last_use = std::max<size_t>(last_use, found->second);
+        for (size_t before = i; before < last_use; ++before)
           pieces[before].output += bytesOf(result);
       }
     core::StageLimits limits;
     limits.stages = static_cast<int>(stages);
     absl::StatusOr<core::StageCut> cut = core::BalanceStages(pieces, limits);
-    if (!cut.ok())
-      return main.emitError("D: ") << std::string(cut.status().message());
-    for (auto [i, op] : llvm::enumerate(steps_))
-      mark(op, llvm::upper_bound(cut->first, static_cast<int>(i)) -
-                   cut->first.begin() - 1);
-    return mlir::success();
+    if (cut.ok()) return cut->first;
+    return refuse(depthPlace(), std::string(cut.status().message()));
+  }
+
+  // The same where each stage's last layer is given.
+  mlir::FailureOr<std::vector<int>> cutAsListed(FuncOp main) {
+    if (static_cast<int64_t>(plan_.stages.size()) != stages)
+      return refuse("stages", "expected a last layer for each of " +
+                                  std::to_string(stages) + " stages, found " +
+                                  std::to_string(plan_.stages.size()));
+    std::vector<sharding::Scope> scopes;
+    for (const plan::Stage& stage : plan_.stages)
+      scopes.push_back({{stage.to}, placeOf(stage)});
+    auto masks = sharding::scopesInMain(getOperation(), scopes);
+    if (mlir::failed(masks)) return mlir::failure();
+    llvm::DenseMap<Operation*, size_t> number;
+    for (auto [i, op] : llvm::enumerate(main.front().without_terminator()))
+      number[&op] = i;
+    std::vector<int> first = {0};
+    for (auto [stage, scope] : llvm::enumerate(plan_.stages)) {
+      int end = 0;  // behind the last step that it holds
+      for (auto [i, op] : llvm::enumerate(steps_))
+        if ((*masks)[number[op]][stage]) end = static_cast<int>(i) + 1;
+      if (end <= first.back())
+        return refuse(
+            placeOf(scope),
+            "expected layers in the order in which they are computed, found '" +
+                scope.to + "' not behind " +
+                (stage == 0 ? "the inputs"
+                            : "'" + plan_.stages[stage - 1].to + "'"));
+      first.push_back(end);
+    }
+    first.pop_back();
+    return first;
+  }
+
+  std::string placeOf(const plan::Stage& stage) const {
+    return plan_.origin.empty()
+               ? "stages to"
+               : plan::Where(plan_, stage.where) + ": stages to";
+  }
+
+  // Where the plan divides the sequence of layers.
+  std::string depthPlace() const {
+    for (const plan::Entry& entry : plan_.shard)
+      for (const plan::Division& division : entry.divisions)
+        if (division.dimension == "D")
+          return plan::Where(plan_, division.where) + ": shard 'D'";
+    return "D";
+  }
+
+  mlir::LogicalResult refuse(const std::string& place,
+                             const std::string& what) {
+    return mlir::emitError(getOperation().getLoc()) << place << ": " << what;
   }
 
   static void mark(Operation* op, int64_t stage) {
@@ -103,9 +170,16 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
     if (stage) op->setAttr(kStageAttr, stage);
   }
 
+  plan::Plan plan_;  // its stages, with places for what is refused
   SmallVector<Operation*> free_, steps_;
   llvm::DenseMap<Operation*, size_t> place_;  // in steps_
 };
 
 }  // namespace
+
+std::unique_ptr<mlir::Pass> createAssignStagesPass(int64_t stages,
+                                                   const plan::Plan& plan) {
+  return std::make_unique<AssignStages>(stages, plan);
+}
+
 }  // namespace partita::pipeline

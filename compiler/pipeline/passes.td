@@ -13,6 +13,10 @@ def AssignStagesPass : Pass<"partita-assign-stages", "::mlir::ModuleOp"> {
     the next stage holds. What follows from inputs and constants alone has the
     stage of what uses it, and none where several stages do: each computes it.
 
+    `last` cuts elsewhere: a pattern of layers for each stage, which ends with
+    the last operation that it holds; the last stage ends with the model. Every
+    pattern must hold something behind the stage before.
+
     ```mlir
     // stages=2
     %1 = call @layer(%0, %w0)
@@ -22,7 +26,8 @@ def AssignStagesPass : Pass<"partita-assign-stages", "::mlir::ModuleOp"> {
     %2 = call @layer(%1, %w1) {nn.stage = 1 : i64}
     ```
   }];
-  let options = [Option<"stages", "stages", "int64_t", /*default=*/"1", "How many stages; 1: nothing is marked">];
+  let options = [Option<"stages", "stages", "int64_t", /*default=*/"1", "How many stages; 1: nothing is marked">,
+                 Option<"last", "last", "std::string", /*default=*/"\"\"", "The last layer of each, as in *.h.5;*.h.11; empty: balanced">];
 }
 
 def SplitBackwardPass : Pass<"partita-split-backward", "::mlir::ModuleOp"> {

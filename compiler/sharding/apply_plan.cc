@@ -49,7 +49,9 @@ class Application {
     for (auto [i, entry] : llvm::enumerate(plan_.shard)) {
       const int priority = kFirstEntry + static_cast<int>(i);
       for (const plan::Division& division : entry.divisions)
-        divide(division, priority, !entry.at.empty());
+        // Depth is no dimension of a tensor: stages are cut later.
+        if (division.dimension != "D")
+          divide(division, priority, !entry.at.empty());
       core::Propagate(problem_.graph, priority, shardings_);
     }
     const int last = kFirstEntry + static_cast<int>(plan_.shard.size());

@@ -308,6 +308,20 @@ LogicalResult splitByScope(mlir::ModuleOp module, Scopes scopes) {
   return success();
 }
 
+mlir::FailureOr<std::vector<Mask>> scopesInMain(mlir::ModuleOp module,
+                                                Scopes scopes) {
+  Matcher matcher(scopes);
+  const LayerPaths::Paths paths = LayerPaths(module).inMain();
+  std::vector<Mask> masks;
+  auto main = module.lookupSymbol<FuncOp>("main");
+  for (Operation& op : main.front().without_terminator())
+    masks.push_back(op.getNumResults() == 0
+                        ? matcher.nowhere()
+                        : matcher.of(paths.lookup(op.getResult(0)).path));
+  if (mlir::failed(checkScopes(module, scopes, matcher))) return failure();
+  return masks;
+}
+
 void visitScopes(mlir::ModuleOp module, Scopes scopes, ScopeVisitor visitor) {
   llvm::DenseSet<Operation*> visited;
   visit(module, module.lookupSymbol<FuncOp>("main"),

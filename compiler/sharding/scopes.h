@@ -27,6 +27,12 @@ std::vector<Scope> scopesOf(const plan::Plan& plan);
 mlir::LogicalResult splitByScope(mlir::ModuleOp module,
                                  llvm::ArrayRef<Scope> scopes);
 
+// Which of the scopes hold each operation of @main, in order and without the
+// terminator; a call is where its parameters are. No function is split. Fails,
+// with a diagnostic, where a scope holds none.
+mlir::FailureOr<std::vector<std::vector<bool>>> scopesInMain(
+    mlir::ModuleOp module, llvm::ArrayRef<Scope> scopes);
+
 // Tells of each operation that @main leads to which of the scopes hold it.
 // Results are where their operation is; constants, where any operation that
 // uses them is. The functions have been split.

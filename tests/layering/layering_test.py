@@ -28,7 +28,7 @@ ALLOWED = {
     "compiler/recompute": (("dialects", "compiler/autodiff", "compiler/plan", "compiler/sharding"),
                            "thin passes between a plan and what differentiation keeps"),
     "compiler/partition": (("dialects", "compiler/core", "compiler/sharding"), "thin passes between the model and the core"),
-    "compiler/pipeline": (("dialects", "compiler/core", "compiler/sharding", "compiler/autodiff"),
+    "compiler/pipeline": (("dialects", "compiler/core", "compiler/plan", "compiler/sharding", "compiler/autodiff"),
                           "stages are marked before gradients are there, and cut when all values have shardings"),
     "compiler/kernels": (("dialects",), "kernels see operations, not plans or artifacts"),
     "compiler/memory": (("dialects",), "memory is planned on exec alone"),
