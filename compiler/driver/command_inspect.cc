@@ -4,11 +4,15 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "compiler/core/check_schedule.h"
+#include "compiler/core/schedule_csv.h"
 #include "compiler/driver/command_options.h"
 #include "compiler/driver/commands.h"
 #include "compiler/driver/inspect.h"
 #include "compiler/driver/inspect_dims.h"
 #include "compiler/driver/inspect_plan.h"
+#include "compiler/driver/inspect_schedule.h"
+#include "compiler/plan/plan_schedule.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -19,34 +23,69 @@ struct InspectCommand {
   ModelArguments model;
   std::vector<std::string> names;
   bool json = false;
+  bool schedule = false;
+  ScheduleView view;
 };
+
+// What one of the functions below found, as the exit code.
+int answer(const absl::Status& status) {
+  if (status.ok()) return kSuccess;
+  complain(std::string(status.message()));
+  return kUserError;
+}
+
+absl::Status showScheduleOf(const plan::Plan& plan, ScheduleView& view) {
+  auto schedule = plan::ScheduleOf(plan, /*trains=*/true);
+  if (!schedule.ok()) return schedule.status();
+  return showSchedule(*schedule, view);
+}
+
+// As it was compiled; a file is anybody's, so it is checked again.
+absl::Status showScheduleOf(const program::Artifact& artifact,
+                            const InspectCommand& command) {
+  const auto* text = artifact.program().schedule();
+  if (text == nullptr || text->size() == 0)
+    return absl::InvalidArgumentError(
+        "--schedule: expected the program of a pipeline, found one whose "
+        "devices all run the same; divide D when compiling it, as in --mesh "
+        "pipe=2 --shard D=pipe");
+  auto schedule =
+      core::ReadScheduleCsv(text->str(), command.model.model + ": schedule");
+  if (!schedule.ok()) return schedule.status();
+  absl::Status checked = core::CheckSchedule(*schedule);
+  if (!checked.ok()) return checked;
+  return showSchedule(*schedule, command.view);
+}
 
 int inspectArtifactFile(const InspectCommand& command) {
   auto artifact = program::Artifact::Open(command.model.model);
-  if (!artifact.ok()) {
-    complain(std::string(artifact.status().message()));
-    return kUserError;
-  }
+  if (!artifact.ok()) return answer(artifact.status());
+  if (command.schedule) return answer(showScheduleOf(*artifact, command));
   show(inspectArtifact(*artifact), command.json, printInspection);
   return kSuccess;
 }
 
-int inspectPlanFile(const InspectCommand& command) {
+int inspectPlanFile(InspectCommand& command) {
   auto plan = plan::ReadPlan(command.model.model);
-  if (!plan.ok()) {
-    complain(std::string(plan.status().message()));
-    return kUserError;
-  }
+  if (!plan.ok()) return answer(plan.status());
+  if (command.schedule) return answer(showScheduleOf(*plan, command.view));
   show(inspectPlan(*plan), command.json, printPlan);
   return kSuccess;
 }
 
 int run(InspectCommand& command) {
   if (!command.model.finish()) return kUsageError;
+  command.view.json = command.json;
   const llvm::StringRef path = command.model.model;
-  if (path.ends_with(".partita")) return inspectArtifactFile(command);
   if (path.ends_with(".yaml") || path.ends_with(".yml"))
     return inspectPlanFile(command);
+  if (path.ends_with(".partita")) return inspectArtifactFile(command);
+  if (command.schedule)
+    return answer(absl::InvalidArgumentError(
+        "--schedule: expected a plan (.yaml) or an artifact (.partita), which "
+        "say when the stages of a "
+        "pipeline compute, found " +
+        path.str()));
   Session session;
   auto module = command.model.import(session);
   if (!module) return kUserError;
@@ -72,8 +111,21 @@ Command addInspect(CLI::App& app) {
                    "What a dimension of parameters means, where it is not "
                    "found: \"*.mlp.c_fc.weight:1=M\"")
       ->allow_extra_args(false);
+  CLI::Option* schedule =
+      command->add_flag("--schedule", state->schedule,
+                        "Draw when the stages of a pipeline compute what: of a "
+                        "plan or an artifact");
+  command
+      ->add_option("--costs", state->view.costs,
+                   "What a forward, a backward, its gradients of inputs and "
+                   "weights and a transfer take: F=1,B=2,I=1,W=1,T=0")
+      ->needs(schedule);
+  command->add_option("-o", state->view.output, "Draw it as SVG into this file")
+      ->needs(schedule);
   addJson(state->json, command);
-  command->footer("Example:\n  partita inspect model.partita --json");
+  command->footer(
+      "Examples:\n  partita inspect model.partita --json\n  partita inspect "
+      "plan.yaml --schedule -o schedule.svg");
   return {command, [state] { return run(*state); }};
 }
 

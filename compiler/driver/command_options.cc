@@ -169,6 +169,10 @@ void addTrainingPlan(PlanArguments& arguments, CLI::App* command) {
                    "When training, into how many parts the batch is cut, one "
                    "after the other; gradients are added up")
       ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--schedule", arguments.schedule,
+                      "What devices along D do when: gpipe, 1f1b (the "
+                      "default), interleaved(v) with v stages per device, "
+                      "zb-h1, zb-v, or a table.csv");
   command
       ->add_option(
           "--recompute", arguments.recompute,

@@ -1,6 +1,7 @@
 // Options into a plan; what they say is checked by compiler/plan.
 #include "compiler/driver/plan_arguments.h"
 
+#include "compiler/plan/plan_schedule.h"
 #include "compiler/plan/words.h"
 
 namespace partita::driver {
@@ -18,6 +19,14 @@ absl::StatusOr<plan::Plan> Assemble(const PlanArguments& arguments,
   plan.names = names;
   plan.zero = arguments.zero;
   plan.microbatches = arguments.microbatches;
+  if (!arguments.schedule.empty()) {
+    absl::StatusOr<plan::Schedule> schedule =
+        plan::ParseSchedule(arguments.schedule);
+    if (!schedule.ok())
+      return absl::InvalidArgumentError(
+          "--schedule: " + std::string(schedule.status().message()));
+    plan.schedule = *std::move(schedule);
+  }
   auto precision = arguments.FindPrecision();
   if (!precision.ok()) return precision.status();
   plan.precision = *precision;
@@ -68,6 +77,10 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
       return absl::InvalidArgumentError(
           "--zero: expected --mesh and --shard beside it, which divide B, as "
           "in --mesh data=2 --shard B=data");
+    if (!schedule.empty())
+      return absl::InvalidArgumentError(
+          "--schedule: expected --mesh and --shard beside it, which divide D, "
+          "as in --mesh pipe=2 --shard D=pipe");
     if (devices > 1)
       return absl::InvalidArgumentError(
           "--devices: expected a plan that says how to use them: --plan FILE, "
@@ -76,10 +89,12 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
   }
   if (!plan_path.empty() &&
       (!mesh.empty() || !shard.empty() || zero > 0 || microbatches > 1 ||
-       !precision.empty() || !recompute.empty() || !memory.empty()))
+       !schedule.empty() || !precision.empty() || !recompute.empty() ||
+       !memory.empty()))
     return absl::InvalidArgumentError(
         "expected either --plan or --mesh, --shard, --zero, --microbatches, "
-        "--precision, --recompute and --memory, found both; put them into " +
+        "--schedule, --precision, --recompute and --memory, found both; put "
+        "them into " +
         plan_path);
   std::vector<plan::Name> parsed_names;
   for (const std::string& text : names) {
@@ -97,6 +112,7 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
     plan->names.insert(plan->names.end(), parsed_names.begin(),
                        parsed_names.end());
   absl::Status fine = plan::CheckSupported(*plan);
+  if (fine.ok()) fine = plan::CheckPipeline(*plan);
   if (fine.ok() && devices > 0) fine = plan::CheckDeviceCount(*plan, devices);
   if (!fine.ok()) return fine;
   return std::optional<plan::Plan>(*std::move(plan));

@@ -17,15 +17,16 @@ struct PlanArguments {
   std::vector<std::string> names;  // --name
   int zero = 0;                    // --zero
   int64_t microbatches = 1;        // --microbatches
+  std::string schedule;            // --schedule; empty: 1f1b
   std::string precision;           // --precision; empty: as the model has it
   std::string recompute;           // --recompute; empty: selective
   std::string memory;              // --memory; empty: any
   int64_t devices = 0;             // --devices; 0: as many as the mesh has
 
   // The plan they describe; none where they say nothing. Refuses a plan file
-  // together with --mesh, --shard, --zero, --microbatches, --precision,
-  // --recompute or --memory, --shard without --mesh, a mesh of another number
-  // of devices, and what the compiler does not act on yet.
+  // together with --mesh, --shard, --zero, --microbatches, --schedule,
+  // --precision, --recompute or --memory, --shard without --mesh, a mesh of
+  // another number of devices, and what the compiler does not act on yet.
   absl::StatusOr<std::optional<plan::Plan>> Finish() const;
   // What --precision says, also where there is no plan.
   absl::StatusOr<std::optional<plan::Precision>> FindPrecision() const;

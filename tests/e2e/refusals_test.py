@@ -192,6 +192,18 @@ class RefusalsTest(unittest.TestCase):
                     "B=t")
         self.refuse(1, ["error: --zero: 1 divides", "no entry divides B"], *compiling, "--shard", "M=t")
 
+    def test_schedule(self):
+        gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "-o", "m.partita", "--schedule")
+        self.refuse(1, ["--schedule: expected --mesh and --shard beside it, which divide D"], *gpt2, "gpipe")
+        data = ("--mesh", "d=2", "--shard", "B=d")
+        self.refuse(1, ["--schedule: expected devices along D, which run the stages of a pipeline"], *gpt2, "gpipe", *data)
+        self.refuse(1, ["--schedule: expected gpipe, 1f1b", "found '1f1'; did you mean '1f1b'?"], *gpt2, "1f1", *data)
+        self.refuse(1, ["--schedule: interleaved: expected a whole number from 2 to 65536 of stages per device, found 'x'"],
+                    *gpt2, "interleaved(x)", *data)
+        with open(self.path("p.yaml"), "w", encoding="utf-8") as file:
+            file.write("mesh: {d: 2}\nshard: [{B: d}]\n")
+        self.refuse(1, ["expected either --plan or --mesh", "found both"], *gpt2, "gpipe", "--plan", "p.yaml")
+
     def test_microbatches(self):
         gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "-o", "m.partita", "--microbatches")
         self.refuse(1, ["--microbatches: expected 1 where nothing is trained, found 2"], *gpt2, "2")
