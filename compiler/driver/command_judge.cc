@@ -49,10 +49,15 @@ int judge(JudgeCommand& command,
 }
 
 int explain(JudgeCommand& command) {
+  TrainOptions& train = command.verify.train;
+  if (!take(command.plan.FindRecompute(), train.recompute)) return kUserError;
+  command.model.options.training = !train.optimizer.empty();
   return judge(
       command,
-      [](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
-        return explainPlan(module, plan, &fault);
+      [&](mlir::ModuleOp module, const plan::Plan& plan, Fault& fault) {
+        train.microbatches = plan.microbatches;
+        return explainPlan(module, plan,
+                           train.optimizer.empty() ? nullptr : &train, &fault);
       },
       printExplanation);
 }
@@ -88,8 +93,12 @@ std::shared_ptr<JudgeCommand> addJudge(CLI::App* command) {
 
 Command addExplain(CLI::App& app) {
   CLI::App* command =
-      app.add_subcommand("explain", "Say what a divided model sends, and why");
+      app.add_subcommand("explain",
+                         "Say what a divided model, or with --train "
+                         "a step of its training, sends, and why");
   auto state = addJudge(command);
+  addTraining(state->verify.train, command);
+  addTrainingPlan(state->plan, command);
   command->footer(
       "Example:\n  partita explain gpt2/ --dim batch=8,seq=128 --mesh tensor=2 "
       "--shard \"M=tensor,N=tensor,V=tensor;L=tensor\"");

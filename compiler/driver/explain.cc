@@ -1,6 +1,9 @@
 // Tables of collectives and paddings.
 #include "compiler/driver/explain.h"
 
+#include <map>
+#include <set>
+
 #include "compiler/driver/model_phases.h"
 #include "compiler/driver/plan_trials.h"
 #include "compiler/driver/session.h"
@@ -76,13 +79,48 @@ llvm::json::Object toJson(const Padding& padding, const plan::Plan& plan,
                             {"fits", fittingSizes(padding)}};
 }
 
-void printCollective(const llvm::json::Object& row, llvm::raw_ostream& stream) {
+// Collectives of one kind, over the same axes, for one reason.
+using Alike = std::vector<const llvm::json::Object*>;
+
+std::vector<Alike> groupByReason(const llvm::json::Array& rows) {
+  std::vector<Alike> groups;
+  std::map<std::string, size_t> known;
+  for (const llvm::json::Value& value : rows) {
+    const llvm::json::Object& row = *value.getAsObject();
+    std::string key;
+    for (const char* field : {"kind", "axes", "why", "without"})
+      key += row.getString(field)->str() + "|";
+    auto [group, is_new] = known.try_emplace(key, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[group->second].push_back(&row);
+  }
+  return groups;
+}
+
+void printCollectives(const Alike& rows, llvm::raw_ostream& stream) {
+  const llvm::json::Object& first = *rows.front();
+  int64_t bytes = 0, times = 0;
+  bool same_size = true;
+  std::set<std::string> places;
+  for (const llvm::json::Object* row : rows) {
+    bytes += *row->getInteger("bytes") * *row->getInteger("times");
+    times += *row->getInteger("times");
+    same_size &= row->getInteger("bytes") == first.getInteger("bytes");
+    places.insert(row->getString("where")->str());
+  }
   stream << llvm::formatv(
-      "\n{0} over {1} ({2} devices): {3} x {4}\n  at    {5}\n  why   {6}\n",
-      *row.getString("kind"), *row.getString("axes"), *row.getInteger("group"),
-      base::FormatBytes(*row.getInteger("bytes")), *row.getInteger("times"),
-      *row.getString("where"), *row.getString("why"));
-  if (auto without = row.getString("without"); !without->empty())
+      "\n{0} over {1} ({2} devices): ", *first.getString("kind"),
+      *first.getString("axes"), *first.getInteger("group"));
+  if (same_size)
+    stream << base::FormatBytes(*first.getInteger("bytes")) << " x " << times;
+  else
+    stream << base::FormatBytes(bytes) << " in " << times;
+  stream << "\n  at    " << *first.getString("where");
+  if (places.size() > 1)
+    stream << " and " << places.size() - 1 << " more place"
+           << (places.size() > 2 ? "s" : "");
+  stream << "\n  why   " << *first.getString("why") << "\n";
+  if (auto without = first.getString("without"); !without->empty())
     stream << "  gone  without " << *without << "\n";
 }
 
@@ -105,26 +143,27 @@ void printPadding(const llvm::json::Object& row, llvm::raw_ostream& stream) {
 }  // namespace
 
 FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
-                                         const plan::Plan& plan, Fault* fault) {
+                                         const plan::Plan& plan,
+                                         const TrainOptions* train,
+                                         Fault* fault) {
   Fault unasked = Fault::kUser;
   Fault& blamed = fault == nullptr ? unasked : *fault;
   mlir::OwningOpRef<mlir::ModuleOp> simplified(module.clone());
-  if (mlir::failed(runPhases(*simplified, simplifyModel(), blamed)) ||
-      mlir::failed(runPhases(
-          *simplified,
-          reducePrecision(plan.precision.value_or(plan::Precision::kF32)),
-          blamed)))
+  if (mlir::failed(runPhases(*simplified, simplifyModel(train), blamed)) ||
+      mlir::failed(
+          runPhases(*simplified,
+                    reducePrecision(
+                        plan.precision.value_or(plan::Precision::kF32), train),
+                    blamed)))
     return failure();
-  auto costs = costsUnder(*simplified, plan, /*train=*/nullptr, blamed);
+  auto costs = costsUnder(*simplified, plan, train, blamed);
   if (mlir::failed(costs)) return failure();
-  auto trials = PlanTrials::run(*simplified, plan, /*train=*/nullptr, blamed);
+  auto trials = PlanTrials::run(*simplified, plan, train, blamed);
   if (mlir::failed(trials)) return failure();
   llvm::json::Array collectives, paddings;
-  int64_t sent = 0, padded = 0;
-  for (const CollectiveUse& use : costs->collectives) {
-    sent += use.bytes * use.times;
+  int64_t padded = 0;
+  for (const CollectiveUse& use : costs->collectives)
     collectives.push_back(toJson(use, *trials));
-  }
   for (const Padding& padding : costs->paddings) {
     padded += padding.bytes;
     paddings.push_back(toJson(padding, plan, *trials));
@@ -132,7 +171,7 @@ FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
   return llvm::json::Value(
       llvm::json::Object{{"mesh", plan::ToString(plan.mesh)},
                          {"devices", plan.mesh.Size()},
-                         {"bytes", sent},
+                         {"bytes", costs->most_sent},
                          {"collectives", std::move(collectives)},
                          {"padded_bytes", padded},
                          {"paddings", std::move(paddings)}});
@@ -142,12 +181,12 @@ void printExplanation(const llvm::json::Value& explanation,
                       llvm::raw_ostream& stream) {
   const llvm::json::Object& facts = *explanation.getAsObject();
   stream << llvm::formatv(
-      "mesh {0}: each of {1} devices sends {2} a step, and pads {3} at most\n",
+      "mesh {0}: each of {1} devices sends {2} a step and pads {3}, at most\n",
       *facts.getString("mesh"), *facts.getInteger("devices"),
       base::FormatBytes(*facts.getInteger("bytes")),
       base::FormatBytes(*facts.getInteger("padded_bytes")));
-  for (const llvm::json::Value& row : *facts.getArray("collectives"))
-    printCollective(*row.getAsObject(), stream);
+  for (const Alike& rows : groupByReason(*facts.getArray("collectives")))
+    printCollectives(rows, stream);
   for (const llvm::json::Value& row : *facts.getArray("paddings"))
     printPadding(*row.getAsObject(), stream);
 }

@@ -3,6 +3,7 @@
 #define PARTITA_COMPILER_DRIVER_EXPLAIN_H_
 
 #include "compiler/driver/run_phase.h"
+#include "compiler/driver/train_options.h"
 #include "compiler/plan/plan.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -10,7 +11,8 @@
 
 namespace partita::driver {
 
-// Divides a copy of the imported `module` as `plan` says and lists
+// Divides a copy of the imported `module` as `plan` says, a step of training
+// where `train` is given, and lists
 // - "collectives": kind, axes, where, bytes, how often, why;
 // - "paddings": dimensions whose sizes do not divide, from how many rows to how
 //   many on each device, the bytes of rows beyond the end on the device that
@@ -21,7 +23,9 @@ namespace partita::driver {
 // given, says whose fault it is.
 mlir::FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
                                                const plan::Plan& plan,
+                                               const TrainOptions* train,
                                                Fault* fault = nullptr);
+// For people: what has the same reason is one entry.
 void printExplanation(const llvm::json::Value& explanation,
                       llvm::raw_ostream& stream);
 

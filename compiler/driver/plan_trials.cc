@@ -40,10 +40,14 @@ FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
   if (mlir::failed(programs) ||
       mlir::failed(runPhases(*programs, {partitionModel()}, fault)))
     return failure();
-  PlanCosts costs{{}, std::move(*paddings)};
+  PlanCosts costs;
+  costs.paddings = std::move(*paddings);
   for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs) {
     auto uses = partition::listCollectives(*program);
     if (mlir::failed(uses)) return failure();
+    int64_t sent = 0;
+    for (const CollectiveUse& use : *uses) sent += use.bytes * use.times;
+    costs.most_sent = std::max(costs.most_sent, sent);
     llvm::append_range(costs.collectives, *uses);
   }
   return costs;

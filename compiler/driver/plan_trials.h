@@ -17,7 +17,9 @@
 namespace partita::driver {
 
 struct PlanCosts {
+  // Of all ranks of a pipeline.
   std::vector<partition::CollectiveUse> collectives;
+  int64_t most_sent = 0;  // bytes a step, by the device that sends most
   std::vector<partition::Padding> paddings;
 };
 

@@ -89,9 +89,11 @@ class RankProgram {
 
   void sendAll(mlir::OpBuilder& builder, Operation* producer) {
     for (const Transfer& transfer : sends_.lookup(producer))
-      dist::SendOp::create(builder, transfer.value.getLoc(),
-                           map_.lookup(transfer.value), axes_, transfer.to,
-                           /*why=*/nullptr);
+      dist::SendOp::create(
+          builder, transfer.value.getLoc(), map_.lookup(transfer.value), axes_,
+          transfer.to,
+          builder.getStringAttr("rank " + llvm::Twine(transfer.to) +
+                                " of the pipeline computes with it"));
   }
 
   // Takes what `op` reads, and what its senders sent before that.

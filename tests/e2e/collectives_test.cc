@@ -59,7 +59,8 @@ class CollectivesTest : public testing::Test {
                                 const std::string& mesh,
                                 const std::vector<Placed>& placed) {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context_.get());
-    auto explained = driver::explainPlan(*module, planOf(mesh, placed));
+    auto explained = driver::explainPlan(*module, planOf(mesh, placed),
+                                         /*train=*/nullptr);
     std::vector<std::string> sent;
     if (mlir::failed(explained)) return sent;
     for (const llvm::json::Value& value :

@@ -5,7 +5,7 @@
 // RUN: partita explain %s --plan %t.yaml | FileCheck %s --check-prefix=OVERRIDE
 
 // 7 rows over 2 are 4 + 3, 16 columns over 3 are 6 + 6 + 4.
-// CHECK: mesh {d: 2, t: 3}: each of 6 devices sends 172 B a step, and pads 368 B at most
+// CHECK: mesh {d: 2, t: 3}: each of 6 devices sends 172 B a step and pads 368 B, at most
 // CHECK: all_reduce over t (3 devices): 172 B x 1
 // CHECK: why each device along t has a partial result
 // CHECK-NEXT: gone without M: t (--shard)
@@ -18,7 +18,7 @@
 
 // JSON: "paddings":[{"axes":"t","bytes":192,"devices":3,"dimension":"M","fits":"18 rows instead of 16, or 2 devices instead of 3","local":6,"most":"dimension 1 of 'up'","size":16,"values":4,"why":"M: t (--shard)","without":"M: t (--shard)"}
 
-// EVEN: and pads 0 B at most
+// EVEN: and pads 0 B, at most
 // EVEN-NOT: padding
 
 // OVERRIDE: all_reduce over t
