@@ -88,12 +88,19 @@ class Validator {
       const absl::StatusOr<int64_t> elements =
           ValidateShard(program_.mesh(), port.shard(), *port.type());
       if (!elements.ok()) return At(where, elements.status());
-      if (port.model_shape() != nullptr &&
-          base::ElementCount(ToVector(port.model_shape())) != *elements)
-        return At(where,
-                  Bad("its shape in the model has another number of elements"));
+      PARTITA_RETURN_IF_ERROR(
+          At(where, CheckModelShape(port.model_shape(), *elements)));
     }
     return absl::OkStatus();
+  }
+
+  static absl::Status CheckModelShape(const flatbuffers::Vector<int64_t>* shape,
+                                      int64_t elements) {
+    if (shape == nullptr) return absl::OkStatus();
+    if (!IsAligned(shape)) return Bad("a shape is not aligned");
+    if (base::ElementCount(ToVector(shape)) == elements)
+      return absl::OkStatus();
+    return Bad("its shape in the model has another number of elements");
   }
 
   // (V2)
@@ -103,9 +110,7 @@ class Validator {
     PARTITA_ASSIGN_OR_RETURN(
         const int64_t elements,
         ValidateShard(program_.mesh(), parameter.shard(), *parameter.type()));
-    if (parameter.model_shape() != nullptr &&
-        base::ElementCount(ToVector(parameter.model_shape())) != elements)
-      return Bad("its shape in the model has another number of elements");
+    PARTITA_RETURN_IF_ERROR(CheckModelShape(parameter.model_shape(), elements));
     if (const FileSource* source = parameter.source_as_FileSource()) {
       if (source->path()->size() == 0) return Bad("its file has no name");
       return CheckRange(source->offset(), source->bytes(), source->stored(),
