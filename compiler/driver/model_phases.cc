@@ -25,18 +25,12 @@ std::string namesOption(const plan::Plan& plan) {
   return text;
 }
 
-// Of the schedule the backwards in two cells: "0.0;0.1".
-std::string splitCells(const plan::Plan& plan) {
-  if (plan::DepthAxes(plan).empty()) return "";
+// Of a training step; empty where depth is not divided, or, as cutting tells,
+// wrongly.
+core::Schedule scheduleOf(const plan::Plan& plan) {
+  if (plan::DepthAxes(plan).empty()) return {};
   auto schedule = plan::ScheduleOf(plan, /*trains=*/true);
-  if (!schedule.ok()) return "";  // cutting tells
-  std::string text;
-  for (const std::vector<core::Cell>& cells : schedule->cells)
-    for (const core::Cell& cell : cells)
-      if (cell.work == core::Work::kInputGrad)
-        text += (text.empty() ? "" : ";") + std::to_string(cell.stage) + "." +
-                std::to_string(cell.microbatch);
-  return text;
+  return schedule.ok() ? *std::move(schedule) : core::Schedule();
 }
 
 }  // namespace
@@ -161,7 +155,17 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
       options.recompute_origin = plan.origin;
     }
     for (Phase& phase : trainModel(options)) phases.push_back(std::move(phase));
-    if (std::string cells = splitCells(plan); !cells.empty())
+    const core::Schedule schedule = scheduleOf(plan);
+    // Behind the optimizer: updates belong to steps, too.
+    if (!schedule.flushes)
+      phases.push_back({"delay-stages", [newest = plan.schedule->kind ==
+                                                  plan::ScheduleKind::kAsync](
+                                            mlir::OpPassManager& pm) {
+                          pipeline::DelayStagesPassOptions options;
+                          options.weights = newest ? "newest" : "previous";
+                          pm.addPass(pipeline::createDelayStagesPass(options));
+                        }});
+    if (std::string cells = pipeline::cellsToSplit(schedule); !cells.empty())
       phases.push_back({"split-backward", [cells](mlir::OpPassManager& pm) {
                           pipeline::SplitBackwardPassOptions options;
                           options.cells = cells;

@@ -2,6 +2,7 @@
 // order in which it computes it.
 #include "compiler/pipeline/cut.h"
 
+#include "compiler/core/schedule_generators.h"
 #include "compiler/pipeline/placement.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/nn/dialect.h"
@@ -167,6 +168,50 @@ class RankProgram {
   llvm::DenseMap<Value, std::pair<int, size_t>> place_;  // in received_
 };
 
+// Whether partita-delay-stages makes steps of it.
+bool isDelayed(const core::Schedule& period) {
+  const int ranks = period.ranks(), count = period.microbatches;
+  const auto previous = core::Async2bw(ranks, count);
+  return period.cells == core::Async(ranks, count).cells ||
+         (previous.ok() && period.cells == previous->cells);
+}
+
+// A period whose cells are those of a step after partita-delay-stages: those of
+// the microbatch that comes first are the first stage's first forward, and as
+// late elsewhere as the pipeline is long.
+core::Schedule delayedStep(const core::Schedule& period) {
+  core::Schedule step = period;
+  step.flushes = true;
+  step.warm_up.clear();
+  for (std::vector<core::Cell>& cells : step.cells)
+    for (core::Cell& cell : cells) {
+      const int count = period.microbatches;
+      const int late = (period.stages - 1) % count;
+      cell.microbatch = (cell.microbatch + count - late) % count;
+      cell.version = 0;
+    }
+  return step;
+}
+
+// When its cells run: a slot begins with forwards, whose inputs the slot before
+// has computed; gradients come from the last stage to the first.
+std::vector<std::vector<core::TimedCell>> delayedClock(
+    const core::Schedule& step) {
+  std::vector<std::vector<core::TimedCell>> clock;
+  for (const std::vector<core::Cell>& cells : step.cells) {
+    std::map<std::pair<int, bool>, int> slots;  // by stage: how many so far
+    clock.emplace_back();
+    for (const core::Cell& cell : cells) {
+      const bool is_forward = cell.work == core::Work::kForward;
+      const int slot = slots[{cell.stage, is_forward}]++;
+      const double start = slot * (step.stages + 1) +
+                           (is_forward ? 0 : step.stages - cell.stage);
+      clock.back().push_back({cell, start, start + 1});
+    }
+  }
+  return clock;
+}
+
 }  // namespace
 
 FailureOr<SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>> cutStages(
@@ -176,7 +221,17 @@ FailureOr<SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>> cutStages(
   auto main = symbols.lookup<FuncOp>("main");
   if (!main)
     return module.emitError("expected a function named 'main', found none");
-  Placement placement(main, schedule);
+  if (!schedule.flushes && !isDelayed(schedule))
+    return main.emitError(
+               "expected a schedule without a flush to be that of async or of "
+               "async-2bw, found another table"),
+           failure();
+  const core::Schedule step =
+      schedule.flushes ? schedule : delayedStep(schedule);
+  const std::vector<std::vector<core::TimedCell>> clock =
+      schedule.flushes ? core::MakeTimetable(schedule).ranks
+                       : delayedClock(step);
+  Placement placement(main, step, clock);
   if (mlir::failed(placement.find())) return failure();
   SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> programs;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {

@@ -23,6 +23,9 @@ namespace partita::pipeline {
 // that another rank needs is sent once, right after it is computed, and
 // received before its first use; between two ranks in the same order.
 //
+// Of a schedule that does not flush it is the period, and partita-delay-stages
+// has made the module a step of it.
+//
 // Fails, with a diagnostic, where a mark is none of the schedule's cells.
 mlir::FailureOr<llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>> cutStages(
     mlir::ModuleOp module, dist::AxesAttr axes, const core::Schedule& schedule);

@@ -57,4 +57,34 @@ def SplitBackwardPass : Pass<"partita-split-backward", "::mlir::ModuleOp"> {
                     Statistic<"passed", "passed", "Values that first functions pass to second ones">];
 }
 
+def DelayStagesPass : Pass<"partita-delay-stages", "::mlir::ModuleOp"> {
+  let summary = "Lets microbatches of the next step follow before a step is complete";
+  let description = [{
+    For schedules without a flush. What a stage computes comes a microbatch
+    later for each stage in front of it, and all gradients as late as the last
+    stage's, so at the end of a step the pipeline stays full. What falls into
+    the next step reads activations, inputs and weights of this one from new
+    states (`delayed/...`); so a microbatch's gradients are of the weights that
+    its forward had. With `weights=previous` those are what they were a whole
+    step before the step of the microbatch began to be added up (PipeDream-2BW);
+    with `newest` the newest there were when it came to the stage (PipeDream).
+
+    An update, the loss and whatever else is of all microbatches belong to the
+    step before; the first step updates nothing, and its results are 0.
+
+    ```mlir
+    // stages=2, microbatches 0 and 1
+    %a1 = call @f0(%x1, %u) {nn.microbatch = 1 : i64, nn.stage = 0 : i64}
+    %y1 = call @f1(%a1, %w) {nn.microbatch = 1 : i64, nn.stage = 1 : i64}
+    // becomes
+    %y1 = call @f1(%delayed_a1, %delayed_w) {nn.microbatch = 1 : i64, nn.stage = 1 : i64}
+    ...
+    %a1 = call @f0(%x1, %u) {nn.microbatch = 1 : i64, nn.stage = 0 : i64}
+    return ..., %a1, %w
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
+  let options = [Option<"weights", "weights", "std::string", /*default=*/"\"previous\"", "previous or newest">];
+}
+
 #endif  // PARTITA_COMPILER_PIPELINE_PASSES_TD

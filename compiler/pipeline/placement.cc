@@ -8,6 +8,7 @@
 #include "compiler/autodiff/call_marks.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringSet.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace partita::pipeline {
 namespace {
@@ -117,6 +118,11 @@ void Placement::placeArguments() {
     Operation* update = value.getDefiningOp();
     if (!update || !by_name_.count(name) || slot_.count(update)) continue;
     updates_[update] = by_name_[name];
+    // A step of which the update may be left out.
+    if (auto choice = llvm::dyn_cast<mlir::arith::SelectOp>(update))
+      if (Operation* chosen = choice.getTrueValue().getDefiningOp();
+          chosen && !slot_.count(chosen))
+        updates_[update = chosen] = by_name_[name];
     for (Value operand : update->getOperands())
       if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(operand);
           argument && text(argument, nn::kKindAttr) == "state") {
@@ -125,8 +131,15 @@ void Placement::placeArguments() {
       }
   }
   for (mlir::BlockArgument argument : main_.getArguments())
-    if (text(argument, nn::kKindAttr) == "state" && !owner_.count(argument))
-      owner_[argument] = 0;  // of the step as a whole, as the loss scale
+    if (text(argument, nn::kKindAttr) == "state" && !owner_.count(argument)) {
+      // Others are of the step as a whole, as the loss scale.
+      llvm::StringRef name = text(argument, nn::kNameAttr), rest = name;
+      unsigned stage = 0;
+      const bool is_delayed =
+          rest.consume_front(kDelayedPrefix) && !rest.consumeInteger(10, stage);
+      owner_[argument] = by_name_[name] =
+          is_delayed ? schedule_.rank_of_stage[stage] : 0;
+    }
 }
 
 int Placement::homeOf(Value value) const {
@@ -196,14 +209,14 @@ double Placement::readyAt(Value value) const {
 double Placement::endOf(int rank, int slot) const {
   if (slot < 0) return 0;
   if (slot == end(rank)) return std::numeric_limits<double>::infinity();
-  return clock_.ranks[rank][slot].end;
+  return clock_[rank][slot].end;
 }
 
 // The last cell that begins before `time`.
 int Placement::slotAt(int rank, double time) const {
   if (std::isinf(time)) return end(rank);
   int slot = -1;
-  for (const core::TimedCell& cell : clock_.ranks[rank])
+  for (const core::TimedCell& cell : clock_[rank])
     if (cell.start < time) ++slot;
   return slot;
 }

@@ -13,6 +13,10 @@
 
 namespace partita::pipeline {
 
+// Begins the names of states in which a step leaves something for the next one
+// (partita-delay-stages); the number of the stage that reads it follows.
+inline constexpr char kDelayedPrefix[] = "delayed/";
+
 // A value on its way from one rank to another.
 struct Transfer {
   mlir::Value value;
@@ -22,11 +26,11 @@ struct Transfer {
 // By the rules of cutStages (cut.h).
 class Placement {
  public:
-  // Both must outlive the placement.
-  Placement(mlir::func::FuncOp main, const core::Schedule& schedule)
-      : main_(main),
-        schedule_(schedule),
-        clock_(core::MakeTimetable(schedule)) {}
+  // The schedule flushes; `clock` says when its cells run, [rank][cell]. All
+  // must outlive the placement.
+  Placement(mlir::func::FuncOp main, const core::Schedule& schedule,
+            const std::vector<std::vector<core::TimedCell>>& clock)
+      : main_(main), schedule_(schedule), clock_(clock) {}
 
   // Comes first. Fails, with a diagnostic, where a mark is none of the
   // schedule's cells.
@@ -66,7 +70,7 @@ class Placement {
 
   mlir::func::FuncOp main_;
   const core::Schedule& schedule_;
-  const core::Timetable clock_;
+  const std::vector<std::vector<core::TimedCell>>& clock_;
   llvm::SmallVector<mlir::Operation*> body_;  // of main_, with their numbers
   llvm::DenseMap<mlir::Operation*, int> number_;
   // The rank of an operation, and after which of the rank's cells it comes, or

@@ -79,18 +79,18 @@ mlir::DialectRegistry registry() {
 // One rank's program, one operation after another.
 class Rank {
  public:
-  Rank(mlir::ModuleOp module, int rank)
+  // Arguments that are not given are made up.
+  Rank(mlir::ModuleOp module, int rank, const Results& given)
       : main_(module.lookupSymbol<FuncOp>("main")),
         rank_(rank),
         next_(main_.front().begin()) {
     for (mlir::BlockArgument argument : main_.getArguments()) {
       const unsigned i = argument.getArgNumber();
       const std::string name = textOf(main_.getArgAttr(i, nn::kNameAttr));
-      Tensor value = simplify::madeUp(
-          llvm::cast<mlir::RankedTensorType>(argument.getType()),
-          std::hash<std::string>()(name));
-      if (name == "step") value.setInt(0, 2);
-      values_.insert_or_assign(argument, value);
+      auto found = given.find(name);
+      values_.insert_or_assign(argument, found != given.end()
+                                             ? found->second
+                                             : madeUp(name, argument));
     }
   }
 
@@ -130,6 +130,14 @@ class Rank {
   }
 
  private:
+  static Tensor madeUp(const std::string& name, mlir::Value argument) {
+    Tensor value =
+        simplify::madeUp(llvm::cast<mlir::RankedTensorType>(argument.getType()),
+                         std::hash<std::string>()(name));
+    if (name == "step") value.setInt(0, 2);
+    return value;
+  }
+
   void compute(mlir::Operation* op) {
     SmallVector<Tensor> operands;
     for (mlir::Value operand : op->getOperands())
@@ -167,7 +175,8 @@ StepTest::StepTest()
     : context_(registry(), mlir::MLIRContext::Threading::DISABLED) {}
 
 mlir::OwningOpRef<mlir::ModuleOp> StepTest::step(const core::Schedule& schedule,
-                                                 double clip_norm, int layers) {
+                                                 double clip_norm, int layers,
+                                                 const std::string& weights) {
   auto module =
       mlir::parseSourceString<mlir::ModuleOp>(modelText(layers), &context_);
   EXPECT_TRUE(module);
@@ -191,6 +200,12 @@ mlir::OwningOpRef<mlir::ModuleOp> StepTest::step(const core::Schedule& schedule,
     if (phase.name == "partition") break;
     const bool has_gradients = phase.name == "differentiate";
     phases.push_back(std::move(phase));
+    if (has_gradients && !schedule.flushes)
+      phases.push_back({"delay", [&](mlir::OpPassManager& pm) {
+                          DelayStagesPassOptions options;
+                          options.weights = weights;
+                          pm.addPass(createDelayStagesPass(options));
+                        }});
     if (has_gradients)
       phases.push_back({"split", [&](mlir::OpPassManager& pm) {
                           SplitBackwardPassOptions options;
@@ -221,10 +236,10 @@ Programs StepTest::cut(mlir::ModuleOp module, const core::Schedule& schedule) {
   return std::move(*programs);
 }
 
-Results StepTest::run(const Programs& programs) {
+Results StepTest::run(const Programs& programs, const Results& given) {
   std::vector<Rank> ranks;
   for (auto [i, program] : llvm::enumerate(programs))
-    ranks.emplace_back(*program, static_cast<int>(i));
+    ranks.emplace_back(*program, static_cast<int>(i), given);
   Rank::Queues queues;
   bool any = true;
   while (any) {
@@ -241,8 +256,8 @@ Results StepTest::run(const Programs& programs) {
   return results;
 }
 
-Results StepTest::run(mlir::ModuleOp module) {
-  Rank whole(module, 0);
+Results StepTest::run(mlir::ModuleOp module, const Results& given) {
+  Rank whole(module, 0, given);
   Rank::Queues none;
   whole.run(none);
   Results results;

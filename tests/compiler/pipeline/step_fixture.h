@@ -30,18 +30,21 @@ class StepTest : public testing::Test {
 
   // A step of as many microbatches as the schedule has, with shardings: an
   // embedding, `layers` layers, logits over the same table; 8 rows of 3 tokens.
-  // Gradients that the schedule has in two cells are split.
-  mlir::OwningOpRef<mlir::ModuleOp> step(const core::Schedule& schedule,
-                                         double clip_norm = 0, int layers = 4);
+  // Gradients that the schedule has in two cells are split; stages are delayed,
+  // with these weights, where it does not flush.
+  mlir::OwningOpRef<mlir::ModuleOp> step(
+      const core::Schedule& schedule, double clip_norm = 0, int layers = 4,
+      const std::string& weights = "previous");
 
   Programs cut(mlir::ModuleOp module, const core::Schedule& schedule);
 
   // Along which the ranks of a step lie.
   dist::AxesAttr axes(mlir::ModuleOp module);
 
-  // By name, as parameters' new values.
-  static Results run(const Programs& programs);
-  static Results run(mlir::ModuleOp module);
+  // By name, as parameters' new values. Arguments that are not given, by name,
+  // are made up.
+  static Results run(const Programs& programs, const Results& given = {});
+  static Results run(mlir::ModuleOp module, const Results& given = {});
 
   mlir::MLIRContext context_;
 };

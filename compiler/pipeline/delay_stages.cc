@@ -1,0 +1,357 @@
+// A step that does not wait for its pipeline to run empty; see passes.td.
+//
+// Retiming: what a stage computes comes a number of slots, one for each
+// microbatch of a step, later than what the first computes. What so falls into
+// the next step reads what it needs of this one from states.
+#include <map>
+
+#include "compiler/autodiff/call_marks.h"
+#include "compiler/pipeline/passes.h"
+#include "compiler/pipeline/placement.h"
+#include "dialects/nn/math_builder.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace partita::pipeline {
+
+#define GEN_PASS_DEF_DELAYSTAGESPASS
+#include "compiler/pipeline/passes.h.inc"
+
+namespace {
+
+using autodiff::kBackwardAttr;
+using autodiff::kMicrobatchAttr;
+using autodiff::kStageAttr;
+using llvm::SmallVector;
+using mlir::BlockArgument;
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::RankedTensorType;
+using mlir::success;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+
+bool isMarked(Operation* op) {
+  return llvm::isa<CallOp>(op) &&
+         op->hasAttrOfType<mlir::IntegerAttr>(kStageAttr);
+}
+
+int64_t markOf(Operation* op, const char* name) {
+  auto mark = op->getAttrOfType<mlir::IntegerAttr>(name);
+  return mark ? mark.getInt() : 0;
+}
+
+class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
+ public:
+  using DelayStagesPassBase::DelayStagesPassBase;
+
+  void runOnOperation() override {
+    main_ = getOperation().lookupSymbol<FuncOp>("main");
+    if (!main_) {
+      getOperation().emitError("expected a function named 'main', found none");
+      return signalPassFailure();
+    }
+    if (mlir::failed(run())) signalPassFailure();
+  }
+
+ private:
+  // When an operation is computed that belongs to a step's microbatches: how
+  // many steps later, and after which of a step's slots.
+  struct Time {
+    int64_t steps = 0, slot = 0;
+    int64_t stage = -1;  // -1: any
+  };
+
+  LogicalResult run() {
+    if (weights != "previous" && weights != "newest")
+      return main_.emitError(
+                 "expected weights to be previous or newest, found '")
+             << weights << "'";
+    measure();
+    if (stages_ <= 1) return success();
+    if (weights == "previous" && slots_ < stages_ - 1)
+      return main_.emitError("expected at least ")
+             << stages_ - 1 << " microbatches for " << stages_
+             << " stages that keep one version of the weights besides the "
+                "newest, found "
+             << slots_;
+    findFixed();
+    for (Operation& op : main_.front().without_terminator()) {
+      if (mlir::failed(setTime(&op))) return failure();
+      body_.push_back(&op);
+    }
+    findUpdates();
+    maskResults();
+    for (Operation* op : body_)
+      if (mlir::failed(delayOperands(op))) return failure();
+    declareStates();
+    reorder();
+    return success();
+  }
+
+  void measure() {
+    for (Operation& op : main_.front())
+      if (isMarked(&op)) {
+        stages_ = std::max(stages_, markOf(&op, kStageAttr) + 1);
+        slots_ = std::max(slots_, markOf(&op, kMicrobatchAttr) + 1);
+      }
+  }
+
+  llvm::StringRef text(unsigned argument, const char* name) {
+    auto attr = main_.getArgAttrOfType<mlir::StringAttr>(argument, name);
+    return attr ? attr.getValue() : llvm::StringRef();
+  }
+  llvm::StringRef updated(unsigned result) {
+    auto attr =
+        main_.getResultAttrOfType<mlir::StringAttr>(result, nn::kUpdatesAttr);
+    return attr ? attr.getValue() : llvm::StringRef();
+  }
+
+  // What is the same in every step.
+  void findFixed() {
+    llvm::StringMap<bool> changes;
+    for (unsigned i = 0; i < main_.getNumResults(); ++i)
+      changes[updated(i)] = true;
+    for (BlockArgument argument : main_.getArguments())
+      if (const unsigned i = argument.getArgNumber();
+          text(i, nn::kKindAttr) != "input" &&
+          !changes.count(text(i, nn::kNameAttr)))
+        fixed_.insert(argument);
+    for (Operation& op : main_.front().without_terminator())
+      if (!llvm::isa<CallOp>(op) &&
+          llvm::all_of(op.getOperands(),
+                       [&](Value value) { return fixed_.contains(value); }))
+        fixed_.insert(op.result_begin(), op.result_end());
+  }
+
+  // Slots after the step's first.
+  int64_t slotsOf(Operation* op) const {
+    auto found = times_.find(op);
+    return found == times_.end()
+               ? 0
+               : found->second.steps * slots_ + found->second.slot;
+  }
+
+  // A stage's forward is as many slots late as it is stages behind the first;
+  // all backwards come when the last stage's do.
+  LogicalResult setTime(Operation* op) {
+    int64_t ready = 0, stage = -1;
+    for (Value operand : op->getOperands())
+      if (Operation* producer = operand.getDefiningOp()) {
+        ready = std::max(ready, slotsOf(producer));
+        if (times_[producer].stage >= 0) stage = times_[producer].stage;
+      }
+    int64_t slots = ready;
+    if (isMarked(op)) {
+      stage = markOf(op, kStageAttr);
+      slots = markOf(op, kMicrobatchAttr) +
+              (op->hasAttr(kBackwardAttr) ? stages_ - 1 : stage);
+      if (slots < ready)
+        return op->emitOpError("reads what is computed ")
+               << ready - slots
+               << " microbatches later, where stages do not wait for the end "
+                  "of a step; take a schedule that does";
+    }
+    times_[op] = {slots / slots_, slots % slots_, stage};
+    return success();
+  }
+
+  Time timeOf(Value value) const {
+    Operation* producer = value.getDefiningOp();
+    return producer ? times_.lookup(producer) : Time();
+  }
+
+  void findUpdates() {
+    llvm::StringMap<Value> values;
+    for (auto [i, value] :
+         llvm::enumerate(main_.front().getTerminator()->getOperands()))
+      if (!updated(i).empty()) values[updated(i)] = value;
+    for (BlockArgument argument : main_.getArguments()) {
+      Value value = values.lookup(text(argument.getArgNumber(), nn::kNameAttr));
+      if (!value) continue;
+      updates_[argument] = value;
+      // A parameter is updated where it is first used.
+      Operation* update = value.getDefiningOp();
+      if (!update || isMarked(update)) continue;
+      int64_t first = stages_;
+      for (Operation* user : argument.getUsers())
+        if (isMarked(user)) first = std::min(first, times_[user].stage);
+      if (first < stages_) times_[update].stage = first;
+    }
+  }
+
+  // Results of steps before the first: nothing is updated, all else is zero.
+  void maskResults() {
+    Operation* terminator = main_.front().getTerminator();
+    llvm::DenseMap<Value, Value> arguments;
+    for (auto [argument, value] : updates_) arguments[value] = argument;
+    for (auto [i, value] :
+         llvm::enumerate(SmallVector<Value>(terminator->getOperands()))) {
+      const Time time = timeOf(value);
+      if (time.steps == 0) continue;
+      mlir::OpBuilder builder(terminator);
+      nn::MathBuilder math(builder, value.getLoc());
+      Operation* before = terminator->getPrevNode();
+      const auto type = nn::MathBuilder::typeOf(value);
+      Value other = arguments.lookup(value);
+      if (updated(i).empty()) other = Value();
+      if (!other) other = zero(builder, value.getLoc(), type);
+      Value masked = math.select(
+          math.broadcast(started(time),
+                         RankedTensorType::get(type.getShape(), math.i1()), {}),
+          value, other);
+      for (Operation* op = before->getNextNode(); op != terminator;
+           op = op->getNextNode()) {
+        times_[op] = time;
+        masks_.push_back(op);
+      }
+      terminator->setOperand(i, masked);
+      if (auto argument = llvm::dyn_cast<BlockArgument>(other))
+        updates_[argument] = masked;
+    }
+  }
+
+  static Value zero(mlir::OpBuilder& builder, mlir::Location loc,
+                    RankedTensorType type) {
+    return mlir::arith::ConstantOp::create(
+        builder, loc, llvm::cast<mlir::TypedAttr>(builder.getZeroAttr(type)));
+  }
+
+  // Whether there are results of the first step then. Each stage counts.
+  Value started(Time time) {
+    const int64_t stage = std::max<int64_t>(time.stage, 0);
+    Value& known = started_[{time.steps, stage}];
+    if (known) return known;
+    mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&main_.front());
+    nn::MathBuilder math(builder, main_.getLoc());
+    const auto type = RankedTensorType::get({}, builder.getI64Type());
+    Value& steps = steps_[stage];
+    if (!steps) {
+      const std::string name = std::to_string(stage) + ".steps";
+      steps = addState(type, name);
+      returnState(name, math.addInt(steps, 1));
+    }
+    known = math.compare(mlir::arith::CmpIPredicate::sge, steps,
+                         math.constantInt(type, time.steps));
+    return known;
+  }
+
+  LogicalResult delayOperands(Operation* op) {
+    for (mlir::OpOperand& operand : op->getOpOperands()) {
+      if (fixed_.contains(operand.get())) continue;
+      auto argument = llvm::dyn_cast<BlockArgument>(operand.get());
+      if (argument && updates_.count(argument)) {
+        FailureOr<Value> version = versionFor(op, argument);
+        if (mlir::failed(version)) return failure();
+        operand.set(*version);
+      } else {
+        operand.set(delayed(operand.get(),
+                            times_[op].steps - timeOf(operand.get()).steps,
+                            times_[op].stage));
+      }
+    }
+    return success();
+  }
+
+  // What `op` reads of a tensor that steps change.
+  FailureOr<Value> versionFor(Operation* op, BlockArgument argument) {
+    Value update = updates_[argument];
+    const Time own = times_[op], end = timeOf(update);
+    int64_t age = own.steps + 1 - end.steps;  // 0: this step's update
+    if (text(argument.getArgNumber(), nn::kKindAttr) == "parameter" &&
+        (isMarked(op) || own.steps == 0)) {
+      age += 1;
+      if (isMarked(op) && weights == "newest") age = newestFor(op, end);
+    }
+    if (age > 0) return delayed(argument, age - 1, own.stage);
+    if (age == 0 && end.slot < own.slot) return update;
+    return op->emitOpError("reads '")
+               << text(argument.getArgNumber(), nn::kNameAttr)
+               << "', which is computed later, where stages do not wait for "
+                  "the end of a step; take a schedule that does",
+           failure();
+  }
+
+  // The newest that there is when the microbatch comes to the stage.
+  int64_t newestFor(Operation* op, Time end) const {
+    const int64_t forward =
+        markOf(op, kMicrobatchAttr) + markOf(op, kStageAttr);
+    const int64_t later = times_.lookup(op).steps - forward / slots_;
+    return later + (forward % slots_ > end.slot ? 0 : 1);
+  }
+
+  // As it was some steps before, on the stage that reads it first.
+  Value delayed(Value value, int64_t steps, int64_t stage) {
+    if (steps == 0) return value;
+    auto [entry, is_new] = delayed_.try_emplace({value, steps});
+    if (!is_new) return entry->second;
+    const std::string name = std::to_string(std::max<int64_t>(stage, 0)) + "." +
+                             std::to_string(delayed_.size());
+    Value state = addState(value.getType(), name);
+    delayed_[{value, steps}] = state;
+    returnState(name, delayed(value, steps - 1, stage));
+    return state;
+  }
+
+  // Arguments and results are declared together, at the end.
+  Value addState(mlir::Type type, const std::string& name) {
+    mlir::Builder builder(main_.getContext());
+    mlir::NamedAttrList attributes;
+    attributes.set(nn::kKindAttr, builder.getStringAttr("state"));
+    attributes.set(nn::kNameAttr, builder.getStringAttr(kDelayedPrefix + name));
+    attributes.set(nn::kSourceAttr,
+                   nn::InitAttr::get(main_.getContext(), "zeros",
+                                     builder.getF64FloatAttr(0), 0));
+    new_arguments_.push_back(attributes.getDictionary(main_.getContext()));
+    return main_.front().addArgument(type, main_.getLoc());
+  }
+
+  void returnState(const std::string& name, Value value) {
+    mlir::Builder builder(main_.getContext());
+    new_results_.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
+        nn::kUpdatesAttr, builder.getStringAttr(kDelayedPrefix + name))));
+    returned_.push_back(value);
+  }
+
+  void declareStates() {
+    Operation* terminator = main_.front().getTerminator();
+    terminator->insertOperands(terminator->getNumOperands(), returned_);
+    SmallVector<mlir::DictionaryAttr> arguments, results;
+    main_.getAllArgAttrs(arguments);
+    main_.getAllResultAttrs(results);
+    llvm::append_range(arguments, new_arguments_);
+    llvm::append_range(results, new_results_);
+    main_.setFunctionType(mlir::FunctionType::get(
+        main_.getContext(), main_.front().getArgumentTypes(),
+        terminator->getOperandTypes()));
+    main_.setAllArgAttrs(arguments);
+    main_.setAllResultAttrs(results);
+  }
+
+  // By slots; a mask behind what it masks.
+  void reorder() {
+    Operation* terminator = main_.front().getTerminator();
+    llvm::append_range(body_, masks_);
+    llvm::stable_sort(body_, [&](Operation* a, Operation* b) {
+      return times_[a].slot < times_[b].slot;
+    });
+    for (Operation* op : body_) op->moveBefore(terminator);
+  }
+
+  FuncOp main_;
+  int64_t stages_ = 0, slots_ = 1;  // slots: microbatches
+  llvm::DenseSet<Value> fixed_;
+  SmallVector<Operation*> body_, masks_;
+  llvm::DenseMap<Operation*, Time> times_;
+  llvm::DenseMap<BlockArgument, Value> updates_;
+  std::map<std::pair<int64_t, int64_t>, Value> started_;  // steps and stage
+  std::map<int64_t, Value> steps_;                        // done, by stage
+  llvm::DenseMap<std::pair<Value, int64_t>, Value> delayed_;
+  SmallVector<mlir::DictionaryAttr> new_arguments_, new_results_;
+  SmallVector<Value> returned_;  // as new_results_
+};
+
+}  // namespace
+}  // namespace partita::pipeline
