@@ -30,7 +30,12 @@ class Accumulate : public impl::AccumulatePassBase<Accumulate> {
   using AccumulatePassBase::AccumulatePassBase;
 
   void runOnOperation() override {
-    if (microbatches <= 1) return;
+    if (microbatches < 1) {
+      getOperation().emitError("microbatches: expected at least 1, found ")
+          << microbatches.getValue();
+      return signalPassFailure();
+    }
+    if (microbatches == 1) return;
     auto main = getOperation().lookupSymbol<FuncOp>("main");
     if (!main) {
       getOperation().emitError("expected a function named 'main', found none");

@@ -26,6 +26,11 @@ class AttachLoss : public impl::AttachLossPassBase<AttachLoss> {
   using AttachLossPassBase::AttachLossPassBase;
 
   void runOnOperation() override {
+    if (microbatches < 1) {
+      getOperation().emitError("microbatches: expected at least 1, found ")
+          << microbatches.getValue();
+      return signalPassFailure();
+    }
     auto main = getOperation().lookupSymbol<FuncOp>("main");
     if (!main) {
       getOperation().emitError("expected a function named 'main', found none");

@@ -118,17 +118,22 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
 
   LogicalResult findTrained(FuncOp main) {
     const GlobList globs(train);
+    SmallVector<llvm::StringRef> names;
     for (unsigned i = 0; i < main.getNumArguments(); ++i) {
       auto type =
           llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]);
-      if (argumentText(main, i, nn::kKindAttr) == "parameter" &&
-          llvm::isa<mlir::FloatType>(type.getElementType()) &&
-          globs.matches(argumentText(main, i, nn::kNameAttr)))
-        trained_.push_back(i);
+      if (argumentText(main, i, nn::kKindAttr) != "parameter" ||
+          !llvm::isa<mlir::FloatType>(type.getElementType()))
+        continue;
+      names.push_back(argumentText(main, i, nn::kNameAttr));
+      if (globs.matches(names.back())) trained_.push_back(i);
     }
-    if (!trained_.empty()) return success();
-    return main.emitError("expected a parameter whose name matches '")
-           << train << "', found none";
+    const std::string pattern = firstUnmatched(train, names);
+    if (!trained_.empty() && pattern.empty()) return success();
+    auto error = main.emitError("expected a parameter whose name matches '")
+                 << (pattern.empty() ? train : pattern) << "', found none";
+    if (!names.empty()) error << "; one is '" << names.front() << "'";
+    return error;
   }
 
   void returnGradients(FuncOp main, ValueMap& gradients) {

@@ -2,6 +2,8 @@
 #ifndef PARTITA_COMPILER_AUTODIFF_GLOB_LIST_H_
 #define PARTITA_COMPILER_AUTODIFF_GLOB_LIST_H_
 
+#include <string>
+
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/GlobPattern.h"
@@ -32,6 +34,21 @@ class GlobList {
  private:
   llvm::SmallVector<llvm::GlobPattern> patterns_;
 };
+
+// The first pattern of a list that none of the names matches; empty: each
+// matches one.
+inline std::string firstUnmatched(llvm::StringRef text,
+                                  llvm::ArrayRef<llvm::StringRef> names) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  text.split(parts, ';', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef part : parts) {
+    const GlobList glob(part);
+    if (llvm::none_of(names,
+                      [&](llvm::StringRef name) { return glob.matches(name); }))
+      return part.str();
+  }
+  return "";
+}
 
 }  // namespace partita::autodiff
 

@@ -35,7 +35,12 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
   }
 
   void runOnOperation() override {
-    if (stages <= 1) return;
+    if (stages < 1) {
+      getOperation().emitError("stages: expected at least 1, found ")
+          << stages.getValue();
+      return signalPassFailure();
+    }
+    if (stages == 1) return;
     if (!last.empty()) plan_.stages.clear();
     for (llvm::StringRef glob : llvm::split(last, ';'))
       if (!glob.empty()) plan_.stages.push_back({glob.str(), {}, {}});

@@ -31,6 +31,11 @@ struct SplitBatchPass : public impl::SplitBatchPassBase<SplitBatchPass> {
   using SplitBatchPassBase::SplitBatchPassBase;
 
   void runOnOperation() override {
+    if (microbatches < 1) {
+      getOperation().emitError("microbatches: expected at least 1, found ")
+          << microbatches.getValue();
+      return signalPassFailure();
+    }
     if (microbatches > 1 && mlir::failed(run(getOperation())))
       signalPassFailure();
   }

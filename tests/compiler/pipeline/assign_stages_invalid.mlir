@@ -2,7 +2,9 @@
 // RUN: not partita-opt %s --partita-assign-stages="stages=2 last=*.h.1;*.h.0" 2>&1 | FileCheck %s --check-prefix=ORDER
 // RUN: not partita-opt %s --partita-assign-stages="stages=3 last=*.h.0;*.h.1" 2>&1 | FileCheck %s --check-prefix=COUNT
 // RUN: not partita-opt %s --partita-assign-stages=stages=3 2>&1 | FileCheck %s --check-prefix=FEW
+// RUN: not partita-opt %s --partita-assign-stages=stages=0 2>&1 | FileCheck %s --check-prefix=ZERO
 
+// ZERO: stages: expected at least 1, found 0
 // NONE: stages to: expected a pattern of layers of the model, found '*.h.9', which holds none; near are 'm.h.0', 'm.h.1', 'm.h'
 // ORDER: stages to: expected layers in the order in which they are computed, found '*.h.0' not behind '*.h.1'
 // COUNT: stages: expected a last layer for each of 3 stages, found 2
