@@ -131,10 +131,11 @@ class Executor {
   absl::Status PlacePort(size_t port, void* host);
   void TraceSources();
   void TraceOutcomes();
-  // visit(parameter, its memory, what is in its block) of each updated one.
-  using VisitUpdated = std::function<void(
+  // visit(parameter, its memory, what is in its block) of each that is updated,
+  // or of all that are used.
+  using VisitParameter = std::function<void(
       const ParameterSpec&, const void* memory, const NanTrace::Look&)>;
-  void ForEachUpdated(const VisitUpdated& visit) const;
+  void ForEachParameter(bool updated_only, const VisitParameter& visit) const;
   BoundProgram::Context BindContext(std::function<void(int)> release);
 
   // Memory that a port uses when the caller's cannot be used directly.

@@ -35,13 +35,15 @@ absl::Status Executor::EnableNanTrace() {
   return absl::OkStatus();
 }
 
-void Executor::ForEachUpdated(const VisitUpdated& visit) const {
+void Executor::ForEachParameter(bool updated_only,
+                                const VisitParameter& visit) const {
   for (const ParameterSpec& spec : parameters_) {
-    if (!spec.updated) continue;
+    if (updated_only && !spec.updated) continue;
     const program::Parameter& parameter =
         *artifact_->program().parameters()->Get(
             static_cast<unsigned>(spec.index));
     const char* data = weights_->globals()[spec.index].data;
+    if (data == nullptr) continue;
     const int64_t size = base::SizeOf(spec.local.dtype);
     NanTrace::Look worst;
     BlockMap(parameter.shard(), *parameter.type(), place_)
@@ -65,11 +67,14 @@ void Executor::TraceSources() {
     nan_trace_->AddSource(absl::StrCat("input '", inputs_[i].name, "'"), data,
                           inputs_[i].bytes, look);
   }
-  ForEachUpdated([&](const ParameterSpec& spec, const void* data,
-                     const NanTrace::Look& look) {
-    nan_trace_->AddSource(absl::StrCat("parameter '", spec.local.name, "'"),
-                          data, spec.local.bytes, look);
-  });
+  // Frozen ones too. A constant may well hold infinite numbers, as masks do.
+  ForEachParameter(
+      /*updated_only=*/false, [&](const ParameterSpec& spec, const void* data,
+                                  const NanTrace::Look& look) {
+        if (spec.kind == program::ParameterKind::constant) return;
+        nan_trace_->AddSource(absl::StrCat("parameter '", spec.local.name, "'"),
+                              data, spec.local.bytes, look);
+      });
 }
 
 void Executor::TraceOutcomes() {
@@ -84,10 +89,11 @@ void Executor::TraceOutcomes() {
         NanTrace::At(spec.dtype, data, spec.bytes / base::SizeOf(spec.dtype))
             .kind);
   }
-  ForEachUpdated([&](const ParameterSpec& spec, const void* data,
-                     const NanTrace::Look& look) {
-    nan_trace_->AddOutcome(data, spec.local.bytes, look.kind);
-  });
+  ForEachParameter(/*updated_only=*/true,
+                   [&](const ParameterSpec& spec, const void* data,
+                       const NanTrace::Look& look) {
+                     nan_trace_->AddOutcome(data, spec.local.bytes, look.kind);
+                   });
 }
 
 std::optional<NonFinite> Executor::FindNonFinite(NumberKind kind) const {

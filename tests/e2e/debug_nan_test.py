@@ -85,6 +85,22 @@ class DebugNanTest(unittest.TestCase):
         self.assertEqual(code, 1, error)
         self.assertIn("input 'x' holds NaN before the step", error)
 
+    def test_names_the_frozen_parameter(self):
+        source = self.path("frozen.mlir")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(MODEL.replace('%v: tensor<4x3xf32> {nn.kind = "parameter", nn.name = "v", nn.source = '
+                                     '#nn.init<"ones", 1.0 : f64, 0>',
+                                     '%v: tensor<4x3xf32> {nn.kind = "parameter", nn.name = "v", nn.source = '
+                                     '#nn.file<"v.bin", 0, 48, f32>'))
+        with open(self.path("v.bin"), "wb") as file:
+            file.write(struct.pack("<12f", *[1] * 7, float("nan"), *[1] * 4))
+        for name, options in (("frozen_one", []), ("frozen_two", MESHES["two"])):
+            subprocess.run([COMPILER, "compile", source, "--train", "sgd", "--trained", "w", "--loss", "mse", "--name",
+                            "x:0=B", "--name", "w:1=M"] + options + ["-o", self.path(name)], check=True, timeout=120)
+            code, error = self.train(name, "good.npy", "--debug-nan")
+            self.assertEqual(code, 1, error)
+            self.assertIn("parameter 'v' holds NaN before the step", error)
+
     def test_infinite_numbers_that_become_nan(self):
         code, error = self.train("columns", "good.npy", "--debug-nan", "--lr", "1e30")
         self.assertEqual(code, 1, error)
