@@ -62,6 +62,16 @@ inline constexpr Division kImageDivisions[] = {
     {"N2H2", "t=2", "N=t;H=t"},
 };
 
+// Pipelines; p is not always the outermost axis, so that the devices of a stage
+// are not always neighbours.
+inline constexpr Division kDepthDivisions[] = {
+    {"D2", "p=2", "D=p"},
+    {"D4", "p=4", "D=p"},
+    {"D2B2MNV2", "p=2,d=2,t=2", "D=p,B=d;M=t,N=t,V=t"},
+    {"D2B2MNVL2", "p=2,d=2,t=2", "D=p,B=d;M=t,N=t,V=t;L=t"},
+    {"B2D2", "d=2,p=2", "B=d,D=p"},
+};
+
 inline constexpr const char* kModels[] = {"bert_mlm",     "coatnet_64", "gpt2",
                                           "coatnet_bias", "gpt2_4l",    "t5",
                                           "vit",          "vit_3l"};

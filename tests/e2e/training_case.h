@@ -1,0 +1,62 @@
+// One training of a golden model against PyTorch: the gradients of the first
+// step, the parameters after it, and the losses of five steps with AdamW.
+#ifndef PARTITA_TESTS_E2E_TRAINING_CASE_H_
+#define PARTITA_TESTS_E2E_TRAINING_CASE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "compiler/driver/import_model.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "tests/e2e/compiled_model.h"
+#include "tests/e2e/divisions.h"
+#include "tests/e2e/golden_training.h"
+
+namespace partita::e2e {
+
+// How the batch of a step comes about: the golden one, cut into `count` parts
+// or, `repeated`, as often one after the other, cut into as many.
+struct Microbatches {
+  int64_t count = 1;
+  bool repeated = false;
+};
+
+inline constexpr Division kWhole = {"Whole", "", ""};
+
+struct TrainingCase {
+  const char* model = "";
+  Division division = kWhole;
+  int zero = 0;
+  Microbatches microbatches;
+  const char* schedule = "";  // as --schedule; empty: the plan says none
+  bool from_folder = false;   // by the other door, made from its config
+};
+
+// Letters, digits and _.
+std::string NameOf(const TrainingCase& which);
+
+class TrainingRun {
+ public:
+  // Imports, compiles and loads it.
+  absl::Status Start(const TrainingCase& which);
+  // Takes the steps; gtest's expectations hold what is found.
+  void ExpectEqualsPyTorch();
+
+ private:
+  mlir::OwningOpRef<mlir::ModuleOp> Import(const TrainingCase& which,
+                                           const std::string& folder,
+                                           mlir::MLIRContext* context) const;
+  // The outputs of step `step`, by name.
+  std::map<std::string, HostTensor> Step(int64_t step);
+  void ExpectGradients(const std::map<std::string, HostTensor>& outputs);
+  void ExpectParameters(const std::map<std::string, HostTensor>& outputs);
+
+  GoldenTraining golden_;
+  std::unique_ptr<CompiledModel> model_;
+};
+
+}  // namespace partita::e2e
+
+#endif  // PARTITA_TESTS_E2E_TRAINING_CASE_H_
