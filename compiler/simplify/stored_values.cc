@@ -14,18 +14,6 @@ using mlir::func::FuncOp;
 
 namespace {
 
-void visitCallees(FuncOp function, llvm::SetVector<FuncOp>& finished,
-                  llvm::DenseMap<FuncOp, mlir::SmallVector<CallOp>>& calls) {
-  function.walk([&](CallOp call) {
-    auto callee = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
-        call, call.getCalleeAttr());
-    if (!callee || callee.isExternal()) return;
-    calls[callee].push_back(call);
-    if (calls[callee].size() == 1) visitCallees(callee, finished, calls);
-  });
-  finished.insert(function);
-}
-
 // Gathered at load time, a parameter that is divided to save memory would stay
 // whole.
 bool movesData(mlir::Operation* op) {
@@ -36,17 +24,35 @@ bool movesData(mlir::Operation* op) {
 }  // namespace
 
 CallGraph::CallGraph(FuncOp root) {
+  auto module = root->getParentOfType<mlir::ModuleOp>();
+  const mlir::SymbolTable symbols(module);
   llvm::SetVector<FuncOp> callees_first;
-  visitCallees(root, callees_first, calls);
+  visit(root, symbols, callees_first);
   functions.insert(callees_first.rbegin(), callees_first.rend());
+  // Once for all: a model has a function for each of its parameters' updates.
+  const auto uses = mlir::SymbolTable::getSymbolUses(&module.getBodyRegion());
+  if (!uses) return;
+  for (const mlir::SymbolTable::SymbolUse& use : *uses)
+    if (auto function = symbols.lookup<FuncOp>(
+            use.getSymbolRef().getRootReference().getValue()))
+      ++uses_[function];
+}
+
+void CallGraph::visit(FuncOp function, const mlir::SymbolTable& symbols,
+                      llvm::SetVector<FuncOp>& finished) {
+  function.walk([&](CallOp call) {
+    auto callee = symbols.lookup<FuncOp>(call.getCallee());
+    if (!callee || callee.isExternal()) return;
+    calls[callee].push_back(call);
+    if (calls[callee].size() == 1) visit(callee, symbols, finished);
+  });
+  finished.insert(function);
 }
 
 bool CallGraph::isOnlyCalled(FuncOp function) const {
   const auto found = calls.find(function);
-  const auto uses =
-      mlir::SymbolTable::getSymbolUses(function, function->getParentOp());
-  if (!function.isPrivate() || found == calls.end() || !uses) return false;
-  return static_cast<size_t>(llvm::range_size(*uses)) == found->second.size();
+  return function.isPrivate() && found != calls.end() &&
+         uses_.lookup(function) == found->second.size();
 }
 
 void eraseDeadOperations(FuncOp function) {

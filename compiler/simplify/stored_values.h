@@ -8,6 +8,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/SymbolTable.h"
 
 namespace partita::simplify {
 
@@ -22,6 +23,12 @@ struct CallGraph {
   // Whether the calls above are all uses that a function has or may have: then
   // its signature may change.
   bool isOnlyCalled(mlir::func::FuncOp function) const;
+
+ private:
+  void visit(mlir::func::FuncOp function, const mlir::SymbolTable& symbols,
+             llvm::SetVector<mlir::func::FuncOp>& finished);
+
+  llvm::DenseMap<mlir::func::FuncOp, size_t> uses_;  // in the whole module
 };
 
 // Stored are: arguments of @main with data (nn.source) or derived from such,
