@@ -167,7 +167,12 @@ bool parseDims(const std::string& text, std::map<std::string, int64_t>& dims,
           entry.str() + "'";
       return false;
     }
-    dims[name.str()] = size;
+    if (auto [known, is_new] = dims.try_emplace(name.str(), size); !is_new) {
+      error = "expected one size for --dim " + name.str() + ", found " +
+              std::to_string(known->second) + " and " + std::to_string(size) +
+              "; leave out one of the two";
+      return false;
+    }
   }
   return true;
 }
@@ -193,8 +198,10 @@ bool parseInputShape(const std::string& text,
         text + "'";
     return false;
   }
-  shapes[name.str()] = std::move(shape);
-  return true;
+  if (shapes.try_emplace(name.str(), std::move(shape)).second) return true;
+  error = "expected one shape for --input-shape " + name.str() +
+          ", found another, '" + text + "'; leave out one of the two";
+  return false;
 }
 
 std::vector<std::string> parseNames(const std::string& text) {

@@ -48,7 +48,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importModel(const std::string& model,
                                               mlir::MLIRContext* context);
 
 // "batch=8,seq=128" into a map; false and a message in `error` where an entry
-// is not name=positive integer.
+// is not name=positive integer, or its name is there already.
 bool parseDims(const std::string& text, std::map<std::string, int64_t>& dims,
                std::string& error);
 

@@ -55,8 +55,14 @@ FlagSetter SetInput(RunOptions& options) {
         equals + 1 == value.size()) {
       return Wrong(absl::StrCat("expected NAME=FILE.npy, found '", value, "'"));
     }
-    options.inputs.emplace_back(value.substr(0, equals),
-                                value.substr(equals + 1));
+    std::string name = value.substr(0, equals);
+    for (const auto& [other, file] : options.inputs)
+      if (other == name)
+        return Wrong(absl::StrCat("expected one file for input '", name,
+                                  "', found '", file, "' and '",
+                                  value.substr(equals + 1),
+                                  "'; leave out one of the two"));
+    options.inputs.emplace_back(std::move(name), value.substr(equals + 1));
     return absl::OkStatus();
   };
 }

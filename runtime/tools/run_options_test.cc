@@ -86,6 +86,9 @@ TEST(RunOptionsTest, Mistakes) {
             "--input: expected NAME=FILE.npy, found 'x'");
   EXPECT_EQ(Error({"m", "--input", "=x"}),
             "--input: expected NAME=FILE.npy, found '=x'");
+  EXPECT_EQ(Error({"m", "--input", "x=a.npy", "--input=x=b.npy"}),
+            "--input: expected one file for input 'x', found 'a.npy' and "
+            "'b.npy'; leave out one of the two");
   EXPECT_EQ(Error({"m", "--output-dir="}),
             "--output-dir: expected a value, found nothing");
   EXPECT_EQ(Error({"m", "--random-inputs", "-1"}),

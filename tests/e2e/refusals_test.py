@@ -66,6 +66,14 @@ class RefusalsTest(unittest.TestCase):
                 file.write(text)
             self.refuse(1, [fragment], PARTITA, "compile", "m.mlir", "-o", "m.partita")
 
+    def test_sizes_given_twice(self):
+        model = os.path.join(DATA, "gpt2")
+        self.refuse(2, ["one size for --dim batch, found 1 and 2"], PARTITA, "compile", model, "--dim", "batch=1,seq=4",
+                    "--dim", "batch=2", "-o", "m.partita")
+        self.refuse(2, ["one shape for --input-shape input_ids, found another"], PARTITA, "compile",
+                    os.path.join(model, "model_eval.onnx"), "--input-shape", "input_ids=1,4", "--input-shape",
+                    "input_ids=1,5", "-o", "m.partita")
+
     def compile_text(self, code, fragments, text, *options):
         with open(self.path("m.mlir"), "w", encoding="utf-8") as file:
             file.write(text)
