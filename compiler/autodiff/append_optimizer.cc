@@ -7,6 +7,7 @@
 #include "compiler/autodiff/optimizer.h"
 #include "compiler/autodiff/passes.h"
 #include "compiler/autodiff/rate_scale.h"
+#include "dialects/dist/annotations.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -26,7 +27,7 @@ using mlir::success;
 using mlir::Value;
 using mlir::func::FuncOp;
 
-constexpr char kMaster[] = "master";
+constexpr char kMaster[] = "master", kMomentum[] = "exp_avg";
 
 // The type that a parameter is updated in.
 RankedTensorType updatedType(Value parameter) {
@@ -86,7 +87,8 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       return main.emitError(
           "expected results named 'grad.<parameter>', found none; "
           "--partita-differentiate makes them");
-    if (mlir::failed(readRateScales(main))) return failure();
+    if (mlir::failed(checkNoDecay(main)) || mlir::failed(readRateScales(main)))
+      return failure();
     addScalarInputs(main);
     mlir::OpBuilder builder(main.front().getTerminator());
     nn::MathBuilder math(builder, main.getLoc());
@@ -110,11 +112,12 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
             .Case("adamw", OptimizerKind::kAdamW)
             .Case("lamb", OptimizerKind::kLamb)
             .Case("adafactor", OptimizerKind::kAdafactor)
+            .Case("1bit-adam", OptimizerKind::kOneBitAdam)
             .Default(std::nullopt);
     if (!kind)
       return getOperation().emitError(
-                 "expected the optimizer to be sgd, adam, adamw, lamb or "
-                 "adafactor, found '")
+                 "expected the optimizer to be sgd, adam, adamw, lamb, "
+                 "adafactor or 1bit-adam, found '")
                  << optimizer << "'",
              failure();
     if (nesterov && (kind != OptimizerKind::kSgd || momentum <= 0))
@@ -123,11 +126,44 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
                  "found ")
                  << optimizer << " and momentum " << momentum,
              failure();
+    if (mlir::failed(checkOneBit(*kind))) return failure();
+    result.warmup = onebit_warmup;
     result.kind = *kind;
     result.nesterov = nesterov;
     result.beta1 = beta1, result.beta2 = beta2, result.epsilon = epsilon;
     result.momentum = momentum, result.weight_decay = weight_decay;
     return result;
+  }
+
+  // What needs whole gradients cannot be had where only momenta are exchanged.
+  LogicalResult checkOneBit(OptimizerKind kind) {
+    const bool one_bit = kind == OptimizerKind::kOneBitAdam;
+    if (one_bit != (onebit_warmup > 0))
+      return getOperation().emitError(
+                 "expected --train 1bit-adam and --onebit-warmup, the steps "
+                 "that --train adamw has made before, together; found ")
+             << optimizer << " and " << onebit_warmup.getValue() << " steps";
+    if (!one_bit) return success();
+    if (clip_norm > 0)
+      return getOperation().emitError(
+          "expected no --clip-norm with --train 1bit-adam: the norm is that of "
+          "whole gradients, and momenta are exchanged in their place");
+    if (LossScale::find(getOperation().lookupSymbol<FuncOp>("main")))
+      return getOperation().emitError(
+          "expected --precision f32 or bf16 with --train 1bit-adam, found f16: "
+          "whether a gradient overflows is seen in whole gradients, and "
+          "momenta are exchanged in their place");
+    return success();
+  }
+
+  LogicalResult checkNoDecay(FuncOp main) {
+    SmallVector<llvm::StringRef> names;
+    for (const Trained& trained : trained_) names.push_back(trained.name);
+    const std::string pattern = firstUnmatched(no_decay, names);
+    if (pattern.empty()) return success();
+    return main.emitError("--no-decay: expected '")
+           << pattern << "' to match a parameter that is trained, found none; "
+           << "one is '" << names.front() << "'";
   }
 
   // An item that changes nothing is a mistake.
@@ -371,6 +407,8 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     }
     const Factored factored = factor(type.getShape(), modelShape(trained));
     SmallVector<Value> operands = {updated, trained.gradient};
+    if (own.kind == OptimizerKind::kOneBitAdam)
+      operands[1] = updateMomentum(main, trained, type);
     for (const State& state : own.states(factored)) {
       operands.push_back(
           state.without.empty()
@@ -378,7 +416,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
               : addReducedState(
                     main, trained, state,
                     type.clone(shapeWithout(factored.shape, state.without))));
-      names.push_back(trained.name + "/" + state.name);
+      if (!state.is_frozen) names.push_back(trained.name + "/" + state.name);
     }
     for (mlir::Value StepScalars::* scalar : kStepScalars)
       if (scalars_.*scalar) operands.push_back(scalars_.*scalar);
@@ -392,16 +430,46 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       addResult(main, value, nn::kUpdatesAttr, name, main.getNumResults());
   }
 
+  // By itself, as it is what devices may exchange.
+  Value updateMomentum(FuncOp main, const Trained& trained,
+                       RankedTensorType type) {
+    const mlir::Location loc = trained.parameter.getLoc();
+    Value old = addState(main, trained, kMomentum, type);
+    SmallVector<Value> operands = {old, trained.gradient};
+    FuncOp function = FuncOp::create(
+        loc, optimizer + "_momentum",
+        mlir::FunctionType::get(&getContext(),
+                                mlir::ValueRange(operands).getTypes(), {type}));
+    function.setPrivate();
+    mlir::OpBuilder body =
+        mlir::OpBuilder::atBlockBegin(function.addEntryBlock());
+    nn::MathBuilder math(body, loc);
+    mlir::func::ReturnOp::create(
+        body, loc,
+        buildMomentum(math, optimizer_, function.getArgument(0),
+                      math.widen(function.getArgument(1))));
+    mlir::SymbolTable(getOperation()).insert(function);
+    mlir::OpBuilder builder(main.front().getTerminator());
+    auto call = mlir::func::CallOp::create(builder, loc, function, operands);
+    call->setAttr(dist::kOneBitAttr, builder.getStringAttr(trained.name));
+    call->setAttr(dist::kBetaAttr, builder.getF64FloatAttr(beta1));
+    addResult(main, call.getResult(0), nn::kUpdatesAttr,
+              trained.name + "/" + kMomentum, main.getNumResults());
+    return call.getResult(0);
+  }
+
   // One for each parameter: dimensions of parameters of one shape are not one.
   // Those that are still equal when the program is divided become one then.
   FuncOp functionOf(const Optimizer& own, const Factored& factored,
                     llvm::ArrayRef<Value> operands, mlir::Type stored) {
-    const size_t states = own.states(factored).size();
+    const SmallVector<State> kept = own.states(factored);
+    const size_t states = kept.size();
     mlir::Type type = operands[0].getType();
     const mlir::Location loc = operands[0].getLoc();
     SmallVector<mlir::Type> inputs, results = {type};
     for (Value operand : operands) inputs.push_back(operand.getType());
-    for (size_t i = 0; i < states; ++i) results.push_back(inputs[2 + i]);
+    for (size_t i = 0; i < states; ++i)
+      if (!kept[i].is_frozen) results.push_back(inputs[2 + i]);
     if (stored != type) results.insert(results.begin(), stored);
     FuncOp function =
         FuncOp::create(loc, optimizer + "_update",

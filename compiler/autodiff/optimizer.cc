@@ -81,6 +81,23 @@ SmallVector<Value> adam(nn::MathBuilder& math, const Optimizer& optimizer,
   return {math.subtract(p, scaleBy(math, direction, rate)), m, v};
 }
 
+// What an element's gradient was in the warm-up says how far it moves. One bit
+// cannot say 0: where there was no gradient, there is no step.
+Value oneBitAdam(nn::MathBuilder& math, const Optimizer& optimizer, Value p,
+                 Value m, Value v, const StepScalars& scalars) {
+  Value zero = math.constant(nn::MathBuilder::typeOf(v), 0);
+  Value denominator =
+      math.add(scaleBy(math, math.sqrt(v), scalars.second_correction),
+               optimizer.epsilon);
+  Value direction = math.select(
+      math.compare(mlir::arith::CmpFPredicate::OGT, v, zero),
+      math.divide(scaleBy(math, m, scalars.first_correction), denominator),
+      zero);
+  if (optimizer.weight_decay != 0)
+    direction = math.add(direction, math.multiply(p, optimizer.weight_decay));
+  return math.subtract(p, scaleBy(math, direction, scalars.learning_rate));
+}
+
 SmallVector<Value> adafactor(nn::MathBuilder& math, const Optimizer& optimizer,
                              const Factored& factored, Value p, Value g,
                              llvm::ArrayRef<Value> states,
@@ -105,6 +122,8 @@ SmallVector<State> Optimizer::states(const Factored& factored) const {
       if (factored.rows.empty()) return {{"exp_avg_sq"}};
       return {{"exp_avg_sq_row", factored.columns, factored.model_column},
               {"exp_avg_sq_col", factored.rows, factored.model_row}};
+    case OptimizerKind::kOneBitAdam:
+      return {{"exp_avg_sq", {}, -1, /*is_frozen=*/true}};
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
     case OptimizerKind::kLamb:
@@ -132,7 +151,16 @@ void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
                                     math.multiply(t, std::log(beta))));
   };
   scalars.first_correction = math.divide(one, rest(optimizer.beta1));
-  scalars.second_correction = math.rsqrt(rest(optimizer.beta2));
+  scalars.second_correction =
+      optimizer.kind == OptimizerKind::kOneBitAdam
+          ? math.constant(type, 1 / std::sqrt(1 - std::pow(optimizer.beta2,
+                                                           optimizer.warmup)))
+          : math.rsqrt(rest(optimizer.beta2));
+}
+
+Value buildMomentum(nn::MathBuilder& math, const Optimizer& optimizer,
+                    Value momentum, Value gradient) {
+  return average(math, momentum, gradient, optimizer.beta1);
 }
 
 SmallVector<Value> buildUpdate(nn::MathBuilder& math,
@@ -150,6 +178,9 @@ SmallVector<Value> buildUpdate(nn::MathBuilder& math,
     case OptimizerKind::kAdafactor:
       return adafactor(math, optimizer, factored, parameter, gradient, states,
                        scalars);
+    case OptimizerKind::kOneBitAdam:
+      return {
+          oneBitAdam(math, optimizer, parameter, gradient, states[0], scalars)};
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
     case OptimizerKind::kLamb:

@@ -2,7 +2,7 @@
 //
 // Sources: SGD with momentum, also Nesterov's, as in PyTorch; Adam (Kingma and
 // Ba, 2015); AdamW (Loshchilov and Hutter, 2019); LAMB (You et al., 2020);
-// Adafactor: adafactor.h.
+// Adafactor: adafactor.h; 1-bit Adam after its warm-up (Tang et al., 2021).
 #ifndef PARTITA_COMPILER_AUTODIFF_OPTIMIZER_H_
 #define PARTITA_COMPILER_AUTODIFF_OPTIMIZER_H_
 
@@ -13,7 +13,14 @@
 
 namespace partita::autodiff {
 
-enum class OptimizerKind { kSgd, kAdam, kAdamW, kLamb, kAdafactor };
+enum class OptimizerKind {
+  kSgd,
+  kAdam,
+  kAdamW,
+  kLamb,
+  kAdafactor,
+  kOneBitAdam  // AdamW whose second moment stays as it is
+};
 
 // What is kept of a parameter from step to step.
 struct State {
@@ -22,6 +29,7 @@ struct State {
   // which are one dimension of the model's.
   llvm::SmallVector<int64_t> without;
   int64_t model_without = -1;
+  bool is_frozen = false;  // read, and not updated
 };
 
 struct Optimizer {
@@ -32,6 +40,7 @@ struct Optimizer {
   double weight_decay = 0;  // into the gradient for SGD and Adam, decoupled for
                             // AdamW and Adafactor, into the direction for LAMB
   double rate_scale = 1;    // of the learning rate
+  int64_t warmup = 0;       // of 1-bit Adam: steps that made the second moment
 
   // Of a parameter with these rows and columns, which only Adafactor minds.
   llvm::SmallVector<State> states(const Factored& factored) const;
@@ -54,8 +63,13 @@ void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
                       const Optimizer& optimizer, mlir::Value step,
                       StepScalars& scalars);
 
-// The new parameter, then its new states, in the order of Optimizer::states.
-// The gradient has the parameter's type.
+// beta1 * momentum + (1 - beta1) * gradient.
+mlir::Value buildMomentum(nn::MathBuilder& math, const Optimizer& optimizer,
+                          mlir::Value momentum, mlir::Value gradient);
+
+// The new parameter, then its new states that are not frozen, in the order of
+// Optimizer::states. The gradient has the parameter's type; in its place 1-bit
+// Adam takes the new momentum, which is none of its states.
 llvm::SmallVector<mlir::Value> buildUpdate(
     nn::MathBuilder& math, const Optimizer& optimizer, const Factored& factored,
     mlir::Value parameter, mlir::Value gradient,

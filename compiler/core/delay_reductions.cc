@@ -104,13 +104,20 @@ class Delay {
         return nullptr;
       axes = &found->second.axes;
     }
-    if (axes == nullptr) return nullptr;
+    if (axes == nullptr || (op.takes_shares && !AreShares(op, *axes)))
+      return nullptr;
     for (size_t i = 0; i < op.operands.size(); ++i) {
       if (IsLinear(op, i)) continue;
       for (const DimSharding& dim : shardings_[op.operands[i]].dims)
         if (HoldsAny(dim, *axes)) return nullptr;
     }
     return axes;
+  }
+
+  bool AreShares(const Op& op, const Axes& axes) const {
+    const Axes& rows = shardings_[op.results[0]].dims[0].axes;
+    return rows.size() == axes.size() &&
+           std::is_permutation(rows.begin(), rows.end(), axes.begin());
   }
 
   static bool IsLinear(const Op& op, size_t operand) {
@@ -123,7 +130,8 @@ class Delay {
     for (size_t index = 0; index < graph_.ops.size(); ++index) {
       const Op& op = graph_.ops[index];
       const Axes* axes = Passes(op);
-      if (axes == nullptr || op.results.size() != 1) continue;
+      if (axes == nullptr || op.results.size() != 1 || op.takes_shares)
+        continue;
       changed |= Add(op.results[0], {*axes, static_cast<int>(index)});
     }
     return changed;
@@ -136,6 +144,7 @@ class Delay {
       if (Passes(op) == nullptr) return false;
       for (size_t i = 0; i < op.operands.size(); ++i)
         if (op.operands[i] == value && !IsLinear(op, i)) return false;
+      if (op.takes_shares) continue;
       for (int result : op.results) {
         const int64_t share = BytesOf(graph_.values[result]) /
                               static_cast<int64_t>(op.rule.linear.size());

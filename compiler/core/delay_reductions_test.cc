@@ -54,6 +54,31 @@ TEST_F(DelayReductionsTest, WhatIsReducedToAShardStaysASum) {
   EXPECT_EQ(shardings_[sum].dims[0].axes, std::vector{Ref("t")});
 }
 
+TEST_F(DelayReductionsTest, SharesAreTakenAsTheyAre) {
+  const int a = PartialProduct(), b = PartialProduct(), sum = Sum(a, b);
+  const int shares = AddValue({2, 8, 6}, "t, , ");
+  const int op = AddOp("i j -> r i j", {sum}, {shares});
+  graph_.ops[op].rule.linear = {0};
+  graph_.ops[op].takes_shares = true;
+  Run();
+  for (int value : {a, b, sum})
+    EXPECT_EQ(shardings_[value].unreduced, std::vector{Ref("t")});
+  const OpSharding decided = Resolve(graph_, op, shardings_);
+  EXPECT_EQ(decided.operands[0].unreduced, std::vector{Ref("t")});
+  EXPECT_TRUE(decided.results[0].unreduced.empty());
+  EXPECT_EQ(decided.results[0].dims[0].axes, std::vector{Ref("t")});
+}
+
+TEST_F(DelayReductionsTest, SharesOfOtherAxesAreWhole) {
+  const int sum = Sum(PartialProduct(), PartialProduct());
+  const int op = AddOp("i j -> r i j", {sum}, {AddValue({2, 8, 6}, "d, , ")});
+  graph_.ops[op].rule.linear = {0};
+  graph_.ops[op].takes_shares = true;
+  Run();
+  EXPECT_TRUE(shardings_[sum].unreduced.empty());
+  EXPECT_TRUE(Resolve(graph_, op, shardings_).operands[0].unreduced.empty());
+}
+
 TEST_F(DelayReductionsTest, NotBesideAWholeValue) {
   const int a = PartialProduct(), residual = AddValue({8, 6}, "?, ?");
   Read(Sum(a, residual));

@@ -39,6 +39,10 @@ struct Op {
   int round = 1;
   // From what a function returns to what one of its callers has of it.
   bool is_tie = false;
+  // Where its operand, in which it is linear, is partial over just the axes of
+  // its result's first dimension, a device's row of the result is its partial
+  // sum: nothing is partial behind it.
+  bool takes_shares = false;
   std::string name;  // for explanations
   // Priorities of entries that do not act here, being scoped to other parts of
   // the model: their axes do not travel through it, and it does not compute

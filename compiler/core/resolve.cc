@@ -101,7 +101,9 @@ class Resolver {
       for (size_t f = 0; f < wishes_.size(); ++f) {
         FactorAxes& own = projection.factors[f];
         if (own.axes.empty()) continue;
-        Wish wish{static_cast<int>(t), own, Before(own.axes, partial_),
+        const bool is_share = tensor.is_result && op_.takes_shares;
+        Wish wish{static_cast<int>(t), own,
+                  is_share ? own.axes : Before(own.axes, partial_),
                   BytesOf(value)};
         LeaveOutBarred(static_cast<int>(f), wish);
         if (wish.axes.empty()) continue;
@@ -306,7 +308,8 @@ class Resolver {
 
   // The axes over which a result is a partial sum.
   std::vector<AxisRef> UnreducedOf(int result) const {
-    std::vector<AxisRef> unreduced = partial_;
+    std::vector<AxisRef> unreduced;
+    if (!op_.takes_shares) unreduced = partial_;
     for (size_t f = 0; f < factors_.size(); ++f)
       if (IsPartial(op_.rule, static_cast<int>(f), result))
         unreduced.insert(unreduced.end(), factors_[f].axes.begin(),

@@ -108,7 +108,7 @@ void addTraining(TrainOptions& train, CLI::App* command) {
   CLI::Option* optimizer =
       command->add_option("--train", train.optimizer,
                           "Compile a training step with this optimizer: sgd, "
-                          "adam, adamw, lamb or adafactor");
+                          "adam, adamw, lamb, adafactor or 1bit-adam");
   const auto option = [&](const char* name, auto& value, const char* what) {
     return command->add_option(name, value, what)
         ->capture_default_str()
@@ -144,6 +144,9 @@ void addTraining(TrainOptions& train, CLI::App* command) {
   option("--clip-norm", train.clip_norm,
          "Largest norm of all gradients together; 0: any")
       ->check(notNegative());
+  option("--onebit-warmup", train.onebit_warmup,
+         "Of 1bit-adam: how many steps of adamw the checkpoint has that it "
+         "goes on from");
   option("--loss-scale", train.loss_scale,
          "With --precision f16, what the loss is multiplied with at first: a "
          "power of two")

@@ -101,6 +101,7 @@ std::vector<Phase> trainModel(const TrainOptions& train) {
              optimizer.no_decay = train.no_decay;
              optimizer.lr_scale = train.lr_scale;
              optimizer.clip_norm = train.clip_norm;
+             optimizer.onebit_warmup = train.onebit_warmup;
              optimizer.keep_gradients = train.keep_gradients;
              pm.addPass(autodiff::createAppendOptimizerPass(optimizer));
              // The functions that have a forward and a backward one now.

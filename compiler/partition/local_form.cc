@@ -119,7 +119,7 @@ mlir::Operation* cloneLocally(const LocalForm& form, mlir::ValueRange operands,
   for (mlir::NamedAttribute attr : form.op->getAttrs()) {
     llvm::StringRef name = attr.getName().getValue();
     if (name.starts_with("dist.") || name == sharding::kDimsAttr ||
-        name == "nn.rule")
+        name == "nn.rule" || name == sharding::kSharesAttr)
       continue;
     state.addAttribute(attr.getName(), attr.getValue());
   }
@@ -149,8 +149,15 @@ FailureOr<SmallVector<Value>> buildLocal(const LocalForm& form) {
   SmallVector<mlir::Type> results;
   for (unsigned i = 0; i < form.op->getNumResults(); ++i)
     results.push_back(form.resultType(i));
-  return SmallVector<Value>(
+  SmallVector<Value> locals(
       cloneLocally(form, operands, results)->getResults());
+  // What is whole is its own mean.
+  if (form.op->hasAttr(sharding::kSharesAttr) &&
+      !form.sharding.operands[0].unreduced.empty())
+    locals[0] = nn::MathBuilder(form.builder, form.loc())
+                    .multiply(locals[0], static_cast<double>(form.globalShape(
+                                             form.op->getResult(0))[0]));
+  return locals;
 }
 
 }  // namespace partita::partition

@@ -3,6 +3,7 @@
 
 #include "compiler/core/delay_reductions.h"
 #include "compiler/sharding/annotations.h"
+#include "compiler/sharding/compress_momenta.h"
 #include "compiler/sharding/convert.h"
 #include "compiler/sharding/dims.h"
 #include "compiler/sharding/divide_states.h"
@@ -232,6 +233,7 @@ void writeEntries(mlir::ModuleOp module, const plan::Plan& plan) {
 LogicalResult applyPlan(mlir::ModuleOp module, const plan::Plan& plan) {
   if (mlir::failed(checkMesh(module, plan))) return failure();
   reportLostAnnotations(module);
+  if (mlir::failed(compressMomenta(module, plan))) return failure();
   if (mlir::failed(splitByScope(module, scopesOf(plan)))) return failure();
   for (;;) {
     FailureOr<int> decomposed = Application(module, plan).run();

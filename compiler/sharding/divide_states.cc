@@ -12,15 +12,6 @@ namespace {
 
 using mlir::func::FuncOp;
 
-std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan) {
-  std::vector<core::AxisRef> axes;
-  for (const plan::Entry& entry : plan.shard)
-    for (const plan::Division& division : entry.divisions)
-      if (division.dimension == "B")
-        axes.insert(axes.end(), division.axes.begin(), division.axes.end());
-  return axes;
-}
-
 // The dimension to divide `parts` times more: where rows stay equal if there is
 // such a one, and of these the one with the most. -1 where all have one row.
 int chooseDim(const std::vector<int64_t>& shape, const core::Sharding& sharding,
@@ -104,6 +95,15 @@ bool isReduced(llvm::StringRef name, mlir::Value state,
 }
 
 }  // namespace
+
+std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan) {
+  std::vector<core::AxisRef> axes;
+  for (const plan::Entry& entry : plan.shard)
+    for (const plan::Division& division : entry.divisions)
+      if (division.dimension == "B")
+        axes.insert(axes.end(), division.axes.begin(), division.axes.end());
+  return axes;
+}
 
 mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
                                  const Problem& problem, int priority,

@@ -9,6 +9,9 @@
 
 namespace partita::sharding {
 
+// The axes that the plan's entries give B.
+std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan);
+
 // Divides, over the axes of B that they do not have yet, the states of the
 // optimizer (zero: 1 and 2) and the parameters that are updated (3): along
 // their largest dimension that these axes divide evenly, else their largest; in

@@ -129,6 +129,10 @@ class Builder {
     } else {
       plain.rule = wholeRule(op);
     }
+    if (op->hasAttr(kSharesAttr)) {
+      plain.rule.linear = {0};
+      plain.takes_shares = true;
+    }
     plain.round = carriesAll(plain.rule) ? 0 : 1;
     plain.name = describeOperation(op);
     if (auto barred = op->getAttrOfType<mlir::DenseI64ArrayAttr>(kBarredAttr))

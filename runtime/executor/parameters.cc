@@ -104,7 +104,8 @@ absl::Status CheckParameterTensor(const TensorSpec& spec,
 }
 
 absl::Status CheckUpdated(const ParameterSpec& spec) {
-  if (spec.updated) return absl::OkStatus();
+  if (spec.updated || spec.kind == program::ParameterKind::state)
+    return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("parameter '", spec.whole.name,
                    "': the program does not update it, so it is fixed since "

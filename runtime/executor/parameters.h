@@ -35,7 +35,8 @@ absl::StatusOr<const ParameterSpec*> FindParameter(
 absl::Status CheckParameterTensor(const TensorSpec& spec,
                                   const ConstTensor& tensor);
 
-// FailedPrecondition unless it is updated: only then may it be replaced.
+// FailedPrecondition unless it is updated or a state, which may be frozen: only
+// then may it be replaced.
 absl::Status CheckUpdated(const ParameterSpec& spec);
 
 }  // namespace partita::executor

@@ -107,6 +107,12 @@ absl::StatusOr<HostTensor> CompiledModel::ReadParameter(
   return absl::NotFoundError("no parameter named " + name);
 }
 
+absl::Status CompiledModel::WriteParameter(const std::string& name,
+                                           const HostTensor& tensor) {
+  return runner_->WriteParameter(
+      name, {tensor.dtype, tensor.shape, tensor.bytes.data()});
+}
+
 absl::StatusOr<std::vector<HostTensor>> CompiledModel::Run(
     const std::map<std::string, HostTensor>& inputs) {
   std::vector<HostTensor> ordered;

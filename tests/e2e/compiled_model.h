@@ -57,6 +57,9 @@ class CompiledModel {
 
   // A parameter or state as it is now; not of models made by Make.
   absl::StatusOr<HostTensor> ReadParameter(const std::string& name);
+  // Replaces one that steps update, or a state.
+  absl::Status WriteParameter(const std::string& name,
+                              const HostTensor& tensor);
 
   const std::vector<executor::TensorSpec>& inputs() const {
     return runner_ ? runner_->inputs() : executor_->inputs();
