@@ -10,6 +10,7 @@
 #include "compiler/driver/check_model.h"
 #include "compiler/driver/choose_recomputation.h"
 #include "compiler/driver/cut_model.h"
+#include "compiler/driver/index_limits.h"
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/emit/emit.h"
@@ -64,8 +65,10 @@ class Compilation {
     if (train()) remarkOnConstants();
     std::string object, code;
     if (mlir::failed(dump("import")) ||
-        mlir::failed(runPhases(simplifyModel(train()))) ||
-        mlir::failed(runPhases(reducePrecision(precision(), train()))) ||
+        mlir::failed(runPhases(simplifyModel(train()))))
+      return failure();
+    markIndexLimits(module_);
+    if (mlir::failed(runPhases(reducePrecision(precision(), train()))) ||
         mlir::failed(fitRecomputation()) || mlir::failed(divide()) ||
         mlir::failed(runPhases(lowerToExec(train() != nullptr))) ||
         mlir::failed(merge()))

@@ -168,6 +168,9 @@ class ModuleEmitter {
                               .vec();
     port->name = std::move(name);
     port->role = roleOf(attributes.get(nn::kRoleAttr));
+    if (auto limit = llvm::dyn_cast_if_present<mlir::IntegerAttr>(
+            attributes.get(kLimitAttr)))
+      port->limit = limit.getInt();
     ports.push_back(std::move(port));
     return success();
   }

@@ -11,6 +11,9 @@
 
 namespace partita::emit {
 
+// On an input of @main, an integer: Port.limit.
+inline constexpr char kLimitAttr[] = "program.limit";
+
 struct EmitOptions {
   std::string target = "cpu";
   std::string cpu_features;  // what the kernels need, in LLVM's spelling

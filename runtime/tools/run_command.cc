@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/npy.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/data/check_indices.h"
 #include "runtime/executor/executor.h"
 #include "runtime/tools/host_tensor.h"
 #include "runtime/tools/run_options.h"
@@ -110,6 +111,14 @@ absl::Status Report(Session& session, const RunOptions& options,
   return Flush(out);
 }
 
+absl::Status CheckIndices(const Session& session,
+                          const std::vector<HostTensor>& inputs) {
+  for (const HostTensor& input : inputs)
+    PARTITA_RETURN_IF_ERROR(data::CheckIndices(
+        input.spec(), input.data(), session.LimitOf(input.spec().name)));
+  return absl::OkStatus();
+}
+
 // `begin`: when loading began.
 absl::Status RunSession(Session& session, const RunOptions& options,
                         Clock::time_point begin, std::ostream& out) {
@@ -127,6 +136,7 @@ absl::Status RunSession(Session& session, const RunOptions& options,
                                    : std::vector<executor::TensorSpec>());
   PARTITA_RETURN_IF_ERROR(
       session.Agree(inputs.ok() ? outputs.status() : inputs.status()));
+  PARTITA_RETURN_IF_ERROR(session.Agree(CheckIndices(session, *inputs)));
   PARTITA_RETURN_IF_ERROR(
       RunModel(session, options, *inputs, *outputs, report));
   return session.Agree(Report(session, options, *outputs, report, out));

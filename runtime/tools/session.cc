@@ -391,6 +391,15 @@ absl::Status CheckSameModel(const program::Artifact& artifact,
 
 }  // namespace
 
+int64_t Session::LimitOf(const std::string& input) const {
+  for (int64_t i = 0; i < program::SizeOrZero(program().inputs()); ++i) {
+    const program::Port& port =
+        *program().inputs()->Get(static_cast<unsigned>(i));
+    if (port.name()->str() == input) return port.limit();
+  }
+  return 0;
+}
+
 Session::Part Session::PartOf(const ParameterSpec& parameter) const {
   const int64_t count = base::ElementCount(parameter.whole.shape).value_or(0);
   return {{{0, 0, count}}, parameter.whole};

@@ -49,6 +49,9 @@ class Session {
 
   // Parameters, between runs.
   virtual const std::vector<executor::ParameterSpec>& parameters() const = 0;
+  // What elements of an input have to be below; 0: anything.
+  int64_t LimitOf(const std::string& input) const;
+
   // What this process has of a parameter, of which it writes the runs into
   // checkpoints; other processes have the others.
   struct Part {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/data/check_indices.h"
 #include "runtime/data/prefetch.h"
 #include "runtime/tools/fixed_inputs.h"
 #include "runtime/tools/host_tensor.h"
@@ -83,6 +84,10 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
                     return MakeInputs(rest, InputSources()).status();
                   return data::OpenSource(options.data, rest, source);
                 }));
+  std::vector<int64_t> limits;
+  for (const base::TensorSpec& spec : specs)
+    limits.push_back(session.LimitOf(spec.name));
+  batches = data::CheckedSource(std::move(batches), limits, source.rows);
   if (options.data.empty()) return batches;
   return data::Prefetch(std::move(batches), 2);
 }

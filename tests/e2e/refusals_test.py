@@ -1,5 +1,6 @@
 """What a user meets when something is wrong: an exit code, one clear message, nothing half-written left behind."""
 
+import json
 import os
 import re
 import resource
@@ -73,6 +74,39 @@ class RefusalsTest(unittest.TestCase):
         self.refuse(2, ["one shape for --input-shape input_ids, found another"], PARTITA, "compile",
                     os.path.join(model, "model_eval.onnx"), "--input-shape", "input_ids=1,4", "--input-shape",
                     "input_ids=1,5", "-o", "m.partita")
+
+    def write_numbers(self, name, numbers):
+        header = "{'descr': '<i8', 'fortran_order': False, 'shape': (1, %d), }" % len(numbers)
+        header += " " * (-(len(header) + 11) % 64) + "\n"
+        with open(self.path(name), "wb") as file:
+            file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+            file.write(struct.pack("<%dq" % len(numbers), *numbers))
+        return self.path(name)
+
+    def test_tokens_and_labels_outside_the_vocabulary(self):
+        with open(os.path.join(DATA, "gpt2", "config.json"), encoding="utf-8") as file:
+            vocabulary = json.load(file)["vocab_size"]
+        good = self.write_numbers("good.npy", [0, 1, vocabulary - 1, 2])
+        bad = self.write_numbers("bad.npy", [0, 1, vocabulary, 2])
+        # Positions that do not count have other labels.
+        ignored = self.write_numbers("ignored.npy", [0, -100, vocabulary - 1, 2])
+        said = "row 0, element 2: expected a number below %d, the rows of the table that it is looked up in, found %d" % (
+            vocabulary, vocabulary)
+        model = self.compile_gpt2()
+        self.refuse(1, ["input 'input_ids', " + said], PARTITA_RUN, model, "--input", "input_ids=" + bad)
+        step = self.path("step.partita")
+        result = self.run_command(PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=2,seq=4", "--train", "sgd",
+                                  "--mesh", "d=2", "--shard", "B=d", "-o", step)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for name, labels in (("good", good), ("bad", bad), ("ignored", ignored)):
+            with open(labels, "rb") as file:
+                data = file.read()
+            with open(self.path(name + "2.npy"), "wb") as file:  # the same row twice
+                file.write(data[:128].replace(b"(1, 4)", b"(2, 4)") + data[128:] * 2)
+        train = [PARTITA_RUN, "train", step, "--steps", "1", "--input", "input_ids=" + self.path("good2.npy"), "--input"]
+        self.refuse(1, ["input 'targets', " + said], *train, "targets=" + self.path("bad2.npy"))
+        result = self.run_command(*train, "targets=" + self.path("ignored2.npy"))
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def compile_text(self, code, fragments, text, *options):
         with open(self.path("m.mlir"), "w", encoding="utf-8") as file:
