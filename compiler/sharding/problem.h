@@ -15,9 +15,9 @@ namespace partita::sharding {
 // on it: what divides it comes from the others alone.
 inline constexpr char kBarredAttr[] = "dist.barred";
 
-// On an `nn.broadcast` along a new first dimension, unit: any rows will do whose
-// mean is the operand. Where that is a partial sum over the axes that rows are
-// divided over, each device makes its own of what it has.
+// On an `nn.broadcast` along a new first dimension, unit: any rows will do
+// whose mean is the operand. Where that is a partial sum over the axes that
+// rows are divided over, each device makes its own of what it has.
 inline constexpr char kSharesAttr[] = "nn.shares";
 
 // What the plan's entries are, in words, on a module: the first is that of
