@@ -175,12 +175,25 @@ class Verification {
     });
   }
 
+  // How often an operation has run: which of those of its number began the
+  // latest run. Dividing may copy an operation within its function, for uses
+  // that want it otherwise; a run of the function is one of all its copies.
+  struct Runs {
+    int64_t count = 0;
+    Operation* first = nullptr;
+  };
+
   // The number of the operation and how often it has run before.
-  static std::optional<Key> key(Operation* op,
-                                std::map<int64_t, int64_t>& runs) {
+  static std::optional<Key> key(Operation* op, std::map<int64_t, Runs>& runs) {
     auto number = op->getAttrOfType<mlir::IntegerAttr>(partition::kOriginAttr);
     if (!number) return std::nullopt;
-    return std::make_pair(number.getInt(), runs[number.getInt()]++);
+    Runs& known = runs[number.getInt()];
+    if (known.first == nullptr || known.first == op ||
+        known.first->getParentOp() != op->getParentOp()) {
+      known.first = op;
+      ++known.count;
+    }
+    return std::make_pair(number.getInt(), known.count - 1);
   }
 
   LogicalResult runImported() {
@@ -229,7 +242,7 @@ class Verification {
 
   // What roundings of the whole model's values are parts of.
   std::vector<double> findBounds() {
-    std::map<int64_t, int64_t> runs;
+    std::map<int64_t, Runs> runs;
     std::optional<Key> number;
     return boundRoundings(
         whole_.get().lookupSymbol<FuncOp>("main"), runs_.largestArguments(),
@@ -253,7 +266,7 @@ class Verification {
   }
 
   LogicalResult runWhole() {
-    std::map<int64_t, int64_t> runs;
+    std::map<int64_t, Runs> runs;
     auto results =
         runs_.run(*whole_, core::Mesh(), "the undivided model",
                   [&](Operation* op, llvm::ArrayRef<Everywhere> values) {
@@ -314,7 +327,7 @@ class Verification {
 
   LogicalResult runDivided(mlir::ModuleOp module) {
     auto main = module.lookupSymbol<FuncOp>("main");
-    std::map<int64_t, int64_t> runs;
+    std::map<int64_t, Runs> runs;
     auto results =
         runs_.run(module, plan_.mesh, "the divided model",
                   [&](Operation* op, llvm::ArrayRef<Everywhere> values) {
