@@ -50,10 +50,12 @@ LogicalResult Placement::find() {
   return success();
 }
 
+// Where nothing is trained, what stands between calls has its stage, too: it is
+// in no function of its own then.
 LogicalResult Placement::placeCalls() {
   const core::CellMap cells(schedule_);
   for (Operation* op : body_)
-    if (llvm::isa<mlir::func::CallOp>(op) &&
+    if ((llvm::isa<mlir::func::CallOp>(op) || !schedule_.trains) &&
         op->hasAttrOfType<mlir::IntegerAttr>(autodiff::kStageAttr) &&
         mlir::failed(placeCall(op, cells)))
       return failure();
@@ -244,10 +246,13 @@ void Placement::placeCopies(Operation* op) {
   };
   for (Operation* user : op->getUsers()) {
     if (user == main_.front().getTerminator()) continue;
-    if (home_[user] != kEverywhere)
+    if (home_[user] != kEverywhere) {
       need(home_[user], slot_[user]);
-    else
-      for (auto [rank, slot] : copies_[user]) need(rank, slot);
+      continue;
+    }
+    // A copy: an entry for `op` may move the others.
+    const std::map<int, int> copies = copies_.lookup(user);
+    for (auto [rank, slot] : copies) need(rank, slot);
   }
   Operation* terminator = main_.front().getTerminator();
   for (auto [i, value] : llvm::enumerate(terminator->getOperands()))

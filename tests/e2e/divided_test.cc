@@ -64,6 +64,10 @@ INSTANTIATE_TEST_SUITE_P(Models, DividedTest,
                          testing::Combine(testing::ValuesIn(kModels),
                                           testing::ValuesIn(kDivisions)),
                          NameOf);
+INSTANTIATE_TEST_SUITE_P(Depth, DividedTest,
+                         testing::Combine(testing::ValuesIn(kModels),
+                                          testing::ValuesIn(kDepthDivisions)),
+                         NameOf);
 std::vector<std::tuple<const char*, Division>> ScopedCases() {
   std::vector<std::tuple<const char*, Division>> cases;
   for (const ScopedDivision& scoped : kScopedDivisions)
