@@ -9,6 +9,7 @@ import unittest
 import xml.etree.ElementTree
 
 PARTITA = os.path.abspath("compiler/tools/partita")
+GPT2 = os.path.abspath("tests/data/onnx-tiny/gpt2")
 PLAN = "mesh: {pipe: 4, data: 2}\nshard: [{D: pipe, B: data}]\n"
 
 
@@ -65,6 +66,21 @@ class InspectScheduleTest(unittest.TestCase):
         root = xml.etree.ElementTree.parse(self.path("s.svg")).getroot()
         self.assertEqual(len([group for group in root.iter() if group.get("class") == "cell"]), 8)
         self.assertIn("no/such", self.inspect(PLAN, "-o", "no/such/s.svg", code=1))
+
+    def compile(self, *options):
+        subprocess.run([PARTITA, "compile", GPT2, "--dim", "batch=8,seq=4", "--train", "adamw", "-o", self.path("m.partita"), *options],
+                       capture_output=True, check=True)
+        return subprocess.run([PARTITA, "inspect", self.path("m.partita"), "--schedule", "--json"], capture_output=True, text=True,
+                              check=False)
+
+    def test_artifact(self):
+        done = self.compile("--microbatches", "4", "--mesh", "pipe=2", "--shard", "D=pipe", "--schedule", "zb-h1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = "mesh: {pipe: 2}\nshard: [{D: pipe}]\nmicrobatches: 4\nschedule: zb-h1\n"
+        self.assertEqual(json.loads(done.stdout), json.loads(self.inspect(plan, "--json")))
+        done = self.compile()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--schedule: expected the program of a pipeline, found one whose devices all run the same", done.stderr)
 
     def test_refusals(self):
         self.assertIn("plan.yaml:2:8: shard: expected devices along D", self.inspect("mesh: {d: 2}\nshard: [{B: d}]\n", code=1))

@@ -246,6 +246,16 @@ class RefusalsTest(unittest.TestCase):
             file.write("mesh: {d: 2}\nshard: [{B: d}]\n")
         self.refuse(1, ["expected either --plan or --mesh", "found both"], *gpt2, "gpipe", "--plan", "p.yaml")
 
+    def test_stages(self):
+        gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "-o", "m.partita")
+        self.refuse(1, ["--shard: shard 'D': stages: expected at least one stage and a piece of the model for each, found 64 stages",
+                        "divide D over fewer devices"], *gpt2, "--mesh", "p=64", "--shard", "D=p")
+        for last, fragments in (('"*.h.7"', ["p.yaml:3:25: stages to: expected a pattern of layers of the model, found '*.h.7'", "near are"]),
+                                ('"*.wpe"', ["p.yaml:3:25: stages to: expected layers in the order", "not behind '*.h.0'"])):
+            with open(self.path("p.yaml"), "w", encoding="utf-8") as file:
+                file.write('mesh: {p: 2}\nshard: [{D: p}]\nstages: [{to: "*.h.0"}, {to: %s}]\n' % last)
+            self.refuse(1, fragments, *gpt2, "--plan", "p.yaml")
+
     def test_microbatches(self):
         gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "-o", "m.partita", "--microbatches")
         self.refuse(1, ["--microbatches: expected 1 where nothing is trained, found 2"], *gpt2, "2")
