@@ -2,9 +2,7 @@
 // exchange what the paper says: parameters, momenta and both errors.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/plan/plan.h"
 #include "gtest/gtest.h"
 #include "mlir/IR/OwningOpRef.h"
