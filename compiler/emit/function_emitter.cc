@@ -4,6 +4,7 @@
 
 #include "compiler/emit/placement.h"
 #include "dialects/exec/dialect.h"
+#include "dialects/nn/dialect.h"
 #include "dialects/nn/tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -61,7 +62,7 @@ class FunctionEmitter {
       place(argument, Space::argument, index);
     for (mlir::Operation& op : function_.front().without_terminator())
       if (mlir::failed(emit(op, *result))) return failure();
-    copyReturned(*result);
+    if (mlir::failed(copyReturned(*result))) return failure();
     return result;
   }
 
@@ -256,21 +257,57 @@ class FunctionEmitter {
   }
 
   // Results that no operation could write in place: arguments, constants,
-  // values returned twice.
-  void copyReturned(program::FunctionT& function) {
+  // values returned twice. An argument that is updated, and whose old value is
+  // a result too, is read before it is written.
+  LogicalResult copyReturned(program::FunctionT& function) {
     mlir::Operation* terminator = function_.front().getTerminator();
+    llvm::SmallVector<unsigned> open;
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
-      const int64_t slot = function_.getNumArguments() + index;
-      Buffer from = buffers_[value];
-      if (from.space() == Space::argument && from.value() == slot) continue;
-      auto copy = std::make_unique<program::InstructionT>();
-      copy->operation.Set(program::CopyT());
-      copy->operands = {from, Buffer(Space::argument, slot, from.bytes())};
-      copy->outputs = 1;
-      copy->output_types.push_back(tensorType(typeOf(value), false));
-      copy->name = "copy of result " + std::to_string(index);
-      function.body.push_back(std::move(copy));
+      const Buffer from = buffers_[value];
+      if (from.space() != Space::argument ||
+          from.value() != function_.getNumArguments() + index)
+        open.push_back(index);
     }
+    while (!open.empty()) {
+      const auto isRead = [&](unsigned index) {
+        const std::optional<unsigned> memory = updatedArgument(index);
+        return memory && llvm::any_of(open, [&](unsigned other) {
+                 const Buffer from = buffers_[terminator->getOperand(other)];
+                 return other != index && from.space() == Space::argument &&
+                        from.value() == *memory;
+               });
+      };
+      auto next = llvm::find_if_not(open, isRead);
+      if (next == open.end())
+        return function_.emitError(
+            "expected stored tensors that do not change places, found that "
+            "each of several becomes another");
+      copyResult(*next, terminator->getOperand(*next), function);
+      open.erase(next);
+    }
+    return success();
+  }
+
+  void copyResult(unsigned index, Value value, program::FunctionT& function) {
+    const Buffer from = buffers_[value];
+    auto copy = std::make_unique<program::InstructionT>();
+    copy->operation.Set(program::CopyT());
+    copy->operands = {
+        from, Buffer(Space::argument, function_.getNumArguments() + index,
+                     from.bytes())};
+    copy->outputs = 1;
+    copy->output_types.push_back(tensorType(typeOf(value), false));
+    copy->name = "copy of result " + std::to_string(index);
+    function.body.push_back(std::move(copy));
+  }
+
+  // The argument whose memory a result is.
+  std::optional<unsigned> updatedArgument(unsigned result) {
+    const mlir::Attribute name =
+        function_.getResultAttr(result, nn::kUpdatesAttr);
+    for (unsigned i = 0; name && i < function_.getNumArguments(); ++i)
+      if (function_.getArgAttr(i, nn::kNameAttr) == name) return i;
+    return std::nullopt;
   }
 
   FuncOp function_;

@@ -273,11 +273,6 @@ Status CheckSupported(const Plan& plan) {
   const std::string leave_out = "leave the field out";
   if (plan.gather.has_value())
     return refuse("gather", "gathering parameters at their use", leave_out);
-  if (plan.schedule.has_value() &&
-      (plan.schedule->kind == ScheduleKind::kAsync ||
-       plan.schedule->kind == ScheduleKind::kAsync2bw))
-    return refuse("schedule", WordOf(ScheduleWords(), plan.schedule->kind),
-                  "take gpipe, 1f1b, interleaved(v), zb-h1, zb-v or a table");
   for (const Stage& stage : plan.stages)
     if (stage.mesh.has_value())
       return absl::UnimplementedError(

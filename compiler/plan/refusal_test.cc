@@ -303,9 +303,6 @@ TEST(CheckSupported, RefusesEachFieldOfLaterByName) {
   EXPECT_EQ(refusal("gather: {prefetch: 1}"),
             "p.yaml:2:9: gather: gathering parameters at their use is not "
             "supported yet; leave the field out");
-  EXPECT_EQ(refusal("schedule: async-2bw"),
-            "p.yaml:2:11: schedule: async-2bw is not supported yet; take "
-            "gpipe, 1f1b, interleaved(v), zb-h1, zb-v or a table");
   EXPECT_EQ(refusal("stages: [{to: x}, {to: y, mesh: {a: 4}}]"),
             "p.yaml:2:19: stages mesh: a mesh of its own for a stage is not "
             "supported yet; leave it out");

@@ -1,0 +1,87 @@
+"""Schedules without a flush, compiled and run: losses are those of stale weights, as their definitions say.
+
+On one batch with plain SGD, PipeDream-2BW computes steps 0 and 1 with the weights of no update and step 2 with those of one, which
+is the undivided model's second loss. What a step computes is told by the next.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PARTITA = "compiler/tools/partita"
+RUNNER = "runtime/tools/partita-run"
+MODEL = "tests/data/onnx-tiny/gpt2_4l"
+SIZES = ["--dim", "batch=8,seq=12"]
+
+
+class AsyncPipelineTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def losses(self, *plan, steps=6, options=()):
+        """Of as many steps on one batch."""
+        artifact = os.path.join(self.folder, "m.partita")
+        subprocess.run([PARTITA, "compile", MODEL, *SIZES, "--train", "sgd", "-o", artifact, *plan], check=True,
+                       stdout=subprocess.DEVNULL)
+        run = subprocess.run([RUNNER, "train", artifact, "--input", "input_ids=arange", "--input", "targets=ones", "--lr", "0.1",
+                              "--steps", str(steps), "--quiet", "--json", *options], check=True, stdout=subprocess.PIPE)
+        return json.loads(run.stdout)["losses"]
+
+    @staticmethod
+    def pipeline(schedule, microbatches, devices=2):
+        return ["--mesh", f"pipe={devices}", "--shard", "D=pipe", "--microbatches", str(microbatches), "--schedule", schedule]
+
+    def assert_close(self, found, expected):
+        self.assertLess(abs(found - expected), 1e-5 * abs(expected), (found, expected))
+
+    def test_2bw_is_one_update_behind(self):
+        whole = self.losses(steps=2)
+        for microbatches in (1, 2, 4, 8):
+            with self.subTest(microbatches=microbatches):
+                stale = self.losses(*self.pipeline("async-2bw", microbatches))
+                self.assertEqual(stale[0], 0)
+                self.assert_close(stale[1], whole[0])
+                self.assert_close(stale[2], whole[0])
+                self.assert_close(stale[3], whole[1])
+
+    def test_2bw_is_the_same_on_more_stages(self):
+        two = self.losses(*self.pipeline("async-2bw", 4))
+        four = self.losses(*self.pipeline("async-2bw", 4, devices=4))
+        for a, b in zip(two, four):
+            self.assert_close(a, b) if b else self.assertEqual(a, b)
+
+    def test_zero_divides_them_too(self):
+        for schedule in ("async-2bw", "async"):
+            alone = self.losses(*self.pipeline(schedule, 4))
+            for zero in range(1, 4):
+                with self.subTest(schedule=schedule, zero=zero):
+                    divided = self.losses("--mesh", "pipe=2,data=2", "--shard", "D=pipe;B=data", "--microbatches", "4",
+                                          "--schedule", schedule, "--zero", str(zero))
+                    for a, b in zip(alone, divided):
+                        self.assert_close(a, b) if b else self.assertEqual(a, b)
+
+    def test_newest_weights_are_newer(self):
+        whole = self.losses(steps=3)
+        newest = self.losses(*self.pipeline("async", 4))
+        self.assertEqual(newest[0], 0)
+        self.assert_close(newest[1], whole[0])
+        # Between the loss without the first update and that with all of it.
+        self.assertLess(newest[2], whole[0])
+        self.assertGreater(newest[2], whole[1])
+
+    def test_what_is_under_way_is_in_checkpoints(self):
+        plan = self.pipeline("async-2bw", 2)
+        at_once = self.losses(*plan)
+        saved = ["--checkpoint-dir", os.path.join(self.folder, "saved"), "--checkpoint-every", "3"]
+        first = self.losses(*plan, steps=3, options=saved)
+        then = self.losses(*plan, steps=6, options=saved + ["--resume"])
+        self.assertEqual(first + then, at_once)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=1))
