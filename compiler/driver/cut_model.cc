@@ -38,6 +38,20 @@ PortNames namePorts(mlir::ModuleOp module) {
   return names;
 }
 
+namespace {
+
+bool hasForwardsInOrder(const core::Schedule& schedule) {
+  std::vector<int> next(schedule.stages, 0);
+  for (const std::vector<core::Cell>& cells : schedule.cells)
+    for (const core::Cell& cell : cells)
+      if (cell.work == core::Work::kForward &&
+          cell.microbatch != next[cell.stage]++)
+        return false;
+  return true;
+}
+
+}  // namespace
+
 FailureOr<Programs> cutModel(mlir::OwningOpRef<mlir::ModuleOp> module,
                              const plan::Plan& plan, const TrainOptions* train,
                              Fault& fault) {
@@ -56,7 +70,14 @@ FailureOr<Programs> cutModel(mlir::OwningOpRef<mlir::ModuleOp> module,
                           sharding::axesAttr(module->getContext(),
                                              plan::DepthAxes(plan), plan.mesh),
                           *schedule);
-  if (mlir::failed(cut)) return blameUs(*module, "cut", fault);
+  if (mlir::failed(cut)) {
+    if (hasForwardsInOrder(*schedule)) return blameUs(*module, "cut", fault);
+    return mlir::emitError(mlir::UnknownLoc::get(module->getContext()))
+           << "schedule: expected each stage's forwards in the order of the "
+              "microbatches, since this model passes something from one to the "
+              "next, as batch norms do their statistics; found another order; "
+              "sort them in the table";
+  }
   for (mlir::OwningOpRef<mlir::ModuleOp>& program : *cut)
     programs.push_back(std::move(program));
   return programs;

@@ -54,11 +54,15 @@ LogicalResult Placement::find() {
 // in no function of its own then.
 LogicalResult Placement::placeCalls() {
   const core::CellMap cells(schedule_);
-  for (Operation* op : body_)
-    if ((llvm::isa<mlir::func::CallOp>(op) || !schedule_.trains) &&
+  for (Operation* op : body_) {
+    // What is of no microbatch, as the count of all targets, is no cell.
+    const bool marked =
         op->hasAttrOfType<mlir::IntegerAttr>(autodiff::kStageAttr) &&
+        (schedule_.microbatches == 1 || op->hasAttr(autodiff::kMicrobatchAttr));
+    if (marked && (llvm::isa<mlir::func::CallOp>(op) || !schedule_.trains) &&
         mlir::failed(placeCall(op, cells)))
       return failure();
+  }
   return success();
 }
 

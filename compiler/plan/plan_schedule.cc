@@ -38,9 +38,9 @@ class Maker {
     if (!schedule.ok()) return schedule.status();
     if (!trains_) schedule = core::ForwardOnly(*std::move(schedule));
     Status status = CheckStages(schedule->stages);
-    if (status.ok()) status = Worded(core::CheckSchedule(*schedule));
+    if (status.ok()) status = OfTable(core::CheckSchedule(*schedule));
     if (status.ok())
-      status = Worded(
+      status = OfTable(
           core::CheckTransfers(*schedule, core::PlaceTransfers(*schedule)));
     if (!status.ok()) return status;
     return schedule;
@@ -70,12 +70,18 @@ class Maker {
     return absl::InvalidArgumentError(FieldPlace(field) + ": " + what);
   }
   // What the core says of the schedule.
-  Status Worded(const Status& status) const {
+  Status Worded(const Status& status, const std::string& table = "") const {
     if (status.ok()) return status;
     std::string what(status.message());
     for (const std::string own : {"schedule: ", "schedule "})
       if (what.compare(0, own.size(), own) == 0) what.erase(0, own.size());
-    return Refuse("schedule", what);
+    return Refuse("schedule", (table.empty() ? "" : table + ": ") + what);
+  }
+
+  // The same, with the table's file where there is one.
+  Status OfTable(const Status& status) const {
+    return Worded(
+        status, given_.kind == ScheduleKind::kFile ? Quote(PathOfTable()) : "");
   }
 
   StatusOr<core::Schedule> Generate() const {

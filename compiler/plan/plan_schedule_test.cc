@@ -103,8 +103,9 @@ TEST(ScheduleOf, TablesMustBeOfThePlan) {
             "p.yaml:3:11: schedule: expected a table of forwards and backwards "
             "(B, or I and W), found forwards alone in 'plan_schedule_3.csv'");
   EXPECT_EQ(refusal("plan_schedule_4.csv", "F0.0,B0.0\nB1.0,F1.0"),
-            "p.yaml:3:11: schedule: rank 1, cell 1 (B1.0): expected what it "
-            "needs before it, found cell 2 (F1.0) after it");
+            "p.yaml:3:11: schedule: 'plan_schedule_4.csv': rank 1, cell 1 "
+            "(B1.0): expected what it needs before it, found cell 2 (F1.0) "
+            "after it");
   EXPECT_EQ(refusal("plan_schedule_5.csv", "F0.0,B0.0\nF1.0,X1.0"),
             "p.yaml:3:11: schedule: plan_schedule_5.csv:2: field 2: expected "
             "F, B, I or W with stage and microbatch, such as F0.3, found "

@@ -86,7 +86,7 @@ class InspectScheduleTest(unittest.TestCase):
         self.assertIn("plan.yaml:2:8: shard: expected devices along D", self.inspect("mesh: {d: 2}\nshard: [{B: d}]\n", code=1))
         self.assertIn("plan.yaml:3:11: schedule: expected a row for each of the 4 devices along D, found 1 in 'own.csv'",
                       self.refused_table("F0.0,B0.0"))
-        self.assertIn("plan.yaml:3:11: schedule: rank 0, cell 1 (B0.0): expected what it needs before it",
+        self.assertIn("plan.yaml:3:11: schedule: 'own.csv': rank 0, cell 1 (B0.0): expected what it needs before it",
                       self.refused_table("B0.0,F0.0\nF1.0,B1.0\nF2.0,B2.0\nF3.0,B3.0"))
         done = subprocess.run([PARTITA, "inspect", "gpt2", "--schedule"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1)
