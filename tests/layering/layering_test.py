@@ -23,6 +23,7 @@ ALLOWED = {
     "compiler/simplify": (("dialects/nn", "dialects/exec"), "simplification is a matter of the model alone, except that no collective moves to load time"),
     "compiler/core": ((), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),
     "compiler/plan": (("compiler/core",), "a plan is a file that planners without MLIR read and write"),
+    "compiler/planner": (("compiler/core", "compiler/plan"), "what a division costs is arithmetic on plain data, without MLIR"),
     "compiler/sharding": (("dialects", "compiler/core", "compiler/plan"), "thin passes between the model and the core"),
     "compiler/autodiff": (("dialects",), "a training step is a matter of the model alone, whatever divides it"),
     "compiler/recompute": (("dialects", "compiler/autodiff", "compiler/plan", "compiler/sharding"),
@@ -126,7 +127,7 @@ class LayeringTest(unittest.TestCase):
     def test_plain_unit_tests_run_under_sanitizers(self):
         with open(os.path.join(ROOT, "tests/sanitize/BUILD"), encoding="utf-8") as file:
             text = file.read()
-        for top in ("compiler/core", "compiler/memory", "compiler/plan", "runtime"):
+        for top in ("compiler/core", "compiler/memory", "compiler/plan", "compiler/planner", "runtime"):
             for path in sources(top, ("_test.cc",)):
                 label = "//%s:%s" % (os.path.dirname(path), os.path.basename(path)[:-3])
                 if not label.endswith(("kill_test", "full_disk_test")):  # their subject is another process

@@ -1,0 +1,332 @@
+// The built-in clusters. Sizes are of data sheets; every efficiency and latency
+// has its measurement beside it.
+#include "compiler/planner/cluster.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "compiler/plan/text.h"
+
+namespace partita::planner {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::Status;
+using absl::StatusOr;
+
+constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6, kMicro = 1e-6;
+
+// Data sheets: peaks are dense, f32 without tensor cores. `matmul` and
+// `streaming` are what training sustains, fitted (tests/bench/planner); the
+// best single products measured are higher: 0.87 to 0.94 of the peak on A100,
+// 0.80 on H100 (stas00/ml-engineering, MAMF tables), before clocks fall.
+Device V100() {
+  Device device;
+  device.name = "v100-32-sxm2";
+  device.peak = {15.7 * kTera, 0, 125 * kTera, 0};
+  device.memory = 32 * kGiga;
+  device.memory_bandwidth = 0.9 * kTera;
+  device.units = 80;
+  device.l2 = 6 * kMega;
+  device.launch = 6 * kMicro;
+  device.kernel = 3 * kMicro;
+  device.matmul = 0.75;
+  device.streaming = 0.8;
+  return device;
+}
+
+Device A100(int gigabytes) {
+  Device device;
+  device.name = gigabytes == 40 ? "a100-40-sxm" : "a100-80-sxm";
+  device.peak = {19.5 * kTera, 312 * kTera, 312 * kTera, 0};
+  device.memory = gigabytes * kGiga;
+  device.memory_bandwidth = gigabytes == 40 ? 1.555 * kTera : 2.039 * kTera;
+  device.units = 108;
+  device.l2 = 40 * kMega;
+  device.launch = 6 * kMicro;
+  device.kernel = 2 * kMicro;
+  device.matmul = 0.85;
+  device.streaming = 0.8;
+  return device;
+}
+
+Device Hopper(const char* name, double memory, double bandwidth) {
+  Device device;
+  device.name = name;
+  device.peak = {67 * kTera, 989 * kTera, 989 * kTera, 1979 * kTera};
+  device.memory = memory;
+  device.memory_bandwidth = bandwidth;
+  device.units = 132;
+  device.l2 = 50 * kMega;
+  device.launch = 5 * kMicro;
+  device.kernel = 2 * kMicro;
+  device.matmul = 0.68;
+  device.streaming = 0.8;
+  return device;
+}
+
+// One core of a server of some years ago, in f32 only: `partita measure` knows
+// better.
+Device Cpu() {
+  Device device;
+  device.name = "cpu";
+  device.peak = {64 * kGiga, 0, 0, 0};
+  device.memory = 8 * kGiga;
+  device.memory_bandwidth = 10 * kGiga;
+  device.units = 1;
+  device.l2 = 16 * kMega;
+  device.launch = 1 * kMicro;
+  device.kernel = 0;
+  device.matmul = 0.8;
+  device.streaming = 0.8;
+  return device;
+}
+
+// Bandwidth of a device, one way (data sheets); the large all-reduce of eight
+// that nccl-tests measured over it: V100 134 of 150 and A100 229 of 300
+// (vTrain's traces), H100 370 of 450 (stas00, without NVLS). A step takes
+// 3.4 us (NCCL 2.19, src/graph/tuning.cc).
+Level NvLink(int devices, double bandwidth, double efficiency) {
+  return {"nvlink", devices, bandwidth, 3.4 * kMicro, efficiency};
+}
+
+// Bandwidth of the network interfaces that a device has to itself; 14 us a step
+// (NCCL again). Rails of one interface a device reach 192 of 200 GB/s a node.
+Level Network(const char* name, double bandwidth, double efficiency = 0.96) {
+  return {name, 0, bandwidth, 14 * kMicro, efficiency};
+}
+
+struct BuiltIn {
+  const char* name;
+  Device device;
+  Level node;
+  Level network;
+  int devices;  // of the name alone
+};
+
+std::vector<BuiltIn> BuiltIns() {
+  const Level nvlink2 = NvLink(8, 150 * kGiga, 0.89);
+  const Level nvlink3 = NvLink(8, 300 * kGiga, 0.76);
+  const Level nvlink4 = NvLink(8, 450 * kGiga, 0.82);
+  const Level nvlink2_of_4 = NvLink(4, 150 * kGiga, 0.83);  // 124 measured
+  const Level nvlink3_of_4 = NvLink(4, 300 * kGiga, 0.74);  // 221 measured
+  const Level hdr = Network("infiniband", 25 * kGiga);
+  const Level ndr = Network("infiniband", 50 * kGiga);
+  const Device h100 = Hopper("h100-sxm", 80 * kGiga, 3.35 * kTera);
+  const Device h200 = Hopper("h200-sxm", 141 * kGiga, 4.8 * kTera);
+  // Jean Zay: four Omni-Path interfaces of 100 Gbit/s a node; on 16 V100 an
+  // all-reduce had 10.6 of 50 GB/s (stas00). Taken for the A100 nodes as well,
+  // whose only measurement is of an early, faulty setup. Perlmutter: four of
+  // 200 Gbit/s for four; Austral: 88 A100, eight a node, taken to have four of
+  // 200 Gbit/s. Of these two no measurement was found.
+  return {
+      {"v100-32-sxm2", V100(), nvlink2, Network("infiniband", 6.25 * kGiga), 8},
+      {"a100-40-sxm", A100(40), nvlink3, hdr, 8},
+      {"a100-80-sxm", A100(80), nvlink3, hdr, 8},
+      {"h100-sxm", h100, nvlink4, ndr, 8},
+      {"h200-sxm", h200, nvlink4, ndr, 8},
+      {"dgx-2", V100(), NvLink(16, 150 * kGiga, 0.89),
+       Network("infiniband", 6.25 * kGiga), 16},
+      {"selene", A100(80), nvlink3, hdr, 4480},
+      {"jean-zay-v100", V100(), nvlink2_of_4,
+       Network("omni-path", 12.5 * kGiga, 0.21), 1024},
+      {"jean-zay-a100", A100(80), nvlink3,
+       Network("omni-path", 6.25 * kGiga, 0.21), 416},
+      {"perlmutter", A100(40), nvlink3_of_4, Network("slingshot", 25 * kGiga),
+       6144},
+      {"austral", A100(80), nvlink3, Network("slingshot", 12.5 * kGiga), 88},
+      {"cpu",
+       Cpu(),
+       {"memory", 2, 5 * kGiga, 2 * kMicro, 1},
+       Network("ethernet", 0.5 * kGiga, 0.9),
+       2},
+  };
+}
+
+Cluster MakeCluster(const BuiltIn& built_in) {
+  Cluster cluster;
+  cluster.name = built_in.name;
+  cluster.device = built_in.device;
+  cluster.devices = built_in.devices;
+  cluster.levels = {built_in.node, built_in.network};
+  cluster.levels.back().devices =
+      std::max(built_in.devices, built_in.node.devices);
+  return cluster;
+}
+
+// "16x name", "16 x name", "2 nodes x name", "name".
+struct Request {
+  int64_t count = 0;  // 0: not said
+  bool nodes = false;
+  std::string name;
+};
+
+StatusOr<Request> ParseRequest(const std::string& text) {
+  Request request;
+  const size_t digits = text.find_first_not_of("0123456789");
+  if (digits == 0 || digits == std::string::npos) {
+    request.name = plan::Trim(text);
+    return request;
+  }
+  std::string rest = plan::Trim(text.substr(digits));
+  for (const char* word : {"nodes", "node"})
+    if (!request.nodes && rest.rfind(word, 0) == 0) {
+      request.nodes = true;
+      rest = plan::Trim(rest.substr(std::string(word).size()));
+    }
+  StatusOr<int64_t> count = plan::ParseCount(text.substr(0, digits));
+  if (!count.ok() || *count < 1 || *count > (1 << 24) || rest.empty() ||
+      rest[0] != 'x')
+    return InvalidArgumentError(
+        "expected a cluster as 'a100-80-sxm', '16x a100-80-sxm' (devices) or "
+        "'2 nodes x a100-80-sxm', found " +
+        plan::Quote(text));
+  request.count = *count;
+  request.name = plan::Trim(rest.substr(1));
+  return request;
+}
+
+Status Check(const std::string& what, double value, bool zero_too = false) {
+  if (std::isfinite(value) && (value > 0 || (zero_too && value == 0)))
+    return absl::OkStatus();
+  std::ostringstream text;
+  text << what << ": expected a number above 0, found " << value;
+  return InvalidArgumentError(text.str());
+}
+
+Status CheckLevels(const Cluster& cluster) {
+  int below = 1;
+  for (const Level& level : cluster.levels) {
+    if (level.devices < below || level.devices % below != 0)
+      return InvalidArgumentError("level '" + level.name +
+                                  "': expected its devices to be whole units "
+                                  "of " +
+                                  std::to_string(below) +
+                                  " of the level before, found " +
+                                  std::to_string(level.devices));
+    below = level.devices;
+    const std::string where = "level '" + level.name + "', ";
+    for (Status status : {Check(where + "bandwidth", level.bandwidth),
+                          Check(where + "efficiency", level.efficiency),
+                          Check(where + "latency", level.latency, true)})
+      if (!status.ok()) return status;
+    if (level.efficiency > 2)
+      return InvalidArgumentError(where +
+                                  "efficiency: expected a part of the "
+                                  "bandwidth, 0 to 1 (or little more, where "
+                                  "the network adds), found " +
+                                  std::to_string(level.efficiency));
+  }
+  if (below != cluster.devices)
+    return InvalidArgumentError("expected the last level to have all " +
+                                std::to_string(cluster.devices) +
+                                " devices, found " + std::to_string(below));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string ToString(Precision precision) {
+  const char* names[kPrecisions] = {"f32", "bf16", "f16", "fp8"};
+  return names[static_cast<int>(precision)];
+}
+
+int BytesOf(Precision precision) {
+  return precision == Precision::kF32 ? 4 : 2;
+}
+
+Status CheckCluster(const Cluster& cluster) {
+  const Device& device = cluster.device;
+  if (cluster.devices < 1 || cluster.devices > (1 << 24))
+    return InvalidArgumentError("expected 1 to 16777216 devices, found " +
+                                std::to_string(cluster.devices));
+  if (device.units < 1)
+    return InvalidArgumentError("device, units: expected 1 or more, found " +
+                                std::to_string(device.units));
+  for (Status status :
+       {Check("device, memory", device.memory),
+        Check("device, memory_bandwidth", device.memory_bandwidth),
+        Check("device, matmul", device.matmul),
+        Check("device, streaming", device.streaming),
+        Check("device, launch", device.launch, true),
+        Check("device, kernel", device.kernel, true),
+        Check("device, l2", device.l2, true)})
+    if (!status.ok()) return status;
+  for (double share : {device.matmul, device.streaming})
+    if (share > 1)
+      return InvalidArgumentError(
+          "device: expected matmul and streaming to be parts of the peak, 0 to "
+          "1, found " +
+          std::to_string(share));
+  bool any = false;
+  for (int p = 0; p < kPrecisions; ++p) {
+    const std::string what =
+        "device, peak of " + ToString(static_cast<Precision>(p));
+    if (Status status = Check(what, device.peak[p], true); !status.ok())
+      return status;
+    any |= device.peak[p] > 0;
+  }
+  if (!any)
+    return InvalidArgumentError("device: expected a peak of some precision");
+  return CheckLevels(cluster);
+}
+
+StatusOr<Cluster> Resize(Cluster cluster, int devices) {
+  if (devices < 1)
+    return InvalidArgumentError("expected 1 device or more, found " +
+                                std::to_string(devices));
+  while (cluster.levels.size() > 1 &&
+         cluster.levels[cluster.levels.size() - 2].devices >= devices)
+    cluster.levels.pop_back();
+  if (cluster.levels.size() > 1) {
+    const Level& below = cluster.levels[cluster.levels.size() - 2];
+    if (devices % below.devices != 0)
+      return InvalidArgumentError(
+          "expected whole units of " + std::to_string(below.devices) +
+          " devices (" + below.name + "), found " + std::to_string(devices));
+  }
+  if (devices == 1) cluster.levels.clear();
+  if (!cluster.levels.empty()) cluster.levels.back().devices = devices;
+  cluster.devices = devices;
+  return cluster;
+}
+
+std::vector<std::string> BuiltInNames() {
+  std::vector<std::string> names;
+  for (const BuiltIn& built_in : BuiltIns()) names.push_back(built_in.name);
+  return names;
+}
+
+StatusOr<Cluster> BuiltInCluster(const std::string& text) {
+  StatusOr<Request> request = ParseRequest(text);
+  if (!request.ok()) return request.status();
+  std::string name = request->name;
+  if (name == "h100" || name == "h200") name += "-sxm";
+  for (const BuiltIn& built_in : BuiltIns()) {
+    if (name != built_in.name) continue;
+    Cluster cluster = MakeCluster(built_in);
+    const int64_t devices =
+        request->count == 0
+            ? cluster.devices
+            : request->count * (request->nodes ? built_in.node.devices : 1);
+    if (devices > (1 << 24))
+      return InvalidArgumentError("expected at most 16777216 devices, found " +
+                                  std::to_string(devices));
+    return Resize(std::move(cluster), static_cast<int>(devices));
+  }
+  const std::vector<std::string> names = BuiltInNames();
+  return InvalidArgumentError("expected a cluster.yaml or one of " +
+                              plan::Join(names) + "; found " +
+                              plan::Quote(name) + plan::Suggest(name, names));
+}
+
+StatusOr<Cluster> OpenCluster(const std::string& path_or_name) {
+  std::ifstream file(path_or_name, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) return BuiltInCluster(path_or_name);
+  return ReadCluster(text.str(), path_or_name);
+}
+
+}  // namespace partita::planner

@@ -1,0 +1,81 @@
+// A machine to run on: its devices, and the links between them, level by level.
+//
+// Units: seconds, bytes, bytes/s, floating-point operations/s.
+#ifndef PARTITA_COMPILER_PLANNER_CLUSTER_H_
+#define PARTITA_COMPILER_PLANNER_CLUSTER_H_
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace partita::planner {
+
+// Of matrix products' operands. kF32 may run on tensor cores as tf32.
+enum class Precision { kF32, kBf16, kF16, kFp8 };
+constexpr int kPrecisions = 4;
+std::string ToString(Precision precision);
+// Bytes of an activation: 4 or 2 (fp8 is of products' operands only).
+int BytesOf(Precision precision);
+
+struct Device {
+  std::string name;
+  std::array<double, kPrecisions> peak{};  // of dense products; 0: has none
+  double memory = 0;                       // bytes
+  double memory_bandwidth = 0;
+  int units = 1;         // multiprocessors, or cores: what tiles are dealt to
+  double l2 = 0;         // bytes that all units share
+  double launch = 0;     // from one kernel's start to the next, at the least
+  double kernel = 0;     // of a kernel that does nothing, beyond `launch`
+  double matmul = 1;     // of the peak, products of the best shapes, sustained
+  double streaming = 1;  // of memory_bandwidth, large kernels
+};
+
+// All devices within one unit of a level reach each other with its bandwidth;
+// units of a level are what the next one connects.
+struct Level {
+  std::string name;
+  int devices = 1;       // in one unit of this level, all levels below included
+  double bandwidth = 0;  // of a device, one way, all devices sending at once
+  double latency = 0;    // of a step of a ring, and of a message
+  double efficiency = 1;  // of bandwidth, large messages
+};
+
+struct Cluster {
+  std::string name;
+  Device device;
+  std::vector<Level> levels;  // innermost first; a device alone has none
+  int devices = 1;            // the last level's
+
+  int devices_per_node() const {
+    return levels.empty() ? 1 : levels.front().devices;
+  }
+};
+
+// A built-in cluster: "a100-80-sxm" is one node, "perlmutter" a whole machine,
+// "16x a100-80-sxm" 16 devices in as many whole nodes as that takes (fewer than
+// a node has: in one node), "2 nodes x a100-80-sxm" both nodes whole. Unknown
+// names are refused with those there are.
+absl::StatusOr<Cluster> BuiltInCluster(const std::string& text);
+std::vector<std::string> BuiltInNames();
+
+// The same machine with that many devices: refuses what is not whole nodes.
+absl::StatusOr<Cluster> Resize(Cluster cluster, int devices);
+
+// Reads a cluster.yaml (README.md has an example); `origin` is its name, for
+// errors, which say line and column. Refuses what contradicts itself.
+absl::StatusOr<Cluster> ReadCluster(const std::string& text,
+                                    const std::string& origin);
+// What ReadCluster reads back as the same.
+std::string WriteCluster(const Cluster& cluster);
+
+// A file that exists, else a built-in name.
+absl::StatusOr<Cluster> OpenCluster(const std::string& path_or_name);
+
+// Whether all numbers can be: the first that cannot is named.
+absl::Status CheckCluster(const Cluster& cluster);
+
+}  // namespace partita::planner
+
+#endif  // PARTITA_COMPILER_PLANNER_CLUSTER_H_

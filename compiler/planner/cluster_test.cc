@@ -1,0 +1,113 @@
+#include "compiler/planner/cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace partita::planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Refusal(const std::string& text) {
+  absl::StatusOr<Cluster> cluster = ReadCluster(text, "c.yaml");
+  return cluster.ok() ? "accepted" : std::string(cluster.status().message());
+}
+
+TEST(BuiltIn, EveryOneIsSoundAndReadsBackAsItself) {
+  for (const std::string& name : BuiltInNames()) {
+    absl::StatusOr<Cluster> cluster = BuiltInCluster(name);
+    ASSERT_TRUE(cluster.ok()) << name << cluster.status();
+    EXPECT_TRUE(CheckCluster(*cluster).ok()) << CheckCluster(*cluster);
+    const std::string text = WriteCluster(*cluster);
+    absl::StatusOr<Cluster> back = ReadCluster(text, "back.yaml");
+    ASSERT_TRUE(back.ok()) << back.status() << text;
+    EXPECT_EQ(WriteCluster(*back), text);
+    EXPECT_EQ(back->device.peak, cluster->device.peak);
+    EXPECT_EQ(back->devices, cluster->devices);
+    EXPECT_EQ(back->levels.size(), cluster->levels.size());
+  }
+}
+
+TEST(BuiltIn, ANumberIsOfDevicesOrOfNodes) {
+  EXPECT_EQ(BuiltInCluster("a100-80-sxm")->devices, 8);
+  EXPECT_EQ(BuiltInCluster("16x a100-80-sxm")->devices, 16);
+  EXPECT_EQ(BuiltInCluster("16x a100-80-sxm")->levels.size(), 2u);
+  EXPECT_EQ(BuiltInCluster("4 x h100")->devices, 4);
+  EXPECT_EQ(BuiltInCluster("4 x h100")->levels.size(), 1u);
+  EXPECT_EQ(BuiltInCluster("2 nodes x perlmutter")->devices, 8);
+  EXPECT_EQ(BuiltInCluster("1x h200")->levels.size(), 0u);
+  EXPECT_EQ(BuiltInCluster("h200")->device.memory, 141e9);
+}
+
+TEST(BuiltIn, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(BuiltInCluster("a100-80-sxn").status().message(),
+              HasSubstr("did you mean 'a100-80-sxm'?"));
+  EXPECT_THAT(BuiltInCluster("12x a100-80-sxm").status().message(),
+              HasSubstr("expected whole units of 8 devices (nvlink), found "
+                        "12"));
+  EXPECT_THAT(BuiltInCluster("0x h100").status().message(),
+              HasSubstr("expected a cluster as"));
+  EXPECT_FALSE(BuiltInCluster("99999999999999999999x h100").ok());
+  EXPECT_FALSE(BuiltInCluster("9999999 nodes x h100").ok());
+  EXPECT_FALSE(BuiltInCluster("").ok());
+  EXPECT_FALSE(BuiltInCluster("16").ok());
+}
+
+TEST(ReadCluster, TakesADeviceLikeAnother) {
+  absl::StatusOr<Cluster> cluster = ReadCluster(R"(
+name: mine
+devices: 64
+device: {like: a100-80-sxm, memory: 64 GiB, peak: {fp8: 600 TFLOP/s}}
+levels:
+  - {name: nvlink, devices: 4, bandwidth: 300 GB/s, latency: 3.4 us}
+  - {devices: 64, bandwidth: 100 Gbit/s, latency: 14us, efficiency: 0.8}
+)",
+                                                "c.yaml");
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_EQ(cluster->devices, 64);
+  EXPECT_EQ(cluster->devices_per_node(), 4);
+  EXPECT_DOUBLE_EQ(cluster->device.memory, 64.0 * 1073741824);
+  EXPECT_DOUBLE_EQ(cluster->device.peak[1], 312e12);
+  EXPECT_DOUBLE_EQ(cluster->device.peak[3], 600e12);
+  EXPECT_DOUBLE_EQ(cluster->levels[1].bandwidth, 12.5e9);
+  EXPECT_DOUBLE_EQ(cluster->levels[1].latency, 14e-6);
+  EXPECT_EQ(cluster->levels[1].name, "level 2");
+}
+
+TEST(ReadCluster, RefusesWithThePlace) {
+  EXPECT_EQ(Refusal("device: a100-80-sxm\ndevices: 4\n"),
+            "c.yaml:2:10: devices: expected the 1 that the levels link, found "
+            "4");
+  EXPECT_EQ(
+      Refusal("device: h100\nlevels:\n  - {devices: 8, bandwidth: 1 GB/s, "
+              "latency: 1 us}\n  - {devices: 12, bandwidth: 1 GB/s, latency: "
+              "1 us}\n"),
+      "c.yaml:4:15: devices of level 'level 2': expected whole units of the 8 "
+      "of the level before, found 12");
+  EXPECT_EQ(Refusal("device: h100\nnodes: 3\n"),
+            "c.yaml:2:1: a cluster: expected one of name, devices, device, "
+            "levels, found 'nodes'");
+  EXPECT_THAT(Refusal("device: {like: h100, memory: 80}\n"),
+              HasSubstr("c.yaml:1:30: memory: expected a number and a unit of "
+                        "B, kB, MB, GB, TB, KiB, MiB, GiB, found '80'"));
+  EXPECT_THAT(Refusal("device: {memory: 80 GB, memory_bandwidth: 1 TB/s}\n"),
+              HasSubstr("expected 'peak', found none"));
+  EXPECT_THAT(Refusal("device: {like: h100, memory: 0 GB}\n"),
+              HasSubstr("device, memory: expected a number above 0, found 0"));
+  EXPECT_THAT(Refusal("device: {like: h100, matmul: 1.5}\n"),
+              HasSubstr("parts of the peak"));
+  EXPECT_THAT(Refusal("device: {like: h100, units: 0}\n"),
+              HasSubstr("units: expected a whole number"));
+  EXPECT_THAT(Refusal("device: {like: nothing}\n"),
+              HasSubstr("c.yaml:1:16: device: expected a cluster.yaml or"));
+  EXPECT_THAT(Refusal("device: {like: h100, memory: nan GB}\n"),
+              HasSubstr("memory: expected a number"));
+  EXPECT_THAT(Refusal("[]"), HasSubstr("a cluster: expected a map"));
+  EXPECT_THAT(Refusal("{"), HasSubstr("c.yaml"));
+  EXPECT_THAT(Refusal("device: {like: h100, peak: {f32: 0 FLOP/s, bf16: 0 "
+                      "FLOP/s, f16: 0 FLOP/s, fp8: 0 FLOP/s}}\n"),
+              HasSubstr("expected a peak of some precision"));
+}
+
+}  // namespace
+}  // namespace partita::planner

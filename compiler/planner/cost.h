@@ -1,0 +1,74 @@
+// What an operation takes on a cluster, in seconds: plain functions of sizes.
+#ifndef PARTITA_COMPILER_PLANNER_COST_H_
+#define PARTITA_COMPILER_PLANNER_COST_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/core/traffic.h"
+#include "compiler/planner/cluster.h"
+
+namespace partita::planner {
+
+// `batch` products m x k by k x n on one device, without the launch: whole
+// tiles in whole waves over the device's units, reductions split where tiles
+// are few, and never faster than memory. 0 sizes take no time.
+double MatmulTime(const Device& device, Precision precision, int64_t batch,
+                  int64_t m, int64_t n, int64_t k);
+
+// A kernel that is bound by the bytes it reads and writes, without the launch.
+double MemoryBoundTime(const Device& device, double bytes);
+
+// Devices that take part in a collective, seen from the levels: within a unit
+// of level l there are members in size[l] units of the level below. The product
+// is the number of members.
+struct GroupShape {
+  std::vector<int> size;  // [levels]
+  int members() const;
+};
+// Of the devices base, base + stride, ... of which there are `count`.
+GroupShape ShapeOfStride(const Cluster& cluster, int stride, int count);
+// Of any devices, each in 0 .. devices - 1, all different. Uneven groups take
+// the most per unit.
+GroupShape ShapeOfRanks(const Cluster& cluster, const std::vector<int>& ranks);
+
+enum class Algorithm { kRing, kTree, kHierarchical };
+std::string ToString(Algorithm algorithm);
+
+// Whether it is one for that kind: trees only add.
+bool Offers(core::CollectiveKind kind, Algorithm algorithm);
+// The two terms of an algorithm, without NCCL's protocols for small messages:
+// seconds of a message of no bytes, and bytes/s of `bytes` (below) without end.
+double PlainLatency(const Cluster& cluster, core::CollectiveKind kind,
+                    Algorithm algorithm, const GroupShape& group);
+double LargeMessageBandwidth(const Cluster& cluster, core::CollectiveKind kind,
+                             Algorithm algorithm, const GroupShape& group);
+
+struct CollectiveCost {
+  double time = 0;
+  Algorithm algorithm = Algorithm::kRing;
+};
+
+// `bytes` is the larger of one device's input and output: of an all-reduce its
+// tensor, of an all-gather what comes out, of a reduce-scatter what goes in, of
+// an all-to-all either; of an exchange and of a permute the bytes that a device
+// sends. All groups of the same shape are taken to be at it at once, which is
+// what bandwidth per device means. The best of the algorithms that the kind
+// has; a group of one, and an all-slice, take no time.
+CollectiveCost CostOfCollective(const Cluster& cluster,
+                                core::CollectiveKind kind, double bytes,
+                                const GroupShape& group);
+double CollectiveTime(const Cluster& cluster, core::CollectiveKind kind,
+                      double bytes, const GroupShape& group);
+double CollectiveTime(const Cluster& cluster, core::CollectiveKind kind,
+                      double bytes, const std::vector<int>& ranks);
+
+// From one device to another; to itself it is free.
+double TransferTime(const Cluster& cluster, int from, int to, double bytes);
+// The innermost level that has both; -1 if they are the same.
+int LevelOf(const Cluster& cluster, int from, int to);
+
+}  // namespace partita::planner
+
+#endif  // PARTITA_COMPILER_PLANNER_COST_H_
