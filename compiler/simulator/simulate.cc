@@ -1,0 +1,146 @@
+// Fold the devices, run their clocks, add up what the time went to.
+#include "compiler/simulator/simulate.h"
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/simulator/engine.h"
+#include "compiler/simulator/steps.h"
+#include "runtime/program/types.h"
+
+namespace partita::simulator {
+namespace {
+
+using program::Instruction;
+using program::SizeOrZero;
+
+// How often each function runs on a class's devices, from how often the engine
+// went through it: [function].
+class CallCounts {
+ public:
+  CallCounts(const Steps& steps, const std::vector<int64_t>& seen)
+      : steps_(steps), counts_(seen.size(), 0) {
+    for (size_t i = 0; i < seen.size(); ++i)
+      if (seen[i] > 0) Add(static_cast<int>(i), seen[i]);
+  }
+
+  int64_t Of(int function) const {
+    return counts_[static_cast<size_t>(function)];
+  }
+
+ private:
+  // The engine does not look into functions that only compute.
+  void Add(int function, int64_t times) {
+    counts_[static_cast<size_t>(function)] += times;
+    if (steps_.Of(function).communicates) return;
+    const auto* body = steps_.FunctionAt(function).body();
+    for (unsigned i = 0; i < SizeOrZero(body); ++i)
+      if (const program::Call* call = body->Get(i)->operation_as_Call())
+        Add(call->function(), times);
+  }
+
+  const Steps& steps_;
+  std::vector<int64_t> counts_;
+};
+
+std::string TextOf(const flatbuffers::String* text) {
+  return text == nullptr ? "" : text->str();
+}
+
+OperationTotal Describe(const Steps& steps, int function, unsigned index) {
+  const Instruction& instruction = steps.InstructionAt(function, index);
+  OperationTotal total;
+  total.function = TextOf(steps.FunctionAt(function).name());
+  total.name = TextOf(instruction.name());
+  total.kind = KindOf(instruction);
+  const program::Collective* collective = instruction.operation_as_Collective();
+  if (collective != nullptr)
+    total.group = program::GroupSize(collective->axes());
+  if (collective != nullptr || instruction.operation_as_Send() != nullptr ||
+      instruction.operation_as_Receive() != nullptr)
+    for (unsigned i = 0; i < instruction.operands()->size(); ++i)
+      total.bytes =
+          std::max(total.bytes, instruction.operands()->Get(i)->bytes());
+  return total;
+}
+
+std::vector<OperationTotal> AddUp(const Steps& steps, const Folding& folding,
+                                  const Engine& engine, const Costs& costs) {
+  double devices = 0;
+  for (const DeviceClass& c : folding.classes())
+    devices += static_cast<double>(c.devices);
+  std::map<std::pair<int, unsigned>, OperationTotal> totals;
+  for (size_t c = 0; c < folding.classes().size(); ++c) {
+    const DeviceClass& device_class = folding.classes()[c];
+    const double share = static_cast<double>(device_class.devices) / devices;
+    const double slowness = costs.Slowness(device_class.rank);
+    const CallCounts counts(steps, engine.calls()[c]);
+    for (unsigned f = 0; f < steps.program().functions()->size(); ++f) {
+      const int function = static_cast<int>(f);
+      const int64_t calls = counts.Of(function);
+      if (calls == 0) continue;
+      const auto* body = steps.FunctionAt(function).body();
+      for (unsigned i = 0; i < SizeOrZero(body); ++i) {
+        auto [found, is_new] = totals.try_emplace({function, i});
+        OperationTotal& total = found->second;
+        if (is_new) total = Describe(steps, function, i);
+        total.calls += share * static_cast<double>(calls);
+        total.seconds += share * static_cast<double>(calls) * slowness *
+                         steps.SecondsOf(function, i);
+        const auto exposed =
+            engine.exposed().find({static_cast<int>(c), function, i});
+        if (exposed != engine.exposed().end())
+          total.seconds += share * exposed->second;
+      }
+    }
+  }
+  std::vector<OperationTotal> result;
+  for (auto& [place, total] : totals) result.push_back(std::move(total));
+  std::stable_sort(result.begin(), result.end(),
+                   [](const OperationTotal& a, const OperationTotal& b) {
+                     return a.seconds > b.seconds;
+                   });
+  return result;
+}
+
+// Of all devices' time.
+double ShareOf(const Simulation& simulation, double DeviceTimes::* part) {
+  double sum = 0, all = 0;
+  for (size_t i = 0; i < simulation.classes.size(); ++i) {
+    const double devices = static_cast<double>(simulation.classes[i].devices);
+    sum += devices * (simulation.times[i].*part);
+    all += devices * simulation.step;
+  }
+  return all > 0 ? sum / all : 0;
+}
+
+}  // namespace
+
+double Simulation::Bubble() const { return ShareOf(*this, &DeviceTimes::idle); }
+
+double Simulation::Exposed() const {
+  return ShareOf(*this, &DeviceTimes::collectives) +
+         ShareOf(*this, &DeviceTimes::transfers);
+}
+
+Simulation Simulate(const program::Program& program, const Costs& costs,
+                    const SimulateOptions& options) {
+  const Folding folding(program, costs);
+  const Steps steps(program, folding.axes(), costs);
+  Engine engine(steps, folding, costs, options);
+  engine.Run();
+  Simulation result;
+  result.step = engine.StepSeconds();
+  result.classes = folding.classes();
+  result.times = engine.times();
+  for (DeviceTimes& times : result.times)
+    times.idle = std::max(
+        0.0, result.step - times.compute - times.collectives - times.transfers);
+  result.main = engine.TakeMain();
+  result.spans = engine.TakeSpans();
+  result.names = steps.names();
+  result.operations = AddUp(steps, folding, engine, costs);
+  return result;
+}
+
+}  // namespace partita::simulator

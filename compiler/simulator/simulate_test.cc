@@ -1,0 +1,244 @@
+#include "compiler/simulator/simulate.h"
+
+#include <numeric>
+#include <string>
+
+#include "compiler/core/schedule_generators.h"
+#include "compiler/core/timetable.h"
+#include "compiler/simulator/program_builder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace partita::simulator {
+namespace {
+
+using testing::DoubleEq;
+using testing::ElementsAre;
+
+constexpr double kTiny = 1e-9;
+
+double SumOf(const DeviceTimes& times) {
+  return times.compute + times.collectives + times.transfers + times.idle;
+}
+
+TEST(SimulateTest, ReceivesWaitSendsDoNot) {
+  ProgramBuilder builder({{"pipe", 2}}, 0);
+  builder.Function("main");
+  builder.Work("a");
+  builder.Send(1, 8);
+  builder.Work("b");
+  builder.EntryMain();
+  builder.Function("main.1");
+  builder.Receive(0, 8);
+  builder.Work("c");
+  builder.EntryMain();
+  NamedCosts costs;
+  costs.seconds = {{"a", 3}, {"b", 1}, {"c", 2}};
+  costs.transfer = 0.5;
+  const Simulation found = Simulate(builder.Build(), costs, {1, true});
+  EXPECT_DOUBLE_EQ(found.step, 5.5);
+  ASSERT_EQ(found.times.size(), 2u);
+  EXPECT_DOUBLE_EQ(found.times[0].compute, 4);
+  EXPECT_DOUBLE_EQ(found.times[0].idle, 1.5);
+  EXPECT_DOUBLE_EQ(found.times[1].compute, 2);
+  EXPECT_DOUBLE_EQ(found.times[1].transfers, 0.5);
+  EXPECT_DOUBLE_EQ(found.times[1].idle, 3);
+  EXPECT_DOUBLE_EQ(found.Bubble(), 4.5 / 11);
+  EXPECT_DOUBLE_EQ(found.Exposed(), 0.5 / 11);
+  // a, the transfer, b; wait, receive, c.
+  ASSERT_EQ(found.spans.size(), 6u);
+  for (const Span& span : found.spans) {
+    if (span.kind != Span::Kind::kTransfer) continue;
+    EXPECT_EQ(span.device_class, 0);
+    EXPECT_DOUBLE_EQ(span.start, 3);
+    EXPECT_DOUBLE_EQ(span.end, 3.5);
+  }
+}
+
+TEST(SimulateTest, ALinkSendsOneAfterTheOther) {
+  ProgramBuilder builder({{"pipe", 2}}, 0);
+  builder.Function("main");
+  builder.Send(1, 8);
+  builder.Send(1, 8);
+  builder.EntryMain();
+  builder.Function("main.1");
+  builder.Receive(0, 8);
+  builder.Receive(0, 8);
+  builder.EntryMain();
+  NamedCosts costs;
+  costs.transfer = 2;
+  const Simulation found = Simulate(builder.Build(), costs);
+  EXPECT_DOUBLE_EQ(found.step, 4);
+  EXPECT_DOUBLE_EQ(found.times[1].transfers, 4);
+}
+
+// A layer with a sum over `tensor` called twice, then a sum over both axes.
+const program::Program& BuildLayers(ProgramBuilder& builder) {
+  const int inner = builder.Function("inner");
+  builder.Work("in");
+  builder.Work("in");
+  const int layer = builder.Function("layer");
+  builder.Work("w");
+  builder.CallOf(inner, "deep");
+  builder.Sum({1}, 64);
+  builder.Function("main");
+  builder.CallOf(layer, "layer.0");
+  builder.CallOf(layer, "layer.1");
+  builder.CallOf(inner, "flat");
+  builder.Sum({0, 1}, 128);
+  builder.EntryMain();
+  return builder.Build();
+}
+
+TEST(SimulateTest, DevicesThatDoTheSameAreOne) {
+  ProgramBuilder builder({{"data", 256}, {"tensor", 8}});
+  NamedCosts costs;
+  costs.seconds = {{"w", 2}, {"in", 0.5}};
+  costs.collective = 1;
+  const Simulation found = Simulate(BuildLayers(builder), costs);
+  ASSERT_EQ(found.classes.size(), 1u);
+  EXPECT_EQ(found.classes[0].devices, 2048);
+  EXPECT_DOUBLE_EQ(found.step, 2 * (2 + 1 + 1) + 1 + 1);
+  EXPECT_DOUBLE_EQ(found.times[0].collectives, 3);
+  EXPECT_DOUBLE_EQ(found.Exposed(), 0.3);
+  EXPECT_DOUBLE_EQ(found.Bubble(), 0);
+}
+
+TEST(SimulateTest, OperationsAreAddedUpThroughCalls) {
+  ProgramBuilder builder({{"data", 4}, {"tensor", 2}});
+  NamedCosts costs;
+  costs.seconds = {{"w", 2}, {"in", 0.5}};
+  costs.collective = 1;
+  const Simulation found = Simulate(BuildLayers(builder), costs);
+  double sum = 0;
+  for (const OperationTotal& total : found.operations) sum += total.seconds;
+  EXPECT_DOUBLE_EQ(sum, found.step);
+  const OperationTotal& first = found.operations.front();
+  EXPECT_EQ(first.function + "/" + first.name, "layer/w");
+  EXPECT_DOUBLE_EQ(first.calls, 2);
+  EXPECT_DOUBLE_EQ(first.seconds, 4);
+  for (const OperationTotal& total : found.operations) {
+    if (total.function == "inner") {
+      EXPECT_DOUBLE_EQ(total.calls, 3);
+    }
+    if (total.function == "main" && total.name == "sum") {
+      EXPECT_EQ(total.group, 8);
+      EXPECT_EQ(total.bytes, 128);
+      EXPECT_EQ(total.kind, "all_reduce");
+    }
+  }
+}
+
+TEST(SimulateTest, ASlowDeviceHoldsUpThoseItMeets) {
+  ProgramBuilder builder({{"data", 4}, {"tensor", 2}});
+  NamedCosts costs;
+  costs.seconds = {{"w", 2}, {"in", 0.5}};
+  costs.collective = 1;
+  costs.slowness = {{3, 2.0}};
+  const Simulation found = Simulate(BuildLayers(builder), costs);
+  // The slow one, the one it shares `tensor` with, all others.
+  ASSERT_EQ(found.classes.size(), 3u);
+  EXPECT_EQ(found.classes[0].devices, 6);
+  EXPECT_EQ(found.classes[1].rank, 2);
+  EXPECT_EQ(found.classes[2].rank, 3);
+  EXPECT_DOUBLE_EQ(found.step, 2 * 7 + 3);
+  EXPECT_DOUBLE_EQ(found.times[2].idle, 0);
+  EXPECT_DOUBLE_EQ(found.times[0].idle, found.step - 10);
+  for (const DeviceTimes& times : found.times)
+    EXPECT_NEAR(SumOf(times), found.step, kTiny);
+}
+
+TEST(SimulateTest, GroupsThatCostMoreAreClassesOfTheirOwn) {
+  // Sums over `data`: groups of even ranks and groups of odd ones.
+  ProgramBuilder builder({{"data", 4}, {"tensor", 2}});
+  builder.Function("main");
+  builder.Sum({0}, 8);
+  builder.EntryMain();
+  NamedCosts costs;
+  costs.collective = 1;
+  costs.latency = 0.25;
+  const Simulation found = Simulate(builder.Build(), costs);
+  ASSERT_EQ(found.classes.size(), 2u);
+  EXPECT_DOUBLE_EQ(found.times[0].collectives, 1);
+  EXPECT_DOUBLE_EQ(found.times[1].collectives, 2);
+  EXPECT_DOUBLE_EQ(found.step, 2);
+}
+
+// Every known schedule of one step.
+std::vector<core::Schedule> SchedulesOf(int ranks, int microbatches) {
+  return {core::GPipe(ranks, microbatches),
+          core::OneForwardOneBackward(ranks, microbatches),
+          core::Interleaved(ranks, 2, microbatches),
+          core::ZeroBubbleH1(ranks, microbatches),
+          core::ZeroBubbleV(ranks, microbatches)};
+}
+
+TEST(SimulateTest, SchedulesTakeWhatTheirTimetableSays) {
+  const core::StageCost kCosts[] = {{}, {2.5, 4, 1.75, 2.25}};
+  for (const core::StageCost& cost : kCosts) {
+    for (const int ranks : {1, 2, 4, 8}) {
+      for (const int microbatches : {1, 3, 8, 16}) {
+        for (const core::Schedule& schedule :
+             SchedulesOf(ranks, microbatches)) {
+          core::Costs stages;
+          stages.stages.assign(static_cast<size_t>(schedule.stages), cost);
+          const core::Timetable table = core::MakeTimetable(schedule, stages);
+          NamedCosts costs;
+          costs.seconds = {{"F", cost.forward},
+                           {"B", cost.backward},
+                           {"I", cost.input_grad},
+                           {"W", cost.weight_grad}};
+          ProgramBuilder builder({{"pipe", ranks}}, 0);
+          const Simulation found =
+              Simulate(BuildSchedule(schedule, builder), costs);
+          ASSERT_NEAR(found.step, table.step, kTiny);
+          ASSERT_NEAR(found.Bubble(), table.bubble, kTiny);
+          for (int rank = 0; rank < ranks; ++rank)
+            ASSERT_NEAR(
+                found.times[static_cast<size_t>(rank)].idle,
+                table.rank_bubble[static_cast<size_t>(rank)] * found.step,
+                1e-6);
+        }
+      }
+    }
+  }
+}
+
+TEST(SimulateTest, StepsFollowEachOtherWithoutWaitingForAll) {
+  // Rank 1 is slower and fed by rank 0: only the first step shows the wait.
+  ProgramBuilder builder({{"pipe", 2}}, 0);
+  builder.Function("main");
+  builder.Work("a");
+  builder.Send(1, 8);
+  builder.EntryMain();
+  builder.Function("main.1");
+  builder.Receive(0, 8);
+  builder.Work("c");
+  builder.EntryMain();
+  NamedCosts costs;
+  costs.seconds = {{"a", 1}, {"c", 2}};
+  const program::Program& program = builder.Build();
+  EXPECT_DOUBLE_EQ(Simulate(program, costs).step, 3);
+  const Simulation third = Simulate(program, costs, {3, true});
+  EXPECT_DOUBLE_EQ(third.step, 2);
+  EXPECT_DOUBLE_EQ(third.times[0].idle, 1);
+  EXPECT_DOUBLE_EQ(third.times[1].idle, 0);
+  // Rank 0's third step begins at 2, rank 1's at 5.
+  ASSERT_EQ(third.main.size(), 2u);
+  EXPECT_DOUBLE_EQ(third.main[0].front().time, 0);
+  EXPECT_DOUBLE_EQ(third.main[1].front().time, 3);
+}
+
+TEST(SimulateTest, ThousandsOfDevicesCostNoMoreThanTheDistinctOnes) {
+  ProgramBuilder builder({{"pipe", 64}, {"data", 6}, {"tensor", 8}}, 0);
+  const core::Schedule schedule = core::OneForwardOneBackward(64, 128);
+  NamedCosts costs;
+  costs.seconds = {{"F", 1}, {"B", 2}};
+  const Simulation found = Simulate(BuildSchedule(schedule, builder), costs);
+  EXPECT_EQ(found.classes.size(), 64u);
+  for (const DeviceClass& one : found.classes) EXPECT_EQ(one.devices, 48);
+  EXPECT_NEAR(found.Bubble(), 63.0 / (63 + 128), kTiny);
+}
+
+}  // namespace
+}  // namespace partita::simulator
