@@ -3,6 +3,7 @@
 #define PARTITA_RUNTIME_COMM_COMMUNICATOR_H_
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -77,6 +78,19 @@ class Communicator {
   // Returns when the output is there and the input may be overwritten.
   virtual absl::Status Run(Collective& collective, const void* input,
                            void* output) = 0;
+
+  // A second end of this rank, for another thread of it, whose operations stand
+  // in no order with those of this end: they meet those of other ranks' second
+  // ends. Null where the network serves one thread only; then it is so for all
+  // ranks. At most one at a time; must not outlive this end, whose failure ends
+  // its waits. It waits however long: whoever needs what it does waits with
+  // WaitFor.
+  virtual std::unique_ptr<Communicator> MakeBeside() = 0;
+  // Waits until what runs at `beside` is done: calls `done` again and again,
+  // which waits up to the given time and says whether it is. An error if a rank
+  // that `beside` waits for makes no progress for the patience.
+  using Done = std::function<bool(std::chrono::milliseconds)>;
+  virtual absl::Status WaitFor(Communicator& beside, const Done& done) = 0;
 
   // This rank is at work: others do not lose patience with it, if it says so
   // more often than the patience is long. OK unless some rank has failed.

@@ -87,6 +87,8 @@ struct Group {
 struct alignas(64) Heart {
   std::atomic<uint64_t> beats{0};
   std::atomic<bool> waits{false};  // asleep in a meeting: others are to blame
+  std::atomic<bool> awaits_beside{
+      false};  // asleep until its second end is done
 };
 
 // What all ranks share.
@@ -103,10 +105,14 @@ class Hub {
   std::chrono::milliseconds patience() const { return options_.patience; }
   Heart& heart(int rank) { return hearts_[static_cast<size_t>(rank)]; }
 
-  Group* GroupOf(const std::vector<int>& ranks) {
+  // The second ends of ranks have groups of their own, and leave processors to
+  // the first.
+  Group* GroupOf(bool beside, const std::vector<int>& ranks) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::unique_ptr<Group>& group = groups_[ranks];
-    if (group == nullptr) group = std::make_unique<Group>(ranks, spin_);
+    std::unique_ptr<Group>& group = groups_[{beside, ranks}];
+    if (group == nullptr)
+      group = std::make_unique<Group>(
+          ranks, beside ? std::chrono::microseconds(1) : spin_);
     return group.get();
   }
 
@@ -125,9 +131,9 @@ class Hub {
  private:
   const CommOptions options_;
   std::vector<Heart> hearts_;
-  const std::chrono::nanoseconds spin_;
+  const std::chrono::microseconds spin_;
   std::mutex mutex_;
-  std::map<std::vector<int>, std::unique_ptr<Group>> groups_;
+  std::map<std::pair<bool, std::vector<int>>, std::unique_ptr<Group>> groups_;
   std::atomic<bool> failed_{false};
   absl::Status failure_;
 };
@@ -152,8 +158,8 @@ class LocalCollective : public Collective {
 
 class LocalCommunicator : public Communicator {
  public:
-  LocalCommunicator(std::shared_ptr<Hub> hub, int rank)
-      : hub_(std::move(hub)), rank_(rank) {}
+  LocalCommunicator(std::shared_ptr<Hub> hub, int rank, bool beside = false)
+      : hub_(std::move(hub)), rank_(rank), beside_(beside) {}
 
   int rank() const override { return rank_; }
   int size() const override { return hub_->size(); }
@@ -171,11 +177,27 @@ class LocalCommunicator : public Communicator {
     }
     const int index = static_cast<int>(found - ranks.begin());
     return std::unique_ptr<Collective>(std::make_unique<LocalCollective>(
-        std::move(operation), hub_->GroupOf(ranks), index));
+        std::move(operation), hub_->GroupOf(beside_, ranks), index));
   }
 
   absl::Status Run(Collective& collective, const void* input,
                    void* output) override;
+
+  std::unique_ptr<Communicator> MakeBeside() override {
+    return std::make_unique<LocalCommunicator>(hub_, rank_, true);
+  }
+
+  // The second end notices by itself who is given up.
+  absl::Status WaitFor(Communicator& beside, const Done& done) override {
+    Heart& heart = hub_->heart(rank_);
+    heart.waits.store(true, std::memory_order_relaxed);
+    heart.awaits_beside.store(true, std::memory_order_relaxed);
+    while (!done(kSlice)) {
+    }
+    heart.awaits_beside.store(false, std::memory_order_relaxed);
+    heart.waits.store(false, std::memory_order_relaxed);
+    return absl::OkStatus();
+  }
 
   absl::Status Progress() override {
     hub_->heart(rank_).beats.fetch_add(1, std::memory_order_relaxed);
@@ -219,6 +241,7 @@ class LocalCommunicator : public Communicator {
 
   const std::shared_ptr<Hub> hub_;
   const int rank_;
+  const bool beside_;
 };
 
 absl::Status LocalCommunicator::LosePatience(
@@ -237,6 +260,7 @@ absl::Status LocalCommunicator::LosePatience(
 absl::Status LocalCommunicator::Await(LocalCollective& collective,
                                       Meeting meeting, uint32_t ticket,
                                       uint64_t arrival) {
+  if (beside_) return Sleep(collective, meeting, ticket, arrival);
   hub_->heart(rank_).waits.store(true, std::memory_order_relaxed);
   const absl::Status status = Sleep(collective, meeting, ticket, arrival);
   hub_->heart(rank_).waits.store(false, std::memory_order_relaxed);
@@ -268,7 +292,10 @@ absl::Status LocalCommunicator::Sleep(LocalCollective& collective,
       beats += heart.beats.load(std::memory_order_relaxed);
     }
     const uint64_t state = beats * (group.ranks.size() + 1) + missing.size();
-    if (state != seen) {
+    // Nobody needs what a second end does before it is awaited.
+    const bool needed = !beside_ || hub_->heart(rank_).awaits_beside.load(
+                                        std::memory_order_relaxed);
+    if (state != seen || !needed) {
       seen = state;
       since = Clock::now();
       continue;

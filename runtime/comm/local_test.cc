@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/comm/started_cases.h"
 #include "runtime/comm/test_cases.h"
 
 namespace partita::comm {
@@ -79,6 +80,12 @@ TEST(LocalTest, GroupsWorkSideBySide) {
 
 TEST(LocalTest, Transfers) {
   CheckTransfers([](int n, milliseconds patience) {
+    return MakeLocalCommunicators(n, {patience});
+  });
+}
+
+TEST(LocalTest, StartedOperations) {
+  CheckStarted([](int n, milliseconds patience) {
     return MakeLocalCommunicators(n, {patience});
   });
 }

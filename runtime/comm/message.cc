@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,6 +40,61 @@ struct Peer {
   int64_t incoming_at = -1;  // in scratch; negative: received in the output
 };
 
+// Lets both ends of a rank use its transport.
+class SharedTransport : public Transport {
+ public:
+  explicit SharedTransport(std::unique_ptr<Transport> transport)
+      : transport_(std::move(transport)) {}
+
+  int rank() const override { return transport_->rank(); }
+  int size() const override { return transport_->size(); }
+  std::string Describe(int rank) const override {
+    return transport_->Describe(rank);
+  }
+  bool ServesSeveralThreads() const override {
+    return transport_->ServesSeveralThreads();
+  }
+  absl::StatusOr<Request> Send(const void* data, int64_t bytes, int to,
+                               Stream stream) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return transport_->Send(data, bytes, to, stream);
+  }
+  absl::StatusOr<Request> Receive(void* data, int64_t bytes, int from,
+                                  Stream stream) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return transport_->Receive(data, bytes, from, stream);
+  }
+  absl::StatusOr<bool> Test(Request request) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return transport_->Test(request);
+  }
+  absl::Status SendSign(int number, int to) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return transport_->SendSign(number, to);
+  }
+  absl::StatusOr<std::optional<Sign>> NextSign() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return transport_->NextSign();
+  }
+  absl::Status Health() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return transport_->Health();
+  }
+  void Fail(const absl::Status& status) override {
+    failed_.store(true, std::memory_order_relaxed);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    transport_->Fail(status);
+  }
+
+  // Whether an end of this rank has failed.
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::unique_ptr<Transport> transport_;
+  std::mutex mutex_;
+  std::atomic<bool> failed_{false};
+};
+
 class MessageCollective : public Collective {
  public:
   using Collective::Collective;
@@ -49,10 +105,11 @@ class MessageCollective : public Collective {
 
 class MessageCommunicator : public Communicator {
  public:
-  MessageCommunicator(std::unique_ptr<Transport> transport,
-                      const CommOptions& options)
+  MessageCommunicator(std::shared_ptr<SharedTransport> transport,
+                      const CommOptions& options, bool beside)
       : transport_(std::move(transport)),
         options_(options),
+        beside_(beside),
         signs_(*transport_, options.patience) {}
 
   // What stays on its way is read from memory that stays.
@@ -75,10 +132,16 @@ class MessageCommunicator : public Communicator {
       Operation operation, std::vector<int> ranks) override;
   absl::Status Run(Collective& collective, const void* input,
                    void* output) override;
+  std::unique_ptr<Communicator> MakeBeside() override {
+    if (!transport_->ServesSeveralThreads()) return nullptr;
+    return std::make_unique<MessageCommunicator>(transport_, options_, true);
+  }
+  absl::Status WaitFor(Communicator& beside, const Done& done) override;
+  // Signs of life are the first end's.
   absl::Status Progress() override {
     beats_.fetch_add(1, std::memory_order_relaxed);
     PARTITA_RETURN_IF_ERROR(failure_);
-    PARTITA_RETURN_IF_ERROR(signs_.Work());
+    if (!beside_) PARTITA_RETURN_IF_ERROR(signs_.Work());
     return transport_->Health();
   }
   uint64_t Beats() const override {
@@ -114,18 +177,33 @@ class MessageCommunicator : public Communicator {
   absl::Status Exchange(MessageCollective& collective, const char* input,
                         char* output);
   void Combine(MessageCollective& collective, const char* input, char* output);
+  Transport::Stream stream() const {
+    return beside_ ? Transport::Stream::kBeside
+                   : Transport::Stream::kCollectives;
+  }
   absl::Status Send(const char* data, int64_t bytes, int to);
   absl::Status Receive(char* data, int64_t bytes, int from);
   absl::Status Finish(const MessageCollective& collective);
-  // Called in a wait in which nothing has arrived since `since`: an error if
-  // some rank that this one waits for is given up.
-  absl::Status Judge(const MessageCollective& collective,
-                     Clock::time_point since);
+  // What a wait is for, and since when nothing has arrived.
+  struct Wait {
+    const MessageCollective* collective = nullptr;  // null: nothing
+    std::vector<int> ranks;
+    Clock::time_point since;
+  };
+  Wait Waiting(const MessageCollective& collective,
+               Clock::time_point since) const;
+  // Called in a wait: an error if some rank that this one waits for is given
+  // up.
+  absl::Status Judge(const Wait& wait);
   absl::Status LosePatience(const MessageCollective& collective,
                             const std::vector<int>& ranks);
+  // Of the second end: what it waits for now, for the first one to judge.
+  void Tell(Wait wait);
+  absl::Status CheckFirst() const;
 
-  const std::unique_ptr<Transport> transport_;
+  const std::shared_ptr<SharedTransport> transport_;
   const CommOptions options_;
+  const bool beside_;
   LifeSigns signs_;
   std::vector<Pending> pending_;
   std::deque<std::unique_ptr<Letter>> sent_;  // in the order of sending
@@ -134,6 +212,8 @@ class MessageCommunicator : public Communicator {
   std::vector<const char*> inputs_;
   absl::Status failure_;
   std::atomic<uint64_t> beats_{0};
+  std::mutex told_mutex_;
+  Wait told_;
 };
 
 absl::StatusOr<std::unique_ptr<Collective>> MessageCommunicator::Prepare(
@@ -189,18 +269,16 @@ absl::StatusOr<std::unique_ptr<Collective>> MessageCommunicator::Prepare(
 absl::Status MessageCommunicator::Send(const char* data, int64_t bytes,
                                        int to) {
   if (bytes == 0) return absl::OkStatus();
-  PARTITA_ASSIGN_OR_RETURN(
-      const Transport::Request request,
-      transport_->Send(data, bytes, to, Transport::Stream::kCollectives));
+  PARTITA_ASSIGN_OR_RETURN(const Transport::Request request,
+                           transport_->Send(data, bytes, to, stream()));
   pending_.push_back({request, to});
   return absl::OkStatus();
 }
 
 absl::Status MessageCommunicator::Receive(char* data, int64_t bytes, int from) {
   if (bytes == 0) return absl::OkStatus();
-  PARTITA_ASSIGN_OR_RETURN(
-      const Transport::Request request,
-      transport_->Receive(data, bytes, from, Transport::Stream::kCollectives));
+  PARTITA_ASSIGN_OR_RETURN(const Transport::Request request,
+                           transport_->Receive(data, bytes, from, stream()));
   pending_.push_back({request, from});
   return absl::OkStatus();
 }
@@ -219,16 +297,58 @@ absl::Status MessageCommunicator::LosePatience(
                       more);
 }
 
-absl::Status MessageCommunicator::Judge(const MessageCollective& collective,
-                                        Clock::time_point since) {
-  std::vector<int> ranks;
-  for (const Pending& pending : pending_) ranks.push_back(pending.rank);
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  PARTITA_RETURN_IF_ERROR(signs_.Wait(ranks, since));
-  const std::vector<int> silent = signs_.Silent(
-      ranks, since, options_.patience * collective.operation().patience);
-  return silent.empty() ? absl::OkStatus() : LosePatience(collective, silent);
+MessageCommunicator::Wait MessageCommunicator::Waiting(
+    const MessageCollective& collective, Clock::time_point since) const {
+  Wait wait{&collective, {}, since};
+  for (const Pending& pending : pending_) wait.ranks.push_back(pending.rank);
+  std::sort(wait.ranks.begin(), wait.ranks.end());
+  wait.ranks.erase(std::unique(wait.ranks.begin(), wait.ranks.end()),
+                   wait.ranks.end());
+  return wait;
+}
+
+absl::Status MessageCommunicator::Judge(const Wait& wait) {
+  PARTITA_RETURN_IF_ERROR(signs_.Wait(wait.ranks, wait.since));
+  const std::vector<int> silent =
+      signs_.Silent(wait.ranks, wait.since,
+                    options_.patience * wait.collective->operation().patience);
+  return silent.empty() ? absl::OkStatus()
+                        : LosePatience(*wait.collective, silent);
+}
+
+void MessageCommunicator::Tell(Wait wait) {
+  const std::lock_guard<std::mutex> lock(told_mutex_);
+  told_ = std::move(wait);
+}
+
+absl::Status MessageCommunicator::CheckFirst() const {
+  return transport_->failed()
+             ? absl::AbortedError(absl::StrCat(Describe(rank()), " has failed"))
+             : absl::OkStatus();
+}
+
+// What is run at `beside` has waited from before this wait began; nobody was
+// asked before.
+absl::Status MessageCommunicator::WaitFor(Communicator& beside,
+                                          const Done& done) {
+  constexpr std::chrono::milliseconds kSlice(1);
+  MessageCommunicator& other = static_cast<MessageCommunicator&>(beside);
+  if (done(kSlice)) return absl::OkStatus();
+  const Clock::time_point begin = Clock::now();
+  absl::Status status = signs_.BeginWait();
+  while (status.ok() && !done(kSlice)) {
+    Wait wait;
+    {
+      const std::lock_guard<std::mutex> lock(other.told_mutex_);
+      wait = other.told_;
+    }
+    if (wait.ranks.empty()) continue;
+    wait.since = std::max(wait.since, begin);
+    status = Judge(wait);
+    if (status.ok()) status = transport_->Health();
+  }
+  if (!status.ok()) Fail(status);
+  return status;
 }
 
 // Waits for all requests, as long as some finish and those that do not are of
@@ -236,6 +356,7 @@ absl::Status MessageCommunicator::Judge(const MessageCollective& collective,
 absl::Status MessageCommunicator::Finish(const MessageCollective& collective) {
   Clock::time_point since = Clock::now();
   bool waits = false;
+  if (beside_) Tell(Waiting(collective, since));
   for (int idle = 0; !pending_.empty(); ++idle) {
     const size_t before = pending_.size();
     for (size_t i = 0; i < pending_.size();) {
@@ -251,17 +372,21 @@ absl::Status MessageCommunicator::Finish(const MessageCollective& collective) {
     if (pending_.size() < before) {
       idle = 0;
       since = Clock::now();
-      PARTITA_RETURN_IF_ERROR(signs_.Work());
+      if (beside_)
+        Tell(Waiting(collective, since));
+      else
+        PARTITA_RETURN_IF_ERROR(signs_.Work());
       continue;
     }
-    PARTITA_RETURN_IF_ERROR(transport_->Health());
+    PARTITA_RETURN_IF_ERROR(beside_ ? CheckFirst() : transport_->Health());
     if (idle < 200) continue;
     sched_yield();
     if (idle < 2000) continue;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (beside_) continue;
     if (!waits) PARTITA_RETURN_IF_ERROR(signs_.BeginWait());
     waits = true;
-    PARTITA_RETURN_IF_ERROR(Judge(collective, since));
+    PARTITA_RETURN_IF_ERROR(Judge(Waiting(collective, since)));
   }
   return absl::OkStatus();
 }
@@ -438,6 +563,7 @@ absl::Status MessageCommunicator::Run(Collective& base, const void* input,
   const absl::Status status =
       Execute(static_cast<MessageCollective&>(base),
               static_cast<const char*>(input), static_cast<char*>(output));
+  if (beside_) Tell({});
   if (!status.ok()) {
     pending_.clear();
     Fail(status);
@@ -449,7 +575,8 @@ absl::Status MessageCommunicator::Run(Collective& base, const void* input,
 
 std::unique_ptr<Communicator> MakeMessageCommunicator(
     std::unique_ptr<Transport> transport, const CommOptions& options) {
-  return std::make_unique<MessageCommunicator>(std::move(transport), options);
+  return std::make_unique<MessageCommunicator>(
+      std::make_shared<SharedTransport>(std::move(transport)), options, false);
 }
 
 }  // namespace partita::comm

@@ -26,7 +26,10 @@ class Transport {
   virtual std::string Describe(int rank) const = 0;
 
   // Messages of different streams stand in no order.
-  enum class Stream { kCollectives = 0, kTransfers };
+  enum class Stream { kCollectives = 0, kTransfers, kBeside };
+
+  // Whether several threads may use it, one at a time.
+  virtual bool ServesSeveralThreads() const { return true; }
 
   // Begin, and return at once. The memory must stay as it is until the request
   // is done. A message and its receive have the same size and stream.

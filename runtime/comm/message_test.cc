@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/comm/started_cases.h"
 #include "runtime/comm/test_cases.h"
 
 namespace partita::comm {
@@ -156,6 +157,11 @@ absl::Status WorkFor(Communicator& communicator, milliseconds time) {
 
 TEST(MessageTest, Transfers) {
   CheckTransfers(
+      [](int n, milliseconds patience) { return MakePost(n, {patience}); });
+}
+
+TEST(MessageTest, StartedOperations) {
+  CheckStarted(
       [](int n, milliseconds patience) { return MakePost(n, {patience}); });
 }
 

@@ -11,22 +11,24 @@
 extern "C" {
 #endif
 
-#define PARTITA_MPI_API_VERSION 3
+#define PARTITA_MPI_API_VERSION 4
 #define PARTITA_MPI_API_SYMBOL "partita_mpi_api"
 #define PARTITA_MPI_NAME_BYTES 256
 
-/* Functions return 0, or not 0 and then error() says why. All are called from
- * one thread. */
+/* Functions return 0, or not 0 and then error() says why. One thread calls them
+ * at a time; it is the one that called start, unless several_threads. */
 struct PartitaMpiApi {
   int version;
   /* Starts MPI, unless it runs already. */
   int (*start)(int* rank, int* size);
+  /* 1: any thread may call, one at a time; 0: only that which called start. */
+  int (*several_threads)(void);
   /* Collective: `name`, PARTITA_MPI_NAME_BYTES long, of every rank in `all`. */
   int (*exchange_names)(const char* name, char* all);
   /* The library's own description of itself. */
   const char* (*library)(void);
   /* Begin, and return at once; *request is what test takes. Messages of
-   * different streams, 0 or 1, stand in no order. */
+   * different streams, 0 to 2, stand in no order. */
   int (*send)(const void* data, int64_t bytes, int to, int stream,
               void** request);
   int (*receive)(void* data, int64_t bytes, int from, int stream,

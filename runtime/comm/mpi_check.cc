@@ -11,6 +11,7 @@
 
 #include "runtime/comm/launch.h"
 #include "runtime/comm/mpi_world.h"
+#include "runtime/comm/started_cases.h"
 #include "runtime/comm/test_cases.h"
 
 namespace partita::comm {
@@ -34,6 +35,12 @@ absl::Status CheckOne(Communicator& communicator, const Operation& op) {
   return output == ExpectedOutput(op, n, communicator.rank(), inputs)
              ? absl::OkStatus()
              : absl::InternalError("wrong result of " + Describe(op));
+}
+
+absl::Status CheckSecondEnd(Communicator& communicator) {
+  if (communicator.MakeBeside() == nullptr)
+    return absl::InternalError("MPI serves one thread only");
+  return StartedAmongOthers(communicator);
 }
 
 // The last rank works four times as long as the others have patience for
@@ -70,6 +77,7 @@ int Check(const std::string& plugin) {
     if (!status.ok()) break;
   }
   if (status.ok()) status = TransferRing(*communicator);
+  if (status.ok()) status = CheckSecondEnd(*communicator);
   if (status.ok())
     status = CheckPatience(*(*world)->MakeCommunicator({kPatience}));
   if (!status.ok()) {

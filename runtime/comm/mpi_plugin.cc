@@ -43,7 +43,7 @@ int Start(int* rank, int* size) {
   if (Check(MPI_Initialized(&running)) != 0) return 1;
   if (running == 0) {
     int provided = 0;
-    if (Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED,
+    if (Check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED,
                               &provided)) != 0)
       return 1;
   }
@@ -55,6 +55,14 @@ int Start(int* rank, int* size) {
     return 1;
   return Check(MPI_Comm_rank(MPI_COMM_WORLD, rank)) |
          Check(MPI_Comm_size(MPI_COMM_WORLD, size));
+}
+
+int SeveralThreads() {
+  int provided = MPI_THREAD_SINGLE;
+  return MPI_Query_thread(&provided) == MPI_SUCCESS &&
+                 provided >= MPI_THREAD_SERIALIZED
+             ? 1
+             : 0;
 }
 
 int ExchangeNames(const char* name, char* all) {
@@ -185,6 +193,7 @@ extern "C" __attribute__((visibility("default"))) const PartitaMpiApi*
 partita_mpi_api() {
   static const PartitaMpiApi api = {PARTITA_MPI_API_VERSION,
                                     &Start,
+                                    &SeveralThreads,
                                     &ExchangeNames,
                                     &Library,
                                     &Send,

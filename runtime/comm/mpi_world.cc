@@ -32,6 +32,9 @@ class MpiTransport : public Transport {
         "rank ", rank, " (",
         &names_[static_cast<size_t>(rank) * PARTITA_MPI_NAME_BYTES], ")");
   }
+  bool ServesSeveralThreads() const override {
+    return api_.several_threads() != 0;
+  }
   absl::StatusOr<Request> Send(const void* data, int64_t bytes, int to,
                                Stream stream) override {
     Request request = nullptr;

@@ -73,6 +73,7 @@ Slot BoundProgram::Resolve(const program::Buffer& buffer,
 absl::Status BoundProgram::Flatten(int index,
                                    const std::vector<Slot>& arguments,
                                    char* frame, const std::string& path) {
+  Tokens tokens;
   const int own_path = static_cast<int>(paths_.size());
   paths_.push_back(path);
   const program::Function& function =
@@ -112,6 +113,7 @@ absl::Status BoundProgram::Flatten(int index,
     }
     if (step.kind == Operation::Launch)
       PARTITA_RETURN_IF_ERROR(ResolveKernel(step));
+    Number(step, tokens);
     if (IsCommunication(step.kind))
       PARTITA_RETURN_IF_ERROR(PrepareCollective(step));
     if (step.kind == Operation::Copy)
@@ -132,6 +134,18 @@ absl::Status BoundProgram::ResolveKernel(Step& step) {
   return absl::OkStatus();
 }
 
+// Tokens are those of one function; a run counts what it starts.
+void BoundProgram::Number(Step& step, Tokens& tokens) {
+  if (const program::Collective* collective =
+          step.instruction->operation_as_Collective()) {
+    if (collective->token() == 0) return;
+    tokens[collective->token()] = step.started = ++starts_;
+  } else if (const program::Await* await =
+                 step.instruction->operation_as_Await()) {
+    step.started = tokens.at(await->token());
+  }
+}
+
 // Calls of one function share its collectives.
 absl::Status BoundProgram::PrepareCollective(Step& step) {
   if (context_.communicator == nullptr) return absl::OkStatus();
@@ -146,8 +160,15 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
       transfer = {ToOperation(op, NameOf(*step.instruction), context_.place),
                   GroupOf(op, context_.place)};
     }
-    PARTITA_ASSIGN_OR_RETURN(collective, context_.communicator->Prepare(
-                                             std::move(transfer->operation),
+    if (step.started > 0 && started_ == nullptr)
+      started_ =
+          std::make_unique<comm::StartedOperations>(*context_.communicator);
+    PARTITA_ASSIGN_OR_RETURN(
+        collective,
+        step.started > 0
+            ? started_->Prepare(std::move(transfer->operation),
+                                std::move(transfer->ranks))
+            : context_.communicator->Prepare(std::move(transfer->operation),
                                              std::move(transfer->ranks)));
   }
   step.collective = collective.get();
@@ -235,8 +256,15 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
     case Operation::Collective:
       if (step.collective == nullptr) return absl::OkStatus();
       PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+      if (step.started > 0)
+        return started_->Start(*step.collective, buffers[0], buffers[1])
+            .status();
       return context_.communicator->Run(*step.collective, buffers[0],
                                         buffers[1]);
+    case Operation::Await:
+      return started_ == nullptr
+                 ? absl::OkStatus()
+                 : started_->Await(started_before_ + step.started);
     case Operation::Send:
     case Operation::Receive:
       if (step.collective == nullptr) return absl::OkStatus();
@@ -251,13 +279,26 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
 
 absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
                                NanTrace* trace) {
+  if (started_ == nullptr) return RunSteps(stream, profile, trace);
+  started_before_ = started_->last();
+  const absl::Status status = RunSteps(stream, profile, trace);
+  if (!status.ok()) started_->GiveUp(status);
+  return status;
+}
+
+absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
+                                    NanTrace* trace) {
   using Clock = std::chrono::steady_clock;
   for (const Step& step : steps_) {
     if (context_.communicator != nullptr)
       PARTITA_RETURN_IF_ERROR(context_.communicator->Progress());
     const Clock::time_point begin =
         profile == nullptr ? Clock::time_point() : Clock::now();
-    const absl::Status status = RunStep(stream, step);
+    absl::Status status = RunStep(stream, step);
+    // A trace looks at what a step has made.
+    if (status.ok() && trace != nullptr && step.collective != nullptr &&
+        step.started > 0)
+      status = started_->Await(started_before_ + step.started);
     if (!status.ok()) {
       return absl::Status(status.code(),
                           absl::StrCat("'", NameOf(*step.instruction),
@@ -293,6 +334,8 @@ std::string BoundProgram::DescribeStep(int64_t index) const {
                  instruction.operation_as_Collective()) {
     absl::StrAppend(&text, " (",
                     program::EnumNameCollectiveKind(collective->kind()), ")");
+  } else if (step.kind == Operation::Await) {
+    absl::StrAppend(&text, " (wait)");
   } else if (const auto transfer = TransferOf(instruction, context_.place)) {
     absl::StrAppend(
         &text, " (",
@@ -308,6 +351,7 @@ std::string BoundProgram::DescribeStep(int64_t index) const {
 
 std::vector<StepLabel> BoundProgram::Labels() const {
   std::vector<StepLabel> labels;
+  std::vector<std::string> started;  // names of collectives
   for (const Step& step : steps_) {
     StepLabel label;
     if (const program::Gemm* gemm = step.instruction->operation_as_Gemm()) {
@@ -325,7 +369,13 @@ std::vector<StepLabel> BoundProgram::Labels() const {
                    step.instruction->operation_as_Collective()) {
       labels.push_back(LabelOf(*collective, context_.artifact.program().mesh(),
                                context_.place));
+      if (step.started == 0) continue;
+      started.push_back(labels.back().name);
+      labels.back().name = absl::StrCat("start ", started.back());
       continue;
+    } else if (step.kind == Operation::Await) {
+      label.name = absl::StrCat("wait for ",
+                                started[static_cast<size_t>(step.started - 1)]);
     } else if (const auto transfer =
                    TransferOf(*step.instruction, context_.place)) {
       labels.push_back(

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/started.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/nan_trace.h"
 #include "runtime/executor/profile.h"
@@ -74,11 +75,15 @@ class BoundProgram {
     const device::Kernel* kernel = nullptr;
     device::LibraryOp* library_op = nullptr;
     comm::Collective* collective = nullptr;
+    int64_t started = 0;  // positive: this or, of an await, what it waits for
+                          // is the run's collective of that number to be
+                          // started
     device::LaunchShape shape;
     int64_t bytes = 0;  // of a copy
     const program::Instruction* instruction;
     int path = 0;  // into paths_
   };
+  using Tokens = std::map<int, int64_t>;  // by token, Step::started
   struct Relocation {
     size_t buffer;  // index into buffers_
     int port;
@@ -98,6 +103,9 @@ class BoundProgram {
   absl::Status ResolveKernel(Step& step);
   absl::Status PrepareLibraryOps();
   absl::Status PrepareCollective(Step& step);
+  void Number(Step& step, Tokens& tokens);
+  absl::Status RunSteps(device::Stream& stream, Profile* profile,
+                        NanTrace* trace);
   absl::Status PrepareStep(Step& step);
   absl::Status RunStep(device::Stream& stream, const Step& step);
 
@@ -112,6 +120,9 @@ class BoundProgram {
   std::map<std::string, std::unique_ptr<device::LibraryOp>> library_ops_;
   std::map<const program::Instruction*, std::unique_ptr<comm::Collective>>
       collectives_;
+  int64_t starts_ = 0;          // collectives that a run starts
+  int64_t started_before_ = 0;  // by earlier runs
+  std::unique_ptr<comm::StartedOperations> started_;  // if a run starts any
 };
 
 }  // namespace partita::executor

@@ -125,6 +125,46 @@ TEST_F(MultiDeviceTest, EqualsTheUndividedModelOnEveryMesh) {
   }
 }
 
+TEST_F(MultiDeviceTest, StartedCollectivesGiveTheSameBits) {
+  const Floats x = Seeded(5 * 8, 9);
+  for (const auto& [data, tensor] :
+       {std::pair(1, 1), std::pair(2, 2), std::pair(1, 3)}) {
+    program::DividedProgram divided(5, data, tensor);
+    Write(divided);
+    const auto in_place = MultiDeviceRunner::Load(path_, options_);
+    ASSERT_TRUE(in_place.ok()) << in_place.status();
+    const auto expected = RunOnce(**in_place, x);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    divided.StartCollectives();
+    Write(divided);
+    const auto runner = MultiDeviceRunner::Load(path_, options_);
+    ASSERT_TRUE(runner.ok()) << runner.status();
+    for (int run = 0; run < 20; ++run) {
+      const auto results = RunOnce(**runner, x);
+      ASSERT_TRUE(results.ok()) << results.status();
+      EXPECT_EQ(results->y, expected->y);
+      EXPECT_EQ(results->all, expected->all);
+      EXPECT_EQ(results->where, expected->where);
+    }
+  }
+}
+
+TEST_F(MultiDeviceTest, ProfileShowsWaits) {
+  program::DividedProgram divided(4, 2, 2);
+  divided.StartCollectives();
+  Write(divided);
+  const auto runner = MultiDeviceRunner::Load(path_, options_);
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  (*runner)->EnableProfile();
+  ASSERT_TRUE(RunOnce(**runner, Seeded(32, 9)).ok());
+  std::string names;
+  for (const ProfileRow& row : (*runner)->profiles()[0]->Rows())
+    names += row.name + "\n";
+  EXPECT_THAT(names, HasSubstr("start all_reduce sum f32[2,8] over tensor\n"));
+  EXPECT_THAT(names,
+              HasSubstr("wait for all_reduce sum f32[2,8] over tensor\n"));
+}
+
 TEST_F(MultiDeviceTest, DevicesMayStandInAnotherOrder) {
   program::DividedProgram divided(5, 2, 2);
   divided.program.mesh->device_ids = {2, 0, 3, 1};
@@ -191,6 +231,7 @@ class BadRankTest : public MultiDeviceTest {
     program::DividedProgram divided(4, 2, 2);
     auto& body = divided.program.functions[0]->body;
     if (!last_) std::rotate(body.begin(), body.end() - 1, body.end());
+    if (started_) divided.StartCollectives();
     Write(divided);
     options_.make_device =
         [habit](int rank) -> absl::StatusOr<std::unique_ptr<device::Device>> {
@@ -206,7 +247,7 @@ class BadRankTest : public MultiDeviceTest {
     return status;
   }
   const Floats x_ = Seeded(32, 9);
-  bool last_ = false;
+  bool last_ = false, started_ = false;
 };
 
 TEST_F(BadRankTest, ARankThatFailsEndsTheOthers) {
@@ -222,6 +263,25 @@ TEST_F(BadRankTest, ARankThatHangsWhenNobodyWaitsIsNamed) {
   const absl::Status status = RunWith(BadDevice::Habit::kHang);
   EXPECT_EQ(status.message(),
             "rank 2 did not finish its step and made no progress for 450 ms");
+  std::this_thread::sleep_for(milliseconds(1500));
+}
+
+// The copy comes after the sum is started.
+TEST_F(BadRankTest, ARankThatFailsEndsWhatOthersAwait) {
+  last_ = started_ = true;
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::Status status = RunWith(BadDevice::Habit::kFail);
+  EXPECT_EQ(status.message(), "rank 2: 'copy' failed: a bit fell over");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(10000));
+}
+
+TEST_F(BadRankTest, ARankThatHangsEndsWhatOthersAwait) {
+  options_.comm.patience = milliseconds(300);
+  last_ = started_ = true;
+  const absl::Status status = RunWith(BadDevice::Habit::kHang);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("rank 2 did not arrive at all_gather 'gather' of "));
   std::this_thread::sleep_for(milliseconds(1500));
 }
 

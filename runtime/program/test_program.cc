@@ -213,6 +213,14 @@ std::unique_ptr<InstructionT> MakeCollective(const CollectiveT& collective,
   return MakeInstruction(std::move(operation), {in, out}, 1, name);
 }
 
+std::unique_ptr<InstructionT> MakeAwait(int token) {
+  AwaitT await;
+  await.token = token;
+  OperationUnion operation;
+  operation.Set(std::move(await));
+  return MakeInstruction(std::move(operation), {}, 0, "await");
+}
+
 std::unique_ptr<InstructionT> MakeSum(const std::vector<AxisPart>& axes,
                                       std::vector<int64_t> shape, Buffer in,
                                       Buffer out, const std::string& name) {
@@ -313,6 +321,17 @@ DividedProgram::DividedProgram(int64_t batch, int64_t data_axis,
   main->body.push_back(MakeCopy(Argument(4, 8), Argument(7, 8)));
   program.functions.push_back(std::move(main));
   AddEntry(program, 0, {0, 1, 2, 3});
+}
+
+void DividedProgram::StartCollectives() {
+  auto& body = program.functions[0]->body;
+  auto copy = std::move(body.back());
+  body.pop_back();
+  for (size_t i = 0; i < 2; ++i)
+    body[2 + i]->operation.AsCollective()->token = static_cast<int>(1 + i);
+  body.insert(body.begin() + 3, std::move(copy));
+  body.insert(body.begin() + 4, MakeAwait(1));
+  body.push_back(MakeAwait(2));
 }
 
 SampleProgram::SampleProgram() {

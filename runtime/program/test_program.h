@@ -98,6 +98,9 @@ std::unique_ptr<InstructionT> MakeCollective(const CollectiveT& collective,
                                              Buffer in, Buffer out,
                                              const std::string& name);
 
+// Waits for the collective with this token.
+std::unique_ptr<InstructionT> MakeAwait(int token);
+
 // An f32 sum over the devices along `axes`.
 std::unique_ptr<InstructionT> MakeSum(const std::vector<AxisPart>& axes,
                                       std::vector<int64_t> shape, Buffer in,
@@ -117,6 +120,9 @@ struct DividedProgram {
   DataSection data;
 
   DividedProgram(int64_t batch, int64_t data_axis, int64_t tensor_axis);
+  // From now on both collectives are started and awaited, the sum beside the
+  // copy that makes `where`.
+  void StartCollectives();
   ArtifactParts Parts() const { return {SerializeProgram(program), "", data}; }
 };
 

@@ -16,6 +16,7 @@
 #include "runtime/program/validate_entry.h"
 #include "runtime/program/validate_mesh.h"
 #include "runtime/program/validate_operation.h"
+#include "runtime/program/validate_started.h"
 #include "runtime/program/validate_training.h"
 #include "runtime/program/validate_transfer.h"
 
@@ -69,6 +70,7 @@ class Validator {
     for (Checked& checked : functions_)
       needed.push_back(std::move(checked.needed));
     PARTITA_RETURN_IF_ERROR(ValidateEntries(program_, needed));
+    PARTITA_RETURN_IF_ERROR(ValidateStartedUpdates(program_));
     return ValidateTransfers(program_);
   }
 
@@ -204,6 +206,7 @@ class Validator {
     if (checked.steps > kMaxSteps)
       return Bad(absl::StrCat("function '", name, "' takes more than ",
                               kMaxSteps, " steps"));
+    PARTITA_RETURN_IF_ERROR(ValidateStarted(program_, function));
     checked.needed = std::move(needed);
     checked.state = Checked::kDone;
     return absl::OkStatus();
@@ -311,6 +314,8 @@ class Validator {
       case Operation::Send:
       case Operation::Receive:
         return ValidateTransfer(program_, instruction);
+      case Operation::Await:  // ValidateStarted
+        return absl::OkStatus();
       default:
         return Bad("unknown operation");
     }

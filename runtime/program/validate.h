@@ -38,7 +38,11 @@ namespace partita::program {
 //   parameter is some entry's, and what one entry updates no other reads
 //   without updating it too;
 // - (V14) sends and receives of main meet each other, in order and with equal
-//   types, and cannot wait in a circle.
+//   types, and cannot wait in a circle;
+// - (V15) each token is started once and awaited once, later in the same
+//   function, at most kMaxStarted at a time, and in between nothing writes what
+//   the started collective reads nor touches what it writes: operands, those of
+//   calls, and callees' frames.
 absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
                              bool has_code);
 
@@ -50,6 +54,8 @@ inline constexpr int64_t kMaxSteps = int64_t{1} << 21;
 inline constexpr int64_t kMaxOperands = int64_t{1} << 24;
 // Sends and receives of all entries together.
 inline constexpr int64_t kMaxTransfers = int64_t{1} << 21;
+// Collectives started and not awaited in a function.
+inline constexpr int64_t kMaxStarted = 64;
 inline constexpr int64_t kMaxRank = 32;
 inline constexpr int64_t kMaxDevices = int64_t{1} << 20;
 
