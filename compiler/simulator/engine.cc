@@ -110,6 +110,12 @@ bool Engine::Do(int device_class, const Frame& frame, const Step& step) {
     case Step::Kind::kReceive:
       if (!DoReceive(device_class, frame, step)) return false;
       break;
+    case Step::Kind::kStart:
+      DoStart(device_class, frame, step);
+      break;
+    case Step::Kind::kAwait:
+      if (!DoAwait(device_class, step)) return false;
+      break;
     case Step::Kind::kCollective:
       if (!DoCollective(device_class, frame, step)) return false;
       break;
@@ -195,6 +201,69 @@ bool Engine::DoCollective(int device_class, const Frame& frame,
   if (IsLast(rank))
     exposed_[{device_class, frame.function, step.first}] += seconds;
   Pass(device_class, Kind::kCollective, begin + seconds, step.name);
+  return true;
+}
+
+void Engine::DoStart(int device_class, const Frame& frame, const Step& step) {
+  Rank& rank = ranks_[static_cast<size_t>(device_class)];
+  const Folding::Group& group = folding_.GroupOf(device_class, step.axes);
+  const auto [number, is_new] = started_numbers_.try_emplace(
+      {step.axes, group.classes.front(), rank.started[step.axes]++},
+      static_cast<int>(started_.size()));
+  if (is_new) {
+    StartedMeeting& meeting = started_.emplace_back();
+    meeting.expected = group.classes.size();
+    meeting.seconds =
+        SecondsOf(*steps_.InstructionAt(frame.function, step.first)
+                       .operation_as_Collective(),
+                  group);
+  }
+  StartedMeeting& meeting = started_[static_cast<size_t>(number->second)];
+  meeting.arrivals.push_back({rank.clock, rank.last_started});
+  rank.last_started = number->second;
+  rank.under_way[{rank.stack.size(), step.token}] = {
+      number->second, frame.function, step.first, step.name};
+  // Others may await it, or one that comes after it.
+  if (meeting.arrivals.size() < meeting.expected) return;
+  for (size_t i = 0; i < ranks_.size(); ++i)
+    if (MainOf(static_cast<int>(i)) == MainOf(device_class) &&
+        static_cast<int>(i) != device_class)
+      ready_.push_back(static_cast<int>(i));
+}
+
+bool Engine::Settle(int number) {
+  StartedMeeting& meeting = started_[static_cast<size_t>(number)];
+  if (meeting.end >= 0) return true;
+  if (meeting.arrivals.size() < meeting.expected) return false;
+  double begin = 0;
+  for (const StartedMeeting::Arrival& arrival : meeting.arrivals) {
+    if (arrival.before >= 0 && !Settle(arrival.before)) return false;
+    begin = std::max(begin, arrival.time);
+    if (arrival.before >= 0)
+      begin =
+          std::max(begin, started_[static_cast<size_t>(arrival.before)].end);
+  }
+  meeting.begin = begin;
+  meeting.end = begin + meeting.seconds;
+  return true;
+}
+
+bool Engine::DoAwait(int device_class, const Step& step) {
+  Rank& rank = ranks_[static_cast<size_t>(device_class)];
+  const auto found = rank.under_way.find({rank.stack.size(), step.token});
+  const Started started = found->second;
+  rank.arrived = !Settle(started.meeting);
+  if (rank.arrived) return false;
+  rank.under_way.erase(found);
+  const StartedMeeting& meeting =
+      started_[static_cast<size_t>(started.meeting)];
+  Record(device_class, Kind::kOverlapped, meeting.begin, meeting.end,
+         started.name);
+  Pass(device_class, Kind::kWait, meeting.begin, started.name);
+  if (IsLast(rank))
+    exposed_[{device_class, started.function, started.instruction}] +=
+        std::max(0.0, meeting.end - rank.clock);
+  Pass(device_class, Kind::kCollective, meeting.end, started.name);
   return true;
 }
 

@@ -43,6 +43,13 @@ class Engine {
     int function = -1;
     size_t step = 0;
   };
+  // Where a collective stands that a rank has started.
+  struct Started {
+    int meeting = -1;  // in started_
+    int function = -1;
+    unsigned instruction = 0;
+    int name = -1;
+  };
   struct Rank {
     std::vector<Frame> stack;
     double clock = 0;
@@ -53,9 +60,26 @@ class Engine {
     double end_before = 0;                 // of the step before
     bool arrived = false;                  // at the meeting it stands at
     std::map<int, int64_t> meetings_done;  // by axes
+    // Collectives that it started: how many, and those not awaited, by the
+    // depth of the stack and the token.
+    std::map<int, int64_t> started;
+    std::map<std::pair<size_t, int>, Started> under_way;
+    int last_started = -1;  // in started_
   };
   struct Message {
     double start = 0, end = 0;
+  };
+  // Collectives that are started are executed in their order: one begins when
+  // all have started it and are done with the one before.
+  struct StartedMeeting {
+    struct Arrival {
+      double time = 0;
+      int before = -1;  // in started_
+    };
+    std::vector<Arrival> arrivals;
+    size_t expected = 0;
+    double seconds = 0;
+    double begin = -1, end = -1;  // -1: not known
   };
   struct Meeting {
     size_t arrived = 0, left = 0;
@@ -73,6 +97,10 @@ class Engine {
   void Compute(int device_class, const Step& step);
   void DoSend(int device_class, const Frame& frame, const Step& step);
   bool DoReceive(int device_class, const Frame& frame, const Step& step);
+  void DoStart(int device_class, const Frame& frame, const Step& step);
+  bool DoAwait(int device_class, const Step& step);
+  // Whether it is known when it begins and ends.
+  bool Settle(int meeting);
   bool DoCollective(int device_class, const Frame& frame, const Step& step);
   double SecondsOf(const program::Collective& collective,
                    const Folding::Group& group);
@@ -90,6 +118,8 @@ class Engine {
   std::map<std::pair<int, int>, std::deque<Message>> sent_;
   // By axes, lowest class and number.
   std::map<std::tuple<int, int, int64_t>, Meeting> meetings_;
+  std::vector<StartedMeeting> started_;
+  std::map<std::tuple<int, int, int64_t>, int> started_numbers_;
   std::map<std::pair<const program::Collective*, int>, double> known_;
   std::vector<double> slowness_;
   std::vector<DeviceTimes> times_;

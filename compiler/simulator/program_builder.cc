@@ -50,7 +50,21 @@ void ProgramBuilder::CallOf(int function, const std::string& name) {
 }
 
 void ProgramBuilder::Sum(const std::vector<int>& axes, int64_t bytes) {
+  StartSum(axes, bytes, /*token=*/0);
+}
+
+void ProgramBuilder::AwaitOf(int token) {
+  program::AwaitT await;
+  await.token = token;
+  OperationUnion operation;
+  operation.Set(std::move(await));
+  Append(std::move(operation), 0, "await");
+}
+
+void ProgramBuilder::StartSum(const std::vector<int>& axes, int64_t bytes,
+                              int token) {
   program::CollectiveT collective;
+  collective.token = token;
   for (const int axis : axes) collective.axes.push_back(Whole(axis));
   OperationUnion operation;
   operation.Set(std::move(collective));

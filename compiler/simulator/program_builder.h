@@ -33,6 +33,9 @@ class ProgramBuilder {
   void Work(const std::string& name);
   void CallOf(int function, const std::string& name);
   void Sum(const std::vector<int>& axes, int64_t bytes);
+  // A sum over axes that is started, and its end.
+  void StartSum(const std::vector<int>& axes, int64_t bytes, int token);
+  void AwaitOf(int token);
   void Send(int64_t peer, int64_t bytes);
   void Receive(int64_t peer, int64_t bytes);
 

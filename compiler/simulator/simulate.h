@@ -23,7 +23,9 @@ struct SimulateOptions {
 struct Span {
   enum class Kind {
     kCompute,
-    kCollective,  // from when the last of the group is there
+    kCollective,  // from when the last of the group is there; nothing else is
+                  // done meanwhile
+    kOverlapped,  // a collective that was started, beside what else is done
     kTransfer,    // on the sender's link
     kReceive,     // the part of a wait in which the transfer is under way
     kWait         // for others to be ready

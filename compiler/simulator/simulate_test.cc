@@ -164,6 +164,64 @@ TEST(SimulateTest, GroupsThatCostMoreAreClassesOfTheirOwn) {
   EXPECT_DOUBLE_EQ(found.step, 2);
 }
 
+TEST(SimulateTest, StartedCollectivesRunBesideWorkInTheirOrder) {
+  ProgramBuilder builder({{"data", 4}});
+  builder.Function("main");
+  builder.StartSum({0}, 8, 1);
+  builder.StartSum({0}, 8, 2);
+  builder.Work("long");
+  builder.AwaitOf(1);
+  builder.Work("short");
+  builder.AwaitOf(2);
+  builder.EntryMain();
+  NamedCosts costs;
+  costs.seconds = {{"long", 5}, {"short", 1}};
+  costs.collective = 4;
+  const program::Program& program = builder.Build();
+  const Simulation found = Simulate(program, costs, {1, true});
+  // The sums end at 4 and 8, the work at 5 and 6.
+  EXPECT_DOUBLE_EQ(found.step, 8);
+  EXPECT_DOUBLE_EQ(found.times[0].compute, 6);
+  EXPECT_DOUBLE_EQ(found.times[0].collectives, 2);
+  int overlapped = 0;
+  for (const Span& span : found.spans) {
+    if (span.kind != Span::Kind::kOverlapped) continue;
+    EXPECT_DOUBLE_EQ(span.start, overlapped == 0 ? 0 : 4);
+    ++overlapped;
+  }
+  EXPECT_EQ(overlapped, 2);
+  // The work of a slow one hides them whole.
+  costs.slowness = {{2, 2.0}};
+  const Simulation slow = Simulate(program, costs);
+  EXPECT_EQ(slow.classes.size(), 2u);
+  EXPECT_DOUBLE_EQ(slow.step, 12);
+}
+
+TEST(SimulateTest, ACollectiveThatIsStartedLateHoldsUpTheNext) {
+  // Rank 0 works before it starts the first; both await the second only.
+  ProgramBuilder builder({{"data", 2}, {"tensor", 2}});
+  builder.Function("main");
+  builder.Work("a");
+  builder.StartSum({0}, 8, 1);
+  builder.StartSum({1}, 8, 2);
+  builder.AwaitOf(2);
+  builder.Work("b");
+  builder.AwaitOf(1);
+  builder.EntryMain();
+  NamedCosts costs;
+  costs.seconds = {{"a", 1}, {"b", 1}};
+  costs.collective = 1;
+  costs.slowness = {{0, 5.0}};
+  const Simulation found = Simulate(builder.Build(), costs);
+  // Of rank 0: a ends at 5, the sums at 6 and 7, b at 12. Rank 3 meets only
+  // those that rank 0 holds up: its sums end at 2 and, as rank 2 comes from
+  // rank 0, at 7.
+  ASSERT_EQ(found.classes.size(), 4u);
+  EXPECT_DOUBLE_EQ(found.step, 12);
+  EXPECT_DOUBLE_EQ(found.times[3].compute, 2);
+  EXPECT_DOUBLE_EQ(found.times[3].collectives, 1);
+}
+
 // Every known schedule of one step.
 std::vector<core::Schedule> SchedulesOf(int ranks, int microbatches) {
   return {core::GPipe(ranks, microbatches),

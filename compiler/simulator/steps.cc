@@ -27,6 +27,8 @@ std::string KindOf(const Instruction& instruction) {
       return "send";
     case Operation::Receive:
       return "receive";
+    case Operation::Await:
+      return "await";
     case Operation::Collective:
       return program::EnumNameCollectiveKind(
           instruction.operation_as_Collective()->kind());
@@ -46,6 +48,7 @@ Steps::Steps(const program::Program& program, const AxesTable& axes,
       const Instruction& instruction = *function->body()->Get(i);
       const bool communicates =
           instruction.operation_as_Collective() != nullptr ||
+          instruction.operation_as_Await() != nullptr ||
           instruction.operation_as_Send() != nullptr ||
           instruction.operation_as_Receive() != nullptr;
       seconds.push_back(communicates ? 0 : costs.Compute(program, instruction));
@@ -62,8 +65,12 @@ Step Steps::StepOf(int function, unsigned index, const AxesTable& axes) const {
   step.seconds = SecondsOf(function, index);
   if (const program::Collective* collective =
           instruction.operation_as_Collective()) {
-    step.kind = Step::Kind::kCollective;
+    step.token = collective->token();
+    step.kind = step.token > 0 ? Step::Kind::kStart : Step::Kind::kCollective;
     step.axes = axes.Find(collective->axes());
+  } else if (const program::Await* await = instruction.operation_as_Await()) {
+    step.kind = Step::Kind::kAwait;
+    step.token = await->token();
   } else if (instruction.operation_as_Send() != nullptr) {
     step.kind = Step::Kind::kSend;
   } else if (instruction.operation_as_Receive() != nullptr) {

@@ -12,7 +12,15 @@
 namespace partita::simulator {
 
 struct Step {
-  enum class Kind { kCompute, kCall, kCollective, kSend, kReceive };
+  enum class Kind {
+    kCompute,
+    kCall,
+    kCollective,
+    kStart,  // of a collective
+    kAwait,
+    kSend,
+    kReceive
+  };
   Kind kind = Kind::kCompute;
   // kCompute: of all its instructions, on a device whose slowness is 1.
   double seconds = 0;
@@ -20,7 +28,8 @@ struct Step {
   unsigned count = 1;  // more than one: neighbours that compute
   // kCall, and kCompute where it is a call of a function that only computes.
   int function = -1;
-  int axes = -1;  // kCollective: in the AxesTable
+  int axes = -1;  // kCollective, kStart: in the AxesTable
+  int token = 0;  // kStart, kAwait
   int name = -1;  // in Steps::names
 };
 

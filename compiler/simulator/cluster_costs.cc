@@ -1,0 +1,194 @@
+// Instructions to the cost model's arguments.
+#include "compiler/simulator/cluster_costs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/core/traffic.h"
+#include "compiler/planner/cost.h"
+#include "runtime/program/mesh.h"
+#include "runtime/program/types.h"
+
+namespace partita::simulator {
+namespace {
+
+using planner::Precision;
+using program::DType;
+using program::Instruction;
+
+// compiler/kernels/estimate_work.cc: a grain is 20 us of 4 cycles a
+// nanosecond, and a cycle of fused products on full registers is 64
+// floating-point operations.
+constexpr double kGrainCycles = 20e3 * 4;
+constexpr double kOperationsOfCycle = 64;
+
+Precision PrecisionOf(const planner::Device& device, DType dtype) {
+  Precision precision = Precision::kF32;
+  if (dtype == DType::bf16) precision = Precision::kBf16;
+  if (dtype == DType::f16) precision = Precision::kF16;
+  // What a device has no units for it computes in f32.
+  return device.peak[static_cast<size_t>(precision)] > 0 ? precision
+                                                         : Precision::kF32;
+}
+
+double BytesTouched(const Instruction& instruction) {
+  double bytes = 0;
+  if (instruction.operands() != nullptr)
+    for (const program::Buffer* buffer : *instruction.operands())
+      bytes += static_cast<double>(buffer->bytes());
+  return bytes;
+}
+
+int64_t ProductOf(const std::vector<int64_t>& sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) product *= size;
+  return product;
+}
+
+int64_t BytesOf(DType dtype, const std::vector<int64_t>& shape) {
+  return *base::ByteCount(program::ToBase(dtype), shape);
+}
+
+int64_t ExchangedBytes(const program::Collective& collective, int64_t group) {
+  const auto input = program::ToVector(collective.input_shape()),
+             output = program::ToVector(collective.output_shape());
+  const size_t dim = static_cast<size_t>(collective.dim());
+  core::CollectiveWork work;
+  work.kind = core::CollectiveKind::kExchange;
+  work.group = group;
+  work.input_bytes = BytesOf(collective.dtype(), input);
+  work.rows = input[dim];
+  work.output_rows = output[dim];
+  work.size = collective.size();
+  work.step = collective.step();
+  work.offset = collective.offset();
+  return core::BytesMoved(work);
+}
+
+core::CollectiveKind KindOf(program::CollectiveKind kind) {
+  switch (kind) {
+    case program::CollectiveKind::all_reduce:
+      return core::CollectiveKind::kAllReduce;
+    // A broadcast moves what a gather of as many bytes moves: everyone ends
+    // with all of it.
+    case program::CollectiveKind::broadcast:
+    case program::CollectiveKind::all_gather:
+      return core::CollectiveKind::kAllGather;
+    case program::CollectiveKind::reduce_scatter:
+      return core::CollectiveKind::kReduceScatter;
+    case program::CollectiveKind::all_to_all:
+      return core::CollectiveKind::kAllToAll;
+    case program::CollectiveKind::all_slice:
+      return core::CollectiveKind::kAllSlice;
+    case program::CollectiveKind::exchange:
+      return core::CollectiveKind::kExchange;
+    case program::CollectiveKind::permute:
+      return core::CollectiveKind::kPermute;
+  }
+  return core::CollectiveKind::kAllReduce;
+}
+
+}  // namespace
+
+int64_t CostBytes(const program::Collective& collective) {
+  if (collective.kind() == program::CollectiveKind::exchange)
+    return ExchangedBytes(collective, program::GroupSize(collective.axes()));
+  return std::max(
+      BytesOf(collective.dtype(), program::ToVector(collective.input_shape())),
+      BytesOf(collective.dtype(),
+              program::ToVector(collective.output_shape())));
+}
+
+ClusterCosts::ClusterCosts(planner::Cluster cluster, Faults faults)
+    : cluster_(std::move(cluster)), faults_(std::move(faults)) {}
+
+double ClusterCosts::Kernel(const program::Launch& launch,
+                            const Instruction& instruction) const {
+  const planner::Device& device = cluster_.device;
+  const double memory =
+      planner::MemoryBoundTime(device, BytesTouched(instruction));
+  // A grain of the whole range tells only that it is less.
+  if (launch.grain() <= 0 || launch.grain() >= launch.range()) return memory;
+  const auto* types = instruction.output_types();
+  const DType dtype = types != nullptr && types->size() > 0
+                          ? types->Get(0)->dtype()
+                          : DType::f32;
+  const double rate =
+      device.peak[static_cast<size_t>(PrecisionOf(device, dtype))] *
+      device.matmul;
+  const double cycles = kGrainCycles * static_cast<double>(launch.range()) /
+                        static_cast<double>(launch.grain());
+  return std::max(memory, device.kernel + cycles * kOperationsOfCycle / rate);
+}
+
+double ClusterCosts::Product(DType dtype, int64_t batch, int64_t m, int64_t n,
+                             int64_t k) const {
+  const double seconds = planner::MatmulTime(
+      cluster_.device, PrecisionOf(cluster_.device, dtype), batch, m, n, k);
+  return dtype == DType::f64 ? 2 * seconds : seconds;
+}
+
+double ClusterCosts::Convolution(const program::Conv& conv,
+                                 const Instruction& instruction) const {
+  const auto out = program::ToVector(conv.out_shape()),
+             weight = program::ToVector(conv.weight_shape());
+  const double memory =
+      planner::MemoryBoundTime(cluster_.device, BytesTouched(instruction));
+  if (out.empty() || weight.empty() || conv.groups() < 1) return memory;
+  const int64_t channels = weight[0] / conv.groups();
+  const int64_t window = ProductOf({weight.begin() + 1, weight.end()});
+  const int64_t all = ProductOf(out);
+  if (channels == 0 || window == 0 || all == 0) return 0;
+  const int64_t places = all / weight[0];
+  double product = 0;
+  if (conv.direction() == program::ConvDirection::forward)
+    product = Product(conv.dtype(), conv.groups(), places, channels, window);
+  else if (conv.direction() == program::ConvDirection::input_grad)
+    product = Product(conv.dtype(), conv.groups(), places, window, channels);
+  else
+    product = Product(conv.dtype(), conv.groups(), channels, window, places);
+  // The product of a depthwise convolution is too thin for tiles: it goes at
+  // the speed of memory.
+  return channels == 1 ? memory : std::max(memory, product);
+}
+
+double ClusterCosts::Compute(const program::Program&,
+                             const Instruction& instruction) const {
+  double seconds = 0;
+  if (const program::Launch* launch = instruction.operation_as_Launch())
+    seconds = launch->range() == 0 ? 0 : Kernel(*launch, instruction);
+  else if (const program::Gemm* gemm = instruction.operation_as_Gemm())
+    seconds =
+        Product(gemm->dtype(), gemm->batch(), gemm->m(), gemm->n(), gemm->k());
+  else if (const program::Conv* conv = instruction.operation_as_Conv())
+    seconds = Convolution(*conv, instruction);
+  else if (instruction.operation_as_Copy() != nullptr)
+    seconds =
+        planner::MemoryBoundTime(cluster_.device, BytesTouched(instruction));
+  return seconds > 0 ? std::max(seconds, cluster_.device.launch) : 0;
+}
+
+double ClusterCosts::Slowness(int64_t rank) const {
+  return faults_.Slowness(rank);
+}
+
+double ClusterCosts::Collective(const program::Collective& collective,
+                                const std::vector<int64_t>& ranks) const {
+  const double bytes = static_cast<double>(CostBytes(collective));
+  // Nothing leaves the device, but it is copied.
+  if (collective.kind() == program::CollectiveKind::all_slice ||
+      ranks.size() < 2)
+    return planner::MemoryBoundTime(cluster_.device, bytes);
+  return faults_.GroupSlowness(ranks) *
+         planner::CollectiveTime(cluster_, KindOf(collective.kind()), bytes,
+                                 std::vector<int>(ranks.begin(), ranks.end()));
+}
+
+double ClusterCosts::Transfer(int64_t from, int64_t to, int64_t bytes) const {
+  return faults_.LinkSlowness(from, to) *
+         planner::TransferTime(cluster_, static_cast<int>(from),
+                               static_cast<int>(to),
+                               static_cast<double>(bytes));
+}
+
+}  // namespace partita::simulator

@@ -1,0 +1,52 @@
+// What a program's parts cost on a cluster: the planner's cost model, applied
+// to what instructions say of themselves.
+#ifndef PARTITA_COMPILER_SIMULATOR_CLUSTER_COSTS_H_
+#define PARTITA_COMPILER_SIMULATOR_CLUSTER_COSTS_H_
+
+#include <vector>
+
+#include "compiler/planner/cluster.h"
+#include "compiler/simulator/costs.h"
+#include "compiler/simulator/faults.h"
+
+namespace partita::simulator {
+
+// Rank r of the program's mesh is device r of the cluster, which must have as
+// many.
+//
+// A product takes its shape's time, a convolution that of the product it
+// amounts to. A kernel takes the longer of its bytes' time, operands counted
+// once each, and its arithmetic's, as far as the program tells: its grain is
+// what keeps a core busy for 20 us. A fault on a device makes it compute
+// slower, one on a link all that passes it.
+class ClusterCosts : public Costs {
+ public:
+  ClusterCosts(planner::Cluster cluster, Faults faults);
+
+  const planner::Cluster& cluster() const { return cluster_; }
+
+  double Compute(const program::Program& program,
+                 const program::Instruction& instruction) const override;
+  double Slowness(int64_t rank) const override;
+  double Collective(const program::Collective& collective,
+                    const std::vector<int64_t>& ranks) const override;
+  double Transfer(int64_t from, int64_t to, int64_t bytes) const override;
+
+ private:
+  double Kernel(const program::Launch& launch,
+                const program::Instruction& instruction) const;
+  double Product(program::DType dtype, int64_t batch, int64_t m, int64_t n,
+                 int64_t k) const;
+  double Convolution(const program::Conv& conv,
+                     const program::Instruction& instruction) const;
+
+  planner::Cluster cluster_;
+  Faults faults_;
+};
+
+// The bytes that a collective's time depends on, as planner/cost.h counts them.
+int64_t CostBytes(const program::Collective& collective);
+
+}  // namespace partita::simulator
+
+#endif  // PARTITA_COMPILER_SIMULATOR_CLUSTER_COSTS_H_

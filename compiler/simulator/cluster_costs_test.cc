@@ -1,0 +1,116 @@
+#include "compiler/simulator/cluster_costs.h"
+
+#include "compiler/planner/cost.h"
+#include "compiler/simulator/simulate.h"
+#include "compiler/simulator/trace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/program/test_pipeline_program.h"
+#include "runtime/program/test_program.h"
+
+namespace partita::simulator {
+namespace {
+
+using program::Frame;
+using testing::HasSubstr;
+
+planner::Cluster ClusterOf(const std::string& name) {
+  auto cluster = planner::BuiltInCluster(name);
+  EXPECT_TRUE(cluster.ok()) << cluster.status();
+  return *std::move(cluster);
+}
+
+// What `instruction` takes on a node of eight A100.
+double SecondsOf(std::unique_ptr<program::InstructionT> instruction) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(program::CreateInstruction(builder, instruction.get()));
+  const ClusterCosts costs(ClusterOf("a100-80-sxm"), {});
+  flatbuffers::FlatBufferBuilder of_program;
+  of_program.Finish(program::CreateProgram(of_program));
+  return costs.Compute(
+      *flatbuffers::GetRoot<program::Program>(of_program.GetBufferPointer()),
+      *flatbuffers::GetRoot<program::Instruction>(builder.GetBufferPointer()));
+}
+
+TEST(ClusterCostsTest, ProductsTakeWhatTheModelSays) {
+  const planner::Device device = ClusterOf("a100-80-sxm").device;
+  const int64_t bytes = int64_t{4} * 4096 * 4096;
+  const double seconds = SecondsOf(program::MakeProduct(
+      {4096, 4096, 4096}, {Frame(0, bytes), Frame(0, bytes), Frame(0, bytes)},
+      "product"));
+  EXPECT_DOUBLE_EQ(
+      seconds, planner::MatmulTime(device, planner::Precision::kF32, 1, 4096,
+                                   4096, 4096));
+  // No faster than the peak.
+  EXPECT_GT(seconds, 2.0 * 4096 * 4096 * 4096 / 19.5e12);
+}
+
+TEST(ClusterCostsTest, KernelsTakeTheLongerOfBytesAndWork) {
+  const planner::Device device = ClusterOf("a100-80-sxm").device;
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  auto launch = [&](int64_t range, int64_t grain, int64_t bytes) {
+    program::LaunchT kernel;
+    kernel.range = range;
+    kernel.grain = grain;
+    return SecondsOf(
+        program::MakeLaunch(kernel, {Frame(0, bytes), Frame(bytes, bytes)}, 1));
+  };
+  EXPECT_DOUBLE_EQ(launch(1000, 1000, kBytes),
+                   planner::MemoryBoundTime(device, 2.0 * kBytes));
+  // A million grains of 20 us are 20 s of a core that does 256 GFLOP/s.
+  EXPECT_NEAR(launch(1'000'000, 1, 64), 20 * 256e9 / (19.5e12 * device.matmul),
+              1e-3);
+  EXPECT_DOUBLE_EQ(launch(1000, 1000, 64), device.launch);
+  EXPECT_DOUBLE_EQ(launch(0, 1, 64), 0);
+}
+
+TEST(ClusterCostsTest, ConvolutionsAreProducts) {
+  const int64_t bytes = 4 * 64 * 56 * 56;
+  const double seconds = SecondsOf(program::MakeConv3x3(
+      64, 56, {Frame(0, bytes), Frame(0, 4 * 64 * 64 * 9), Frame(0, bytes)}));
+  const planner::Device device = ClusterOf("a100-80-sxm").device;
+  EXPECT_DOUBLE_EQ(
+      seconds, planner::MatmulTime(device, planner::Precision::kF32, 1, 56 * 56,
+                                   64, 64 * 9));
+}
+
+TEST(ClusterCostsTest, AProgramOnAClusterAndItsFaults) {
+  const program::DividedProgram sample(/*batch=*/8, /*data_axis=*/2,
+                                       /*tensor_axis=*/4);
+  const std::string bytes = sample.Parts().program;
+  const program::Program& program = *program::GetProgram(bytes.data());
+  auto step = [&](const std::string& cluster,
+                  const std::vector<std::string>& texts) {
+    auto faults = ParseFaults(texts, 8);
+    EXPECT_TRUE(faults.ok()) << faults.status();
+    return Simulate(program, ClusterCosts(ClusterOf(cluster), *faults));
+  };
+  const Simulation one_node = step("a100-80-sxm", {});
+  EXPECT_EQ(one_node.classes.size(), 1u);
+  EXPECT_GT(one_node.times[0].collectives, 0);
+  const Simulation slow_link = step("a100-80-sxm", {"link=0-1:0.1"});
+  EXPECT_GT(slow_link.step, one_node.step);
+  EXPECT_GT(slow_link.classes.size(), 1u);
+  const Simulation slow_device = step("a100-80-sxm", {"device=5:0.5"});
+  EXPECT_GT(slow_device.step, one_node.step);
+  EXPECT_GT(slow_device.Bubble(), 0);
+  EXPECT_DOUBLE_EQ(one_node.Bubble(), 0);
+}
+
+TEST(ClusterCostsTest, TracesHaveARowForEachRankAndStream) {
+  const program::PipelineProgram sample(/*batch=*/4, /*data_axis=*/1);
+  const std::string bytes = sample.Parts().program;
+  const program::Program& program = *program::GetProgram(bytes.data());
+  const Simulation simulation =
+      Simulate(program, ClusterCosts(ClusterOf("a100-80-sxm"), {}), {1, true});
+  const std::string trace = WriteTrace(simulation, program);
+  for (const char* part :
+       {"\"name\":\"rank 0, stage 0\"", "\"name\":\"rank 1, stage 1\"",
+        "\"name\":\"computes\"", "\"name\":\"sends\"", "\"cat\":\"compute\"",
+        "\"cat\":\"transfer\"", "\"cat\":\"wait\"", "\"name\":\"memory\""})
+    EXPECT_THAT(trace, HasSubstr(part));
+  EXPECT_EQ(JsonString("a\"\\\n"), "\"a\\\"\\\\\\u000a\"");
+}
+
+}  // namespace
+}  // namespace partita::simulator

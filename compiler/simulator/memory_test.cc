@@ -1,0 +1,62 @@
+#include "compiler/simulator/memory.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/program/test_pipeline_program.h"
+#include "runtime/program/test_program.h"
+
+namespace partita::simulator {
+namespace {
+
+using program::Frame;
+using testing::ElementsAre;
+
+TEST(MemoryTest, IsWhatAnEntryNames) {
+  const program::PipelineProgram sample(/*batch=*/4, /*data_axis=*/1);
+  const std::string bytes = sample.Parts().program;
+  const program::Program& program = *program::GetProgram(bytes.data());
+  const DeviceMemory first = MemoryOf(program, 0),
+                     second = MemoryOf(program, 1);
+  // u f32[6,5] and f f32[6,6]; w f32[5,7].
+  EXPECT_EQ(first.parameters, (6 * 5 + 6 * 6) * 4);
+  EXPECT_EQ(second.parameters, 5 * 7 * 4);
+  EXPECT_EQ(first.states, 0);
+  // f f once.
+  EXPECT_EQ(first.derived, 6 * 6 * 4);
+  EXPECT_EQ(second.derived, 0);
+  EXPECT_GT(second.arena, 0);
+  EXPECT_EQ(second.total(), second.fixed() + second.arena);
+}
+
+// A main of copies between ranges of the frame, and a call.
+std::string ProgramOf(
+    std::vector<std::unique_ptr<program::InstructionT>> body) {
+  program::ProgramT program;
+  program.functions.push_back(program::MakeFunction("callee", 0, 0, 1000));
+  program.functions.push_back(program::MakeFunction("main", 0, 0, 4096));
+  program.functions.back()->body = std::move(body);
+  program::AddEntry(program, /*main=*/1, {});
+  return program::SerializeProgram(program);
+}
+
+TEST(MemoryTest, ValuesLiveFromTheirWriteToTheirLastRead) {
+  std::vector<std::unique_ptr<program::InstructionT>> body;
+  auto copy = [&](program::Buffer from, program::Buffer to) {
+    body.push_back(program::MakeCopy(from, to));
+  };
+  const program::Buffer out = program::Argument(0, 64);
+  copy(out, Frame(0, 64));             // a
+  copy(Frame(0, 64), Frame(64, 128));  // b of a
+  copy(out, Frame(192, 256));          // c, which nobody reads
+  copy(Frame(64, 64), out);            // a half of b
+  body.push_back(program::MakeCall(0, 1024, {Frame(0, 64)}, 0));
+  copy(out, Frame(0, 64));           // over a
+  copy(Frame(0, 64), Frame(0, 64));  // in place
+  const std::string bytes = ProgramOf(std::move(body));
+  EXPECT_THAT(
+      AliveBytes(*program::GetProgram(bytes.data()), 0),
+      ElementsAre(64, 64 + 128, 64 + 128 + 256, 64 + 128, 64 + 1000, 64, 64));
+}
+
+}  // namespace
+}  // namespace partita::simulator
