@@ -10,6 +10,7 @@
 #include "compiler/kernels/emit_scatter.h"
 #include "compiler/kernels/emit_top_k.h"
 #include "compiler/kernels/estimate_work.h"
+#include "compiler/kernels/lower_to_llvm.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/TargetParser/Host.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,10 +28,6 @@ namespace partita::kernels {
 namespace {
 
 using namespace mlir;
-
-// The attribute by which compileToObject knows kernels: the sizes of their
-// buffers in bytes.
-constexpr char kBuffersAttr[] = "kernel.buffer_bytes";
 
 // Composites without a rule of their own, in terms of operations that have one.
 LogicalResult decomposeComposites(func::FuncOp kernel) {
@@ -148,6 +145,13 @@ FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
   return range;
 }
 
+// Whether what an item of the range takes is loops over elements only, which a
+// team may share; the rest is written for one thread.
+bool isForTeams(func::FuncOp kernel) {
+  return !findAttention(kernel) && !findAttentionGrad(kernel) &&
+         !findScatter(kernel) && !findTopK(kernel);
+}
+
 // Emits whatever kind of kernel it is. Returns the range.
 FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
                               func::FuncOp body) {
@@ -195,7 +199,8 @@ FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
   func::FuncOp body = makeBody(*copy, target);
   KernelCode code;
   code.symbol = kernel.getName().str();
-  Emitter emitter(*copy, body, options.vector_bytes / 4);
+  code.team = isForTeams(*copy) ? options.team : 1;
+  Emitter emitter(*copy, body, options.vector_bytes / 4, code.team);
   FailureOr<int64_t> range = emitKernel(emitter, *copy, body);
   if (failed(range)) {
     body->erase();

@@ -24,12 +24,16 @@ struct KernelCode {
   int64_t range = 0;  // 0 if there is nothing to compute
   int64_t grain = 1;  // the smallest part of the range worth a thread (about 20
                       // microseconds of work)
-  int64_t scratch_bytes = 0;  // per thread
+  int64_t scratch_bytes = 0;  // per thread, or per team
+  int64_t team = 1;           // threads that compute an item together
 };
 
 // What code is generated for.
 struct CodegenOptions {
   int64_t vector_bytes = 64;  // of a vector register
+  // More than 1: each item of the range is computed by so many threads
+  // together, where the kind of kernel allows it (emit_team.h).
+  int64_t team = 1;
 };
 // Those of the machine that runs the compiler.
 CodegenOptions hostCodegenOptions();

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "compiler/kernels/team_fibers.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/interpreter.h"
 #include "mlir/Parser/Parser.h"
@@ -34,6 +35,16 @@ void* loadLibrary(const std::string& bytes) {
   if (!library) llvm::errs() << dlerror() << "\n";
   close(file);
   return library;
+}
+
+DialectRegistry codegenRegistry() {
+  DialectRegistry registry;
+  registry.insert<nn::NNDialect>();
+  nn::registerExternalModels(registry);
+  registerKernelModels(registry);
+  registerCodegenDialects(registry);
+  registerObjectTranslations(registry);
+  return registry;
 }
 
 std::string compare(const nn::Tensor& found, const nn::Tensor& expected,
@@ -76,14 +87,9 @@ bool AlignedBytes::isGuardIntact() const {
 }
 
 std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
-    const std::string& text) {
+    const std::string& text, const CodegenOptions& options) {
   std::unique_ptr<CompiledKernel> kernel(new CompiledKernel());
-  DialectRegistry registry;
-  registry.insert<nn::NNDialect>();
-  nn::registerExternalModels(registry);
-  registerKernelModels(registry);
-  registerCodegenDialects(registry);
-  registerObjectTranslations(registry);
+  DialectRegistry registry = codegenRegistry();
   kernel->context_.appendDialectRegistry(registry);
   kernel->context_.disableMultithreading();
   kernel->context_.loadAllAvailableDialects();
@@ -92,7 +98,8 @@ std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
   kernel->function_ = kernel->module_->lookupSymbol<func::FuncOp>("k");
   auto start = std::chrono::steady_clock::now();
   OwningOpRef<ModuleOp> target = ModuleOp::create(kernel->module_->getLoc());
-  FailureOr<KernelCode> code = generateKernel(kernel->function_, *target);
+  FailureOr<KernelCode> code =
+      generateKernel(kernel->function_, *target, options);
   if (failed(code)) return nullptr;
   kernel->code_ = *code;
   if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();
@@ -158,7 +165,15 @@ void CompiledKernel::run(std::vector<AlignedBytes>& buffers, int64_t begin,
   std::vector<void*> pointers;
   for (AlignedBytes& buffer : buffers) pointers.push_back(buffer.data());
   AlignedBytes scratch(code_.scratch_bytes);
-  entry_(pointers.data(), begin, end, scratch.data());
+  if (code_.team == 1) {
+    entry_(pointers.data(), begin, end, scratch.data());
+  } else {
+    std::string wrong = runTeam(code_.team, [&] {
+      for (int64_t item = begin; item < end; ++item)
+        entry_(pointers.data(), item, item + 1, scratch.data());
+    });
+    if (!wrong.empty()) llvm::report_fatal_error(llvm::Twine(wrong));
+  }
   if (!scratch.isGuardIntact())
     llvm::report_fatal_error("the kernel wrote behind its scratch memory");
 }
@@ -203,6 +218,45 @@ std::string CompiledKernel::difference(double absolute, double relative,
     }
   }
   return text;
+}
+
+std::string ptxOf(const std::string& text, const std::string& chip,
+                  PtxKernel& launch) {
+  MLIRContext context(codegenRegistry(), MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module) return "";
+  OwningOpRef<ModuleOp> target = ModuleOp::create(module->getLoc());
+  FailureOr<KernelCode> code = generateKernel(
+      module->lookupSymbol<func::FuncOp>("k"), *target, ptxCodegenOptions());
+  if (failed(code)) return "";
+  if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();
+  SmallVector<PtxKernel> launches;
+  FailureOr<std::string> ptx =
+      compileToPtx(*target, {*code}, {.chip = chip}, launches);
+  if (failed(ptx)) return "";
+  launch = launches.front();
+  return *ptx;
+}
+
+constexpr char kPtxas[] = "/usr/local/cuda/bin/ptxas";
+
+bool hasPtxas() { return access(kPtxas, X_OK) == 0; }
+
+std::string assemble(const std::string& ptx, const std::string& chip,
+                     bool& ok) {
+  const char* folder = std::getenv("TEST_TMPDIR");
+  std::string path = std::string(folder ? folder : "/tmp") + "/k.ptx";
+  std::error_code error;
+  llvm::raw_fd_ostream(path, error) << ptx;
+  std::string command = std::string(kPtxas) + " -v -arch=" + chip + " " + path +
+                        " -o /dev/null 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string report;
+  char buffer[512];
+  while (fgets(buffer, sizeof(buffer), pipe)) report += buffer;
+  ok = pclose(pipe) == 0;
+  return report;
 }
 
 }  // namespace partita::kernels

@@ -10,6 +10,7 @@
 
 #include "compiler/kernels/codegen.h"
 #include "compiler/kernels/object.h"
+#include "compiler/kernels/ptx.h"
 #include "dialects/nn/tensor.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -36,7 +37,9 @@ class AlignedBytes {
 class CompiledKernel {
  public:
   // Null, with diagnostics on stderr, where something fails.
-  static std::unique_ptr<CompiledKernel> fromText(const std::string& text);
+  static std::unique_ptr<CompiledKernel> fromText(
+      const std::string& text,
+      const CodegenOptions& options = hostCodegenOptions());
   ~CompiledKernel();
 
   const KernelCode& code() const { return code_; }
@@ -50,6 +53,7 @@ class CompiledKernel {
   // A buffer for each argument, filled, and one for each result.
   std::vector<AlignedBytes> makeBuffers(
       const std::vector<nn::Tensor>& arguments);
+  // A team's threads run in turns, item by item.
   void run(std::vector<AlignedBytes>& buffers, int64_t begin, int64_t end);
   // Results, after running the range in parts that end at these fractions of
   // it.
@@ -71,6 +75,17 @@ class CompiledKernel {
   void* library_ = nullptr;
   void (*entry_)(void* const*, int64_t, int64_t, void*) = nullptr;
 };
+
+// The PTX of function @k for a GPU, and how it is launched; empty, with
+// diagnostics on stderr, where something fails.
+std::string ptxOf(const std::string& text, const std::string& chip,
+                  PtxKernel& launch);
+
+// Whether there is an assembler for PTX here.
+bool hasPtxas();
+// What the assembler reports of the kernel: registers, memory, spills; with its
+// complaints and `ok` false where it fails.
+std::string assemble(const std::string& ptx, const std::string& chip, bool& ok);
 
 }  // namespace partita::kernels
 

@@ -11,7 +11,8 @@ struct Case {
   std::string name;
   std::string text;
   double relative = 2e-5;
-  double scale = 1;  // of random floats
+  double scale = 1;      // of random floats
+  bool for_gpus = true;  // false: it needs a function that only libm has
 };
 
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
@@ -25,6 +26,33 @@ TEST_P(Codegen, EqualsTheInterpreter) {
   EXPECT_EQ(kernel->difference(GetParam().relative, GetParam().relative,
                                GetParam().scale),
             "");
+}
+
+// As a GPU runs it: a warp for each item of the range.
+TEST_P(Codegen, EqualsTheInterpreterInTeams) {
+  CodegenOptions options;
+  options.vector_bytes = 16;
+  options.team = 32;
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(GetParam().text, options);
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->difference(GetParam().relative, GetParam().relative,
+                               GetParam().scale),
+            "");
+}
+
+TEST_P(Codegen, AssemblesForGpus) {
+  if (!hasPtxas()) GTEST_SKIP() << "there is no ptxas";
+  for (const char* chip : {"sm_80", "sm_90"}) {
+    PtxKernel launch;
+    std::string ptx = ptxOf(GetParam().text, chip, launch);
+    ASSERT_EQ(ptx != "", GetParam().for_gpus);
+    if (ptx.empty()) continue;
+    bool ok = false;
+    std::string report = assemble(ptx, chip, ok);
+    EXPECT_TRUE(ok) << report << ptx;
+    EXPECT_GE(launch.blocks, 1);
+  }
 }
 
 std::string nameOf(const testing::TestParamInfo<Case>& info) {
@@ -135,7 +163,7 @@ const Case kMaps[] = {
      %r = arith.addf %a, %b : tensor<3x70xf16> return %r : tensor<3x70xf16> })", 2e-3},
   {"f64", R"(func.func @k(%a: tensor<3x70xf64>, %b: tensor<3x70xf64>) -> tensor<3x70xf64> {
      %s = math.exp %a : tensor<3x70xf64>
-     %r = arith.divf %s, %b : tensor<3x70xf64> return %r : tensor<3x70xf64> })", 1e-12},
+     %r = arith.divf %s, %b : tensor<3x70xf64> return %r : tensor<3x70xf64> })", 1e-12, 1, /*for_gpus=*/false},
   {"casts", R"(func.func @k(%a: tensor<70xf32>) -> (tensor<70xbf16>, tensor<70xf64>, tensor<70xi32>, tensor<70xi32>) {
      %b = arith.truncf %a : tensor<70xf32> to tensor<70xbf16>
      %d = arith.extf %b : tensor<70xbf16> to tensor<70xf64>
@@ -243,7 +271,7 @@ const Case kAttention[] = {
      %r = nn.attention %q, %k, %v, %b scale = 2.0e-1 softcap = 3.0 : (tensor<2x4x7x16xf32>, tensor<2x2x19x16xf32>, tensor<2x2x19x16xf32>, tensor<2x1x7x19xf32>) -> tensor<2x4x7x16xf32> return %r : tensor<2x4x7x16xf32> })"},
   {"one_query", "func.func @k(%q: tensor<1x4x1x32xf32>, %k: tensor<1x4x50x32xf32>, %v: tensor<1x4x50x32xf32>) -> tensor<1x4x1x32xf32> { %r = nn.attention %q, %k, %v scale = 2.0e-1 : (tensor<1x4x1x32xf32>, tensor<1x4x50x32xf32>, tensor<1x4x50x32xf32>) -> tensor<1x4x1x32xf32> return %r : tensor<1x4x1x32xf32> }"},
   {"bf16", "func.func @k(%q: tensor<1x2x20x32xbf16>, %k: tensor<1x2x20x32xbf16>, %v: tensor<1x2x20x32xbf16>) -> tensor<1x2x20x32xbf16> { %r = nn.attention %q, %k, %v scale = 2.0e-1 : (tensor<1x2x20x32xbf16>, tensor<1x2x20x32xbf16>, tensor<1x2x20x32xbf16>) -> tensor<1x2x20x32xbf16> return %r : tensor<1x2x20x32xbf16> }", 2e-2},
-  {"f64", "func.func @k(%q: tensor<1x2x20x12xf64>, %k: tensor<1x2x20x12xf64>, %v: tensor<1x2x20x12xf64>) -> tensor<1x2x20x12xf64> { %r = nn.attention %q, %k, %v scale = 2.0e-1 : (tensor<1x2x20x12xf64>, tensor<1x2x20x12xf64>, tensor<1x2x20x12xf64>) -> tensor<1x2x20x12xf64> return %r : tensor<1x2x20x12xf64> }", 1e-12},
+  {"f64", "func.func @k(%q: tensor<1x2x20x12xf64>, %k: tensor<1x2x20x12xf64>, %v: tensor<1x2x20x12xf64>) -> tensor<1x2x20x12xf64> { %r = nn.attention %q, %k, %v scale = 2.0e-1 : (tensor<1x2x20x12xf64>, tensor<1x2x20x12xf64>, tensor<1x2x20x12xf64>) -> tensor<1x2x20x12xf64> return %r : tensor<1x2x20x12xf64> }", 1e-12, 1, /*for_gpus=*/false},
   {"from_packed_qkv", R"(func.func @k(%x: tensor<2x13x96xf32>, %c: tensor<96xf32>) -> tensor<2x13x32xf32> {
      %cb = nn.broadcast %c dims = [2] : tensor<96xf32> -> tensor<2x13x96xf32>
      %y = arith.addf %x, %cb : tensor<2x13x96xf32>

@@ -2,6 +2,9 @@
 // reading and writing buffers.
 #include "compiler/kernels/emit_elements.h"
 
+#include <numeric>
+
+#include "compiler/kernels/emit_team.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -11,11 +14,13 @@ namespace partita::kernels {
 
 using namespace mlir;
 
-Emitter::Emitter(func::FuncOp kernel, func::FuncOp body, int64_t lanes)
+Emitter::Emitter(func::FuncOp kernel, func::FuncOp body, int64_t lanes,
+                 int64_t team)
     : kernel_(kernel),
       body_(body),
       builder_(kernel.getLoc(), kernel.getContext()),
-      lanes_(lanes) {
+      lanes_(lanes),
+      team_(team) {
   int64_t largest = 0;
   auto measure = [&](Type type) {
     if (auto tensor = dyn_cast<RankedTensorType>(type))
@@ -26,6 +31,7 @@ Emitter::Emitter(func::FuncOp kernel, func::FuncOp body, int64_t lanes)
   llvm::for_each(kernel.getArgumentTypes(), measure);
   lane_index_ = builder_.getIntegerType(largest < (int64_t{1} << 31) ? 32 : 64);
   builder_.setInsertionPointToStart(&body.getBody().front());
+  if (team > 1) thread_ = teamThread(builder_);
   pushScope();
 }
 
@@ -83,6 +89,18 @@ FailureOr<Lanes> Emitter::computeElement(Value tensor, ArrayRef<Index> index) {
         "its rules");
   return rule.emitElement(*this, cast<OpResult>(tensor).getResultNumber(),
                           index);
+}
+
+int Emitter::reductionsBehind(Value tensor) {
+  Operation* op = tensor.getDefiningOp();
+  if (!op) return 0;
+  auto known = reductions_behind_.find(tensor);
+  if (known != reductions_behind_.end()) return known->second;
+  int most = 0;
+  for (Value operand : op->getOperands())
+    most = std::max(most, reductionsBehind(operand));
+  most += kernelRole(op) == KernelRole::reduction;
+  return reductions_behind_[tensor] = most;
 }
 
 LogicalResult Emitter::prefetch(Value tensor, ArrayRef<Index> index) {
@@ -232,6 +250,20 @@ Emitter::Address Emitter::address(const Index& position) {
   return result;
 }
 
+IntegerAttr Emitter::alignment(const Index& position, VectorType type) {
+  if (team_ == 1) return {};
+  // Loops over lanes go by whole vectors.
+  int64_t elements = std::gcd(position.offset(), type.getNumElements());
+  for (const Term& term : position.terms()) {
+    bool in_vectors = term.symbol->lanes != 0 && term.divisor == 1;
+    elements = std::gcd(
+        elements, in_vectors ? term.scale * term.symbol->lanes : term.scale);
+  }
+  int64_t bytes = elements * type.getElementTypeBitWidth() / 8;
+  if (elements <= 1 || (bytes & (bytes - 1)) != 0) return {};
+  return builder_.getI64IntegerAttr(std::min<int64_t>(bytes, 16));
+}
+
 Lanes Emitter::load(const Buffer& buffer, const Index& position) {
   Address at = address(position);
   Type stored = cast<MemRefType>(buffer.memref.getType()).getElementType();
@@ -250,7 +282,10 @@ Lanes Emitter::load(const Buffer& buffer, const Index& position) {
   auto type = VectorType::get({lanes}, stored);
   Value value, mask = at.mask;
   if (!at.offsets && !mask) {
-    value = vector::LoadOp::create(builder_, type, buffer.memref, at.base);
+    auto load = vector::LoadOp::create(builder_, type, buffer.memref, at.base);
+    if (IntegerAttr aligned = alignment(position, type))
+      load.setAlignmentAttr(aligned);
+    value = load;
   } else {
     Value zero =
         arith::ConstantOp::create(builder_, builder_.getZeroAttr(type));
@@ -278,7 +313,11 @@ void Emitter::store(const Buffer& buffer, const Index& position, Lanes value) {
   Value stored = fromCompute(splat(value, lanes), buffer.element);
   Value mask = at.mask;
   if (!at.offsets && !mask) {
-    vector::StoreOp::create(builder_, stored, buffer.memref, at.base);
+    auto store =
+        vector::StoreOp::create(builder_, stored, buffer.memref, at.base);
+    if (IntegerAttr aligned =
+            alignment(position, cast<VectorType>(stored.getType())))
+      store.setAlignmentAttr(aligned);
   } else if (!at.offsets) {
     vector::MaskedStoreOp::create(builder_, buffer.memref, at.base, mask,
                                   stored);

@@ -32,8 +32,9 @@ class Emitter {
  public:
   // Emits into `body`, a function on flat memrefs (arguments, then results),
   // begin, end and scratch. `lanes` is the number of 32-bit elements in a
-  // vector register.
-  Emitter(mlir::func::FuncOp kernel, mlir::func::FuncOp body, int64_t lanes);
+  // vector register, `team` how many threads compute an item together.
+  Emitter(mlir::func::FuncOp kernel, mlir::func::FuncOp body, int64_t lanes,
+          int64_t team = 1);
 
   mlir::ImplicitLocOpBuilder& builder() { return builder_; }
   mlir::func::FuncOp kernel() { return kernel_; }
@@ -42,6 +43,9 @@ class Emitter {
   // --- Elements ---
   mlir::FailureOr<Lanes> element(mlir::Value tensor,
                                  llvm::ArrayRef<Index> index);
+  // How many reductions lie one behind the other in what `tensor` is computed
+  // from.
+  int reductionsBehind(mlir::Value tensor);
   // Asks the memory system for what computing an element with lanes will load.
   mlir::LogicalResult prefetch(mlir::Value tensor, llvm::ArrayRef<Index> index);
   // Elements at a symbolic position of a buffer, in compute type.
@@ -118,6 +122,12 @@ class Emitter {
   mlir::FailureOr<Values> withSymbol(const Symbol& symbol,
                                      mlir::ValueRange carried, LoopBody body);
 
+  // --- Teams (emit_team.h) ---
+  int64_t team() const { return team_; }
+  // Whether a loop over lanes here is divided among the threads of the team;
+  // inside such a loop each thread is on its own.
+  bool sharesLoops() const { return team_ > 1 && !scopes_.back().alone; }
+
   // --- Trials ---
   // What emitted code accesses, by position; reductions also note the index
   // they were asked for.
@@ -163,6 +173,7 @@ class Emitter {
     std::map<Key, Lanes> elements;
     std::map<void*, std::vector<Cached>> cached;
     std::map<std::pair<void*, int64_t>, const Symbol*> clamped;
+    bool alone = false;  // each thread of the team is elsewhere
   };
   // A position as address arithmetic: base + k * stride for lane k, or one
   // offset per lane.
@@ -178,12 +189,24 @@ class Emitter {
   mlir::FailureOr<Lanes> computeElement(mlir::Value tensor,
                                         llvm::ArrayRef<Index> index);
   Address address(const Index& position);
+  // Bytes that a vector at `position` is certainly aligned to, if more than an
+  // element; else nothing.
+  mlir::IntegerAttr alignment(const Index& position, mlir::VectorType type);
   mlir::Value digit(mlir::Value number,
                     const Term& term);  // (number / divisor) % modulus * scale
   mlir::Value laneNumbers(
       const Symbol* symbol);  // vector of the symbol's values
   void pushScope();           // at the builder's insertion point
   void popScope();
+  // The body of a loop over lanes, for this symbol.
+  mlir::FailureOr<Values> withLaneSymbol(const Symbol& symbol,
+                                         mlir::ValueRange carried,
+                                         LoopBody body);
+  // In a loop over lanes: where this thread begins, how far its steps are, and
+  // which lanes of the remainder, whose first is `whole`, are its own.
+  mlir::Value firstLane(mlir::Value begin, int64_t lanes);
+  int64_t laneStep(int64_t lanes) const;
+  mlir::Value remainderMask(int64_t whole, int64_t lanes, int64_t rest);
   // Scopes that insert where the builder does, from now on insert at its (new)
   // place.
   void moveScopes(mlir::OpBuilder::InsertPoint to);
@@ -191,10 +214,13 @@ class Emitter {
   mlir::func::FuncOp kernel_, body_;
   mlir::ImplicitLocOpBuilder builder_;
   int64_t lanes_;
+  int64_t team_;
+  mlir::Value thread_;  // this one's number in its team; null: there is no team
   mlir::Type lane_index_;  // integer type of per-lane index arithmetic
   std::vector<Scope> scopes_;
   std::deque<Symbol> symbols_;
   std::vector<Recording*> active_;
+  llvm::DenseMap<mlir::Value, int> reductions_behind_;
   int64_t scratch_bytes_ = 0;
   int constants_ = 0;
   int prefetching_ = 0;   // scope from which on loads only prefetch; 0: none

@@ -2,6 +2,8 @@
 // need more are in emit_numbers.cc.
 #include "compiler/kernels/emit_elementwise.h"
 
+#include <numeric>
+
 #include "compiler/kernels/emit_models.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -14,12 +16,19 @@ using namespace mlir;
 // The operands' elements, all with the same number of lanes.
 FailureOr<Operands> operandsAt(Operation* op, Emitter& emitter,
                                ArrayRef<Index> index) {
+  // Reductions first: they may leave in scratch what the others need.
+  SmallVector<unsigned> order(op->getNumOperands());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::stable_sort(order, [&](unsigned a, unsigned b) {
+    return emitter.reductionsBehind(op->getOperand(a)) >
+           emitter.reductionsBehind(op->getOperand(b));
+  });
   Operands result;
-  SmallVector<Lanes> elements;
-  for (Value operand : op->getOperands()) {
-    FailureOr<Lanes> element = emitter.element(operand, index);
+  SmallVector<Lanes> elements(order.size());
+  for (unsigned i : order) {
+    FailureOr<Lanes> element = emitter.element(op->getOperand(i), index);
     if (failed(element)) return failure();
-    elements.push_back(*element);
+    elements[i] = *element;
     result.lanes = std::max(result.lanes, element->lanes);
   }
   for (Lanes element : elements)

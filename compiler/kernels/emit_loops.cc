@@ -13,7 +13,8 @@ namespace partita::kernels {
 using namespace mlir;
 
 void Emitter::pushScope() {
-  scopes_.push_back({builder_.saveInsertionPoint(), {}, {}});
+  bool alone = !scopes_.empty() && scopes_.back().alone;
+  scopes_.push_back({builder_.saveInsertionPoint(), {}, {}, {}, alone});
 }
 
 void Emitter::popScope() { scopes_.pop_back(); }
@@ -121,6 +122,37 @@ FailureOr<Values> Emitter::loop(Value begin, Value end, int64_t extent,
       });
 }
 
+FailureOr<Values> Emitter::withLaneSymbol(const Symbol& symbol,
+                                          ValueRange carried, LoopBody body) {
+  pushScope();
+  scopes_.back().alone = true;
+  FailureOr<Values> result = body(newSymbol(symbol), carried);
+  popScope();
+  return result;
+}
+
+int64_t Emitter::laneStep(int64_t lanes) const {
+  return sharesLoops() ? lanes * team_ : lanes;
+}
+
+Value Emitter::firstLane(Value begin, int64_t lanes) {
+  if (!sharesLoops()) return begin;
+  Value mine = arith::MulIOp::create(builder_, thread_, indexConstant(lanes));
+  return arith::AddIOp::create(builder_, begin, mine);
+}
+
+Value Emitter::remainderMask(int64_t whole, int64_t lanes, int64_t rest) {
+  auto type = VectorType::get({lanes}, builder_.getI1Type());
+  Value mask =
+      vector::ConstantMaskOp::create(builder_, type, ArrayRef<int64_t>{rest});
+  if (!sharesLoops()) return mask;
+  Value mine =
+      arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq, thread_,
+                            indexConstant(whole / lanes % team_));
+  return arith::AndIOp::create(
+      builder_, mask, vector::BroadcastOp::create(builder_, type, mine));
+}
+
 FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
                                     ValueRange init, LoopBody body) {
   Symbol symbol;
@@ -128,29 +160,28 @@ FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
   symbol.lanes = lanes;
   int64_t whole = extent / lanes * lanes;
   Values carried(init);
-  if (whole == lanes) {
+  if (whole == lanes && !sharesLoops()) {
     symbol.value = indexConstant(0);
-    FailureOr<Values> next = withSymbol(symbol, carried, body);
+    FailureOr<Values> next = withLaneSymbol(symbol, carried, body);
     if (failed(next)) return failure();
     carried = *next;
   } else if (whole > 0) {
+    int64_t step = laneStep(lanes);
     FailureOr<Values> next = emitFor(
-        builder_, indexConstant(0), indexConstant(whole), indexConstant(lanes),
-        whole / lanes, carried,
+        builder_, firstLane(indexConstant(0), lanes), indexConstant(whole),
+        indexConstant(step), (whole + step - 1) / step, carried,
         [&](OpBuilder::InsertPoint to) { moveScopes(to); },
         [&](Value value, ValueRange inside) {
           symbol.value = value;
-          return withSymbol(symbol, inside, body);
+          return withLaneSymbol(symbol, inside, body);
         });
     if (failed(next)) return failure();
     carried = *next;
   }
   if (whole == extent) return carried;
   symbol.value = indexConstant(whole);
-  symbol.mask = vector::ConstantMaskOp::create(
-      builder_, VectorType::get({lanes}, builder_.getI1Type()),
-      ArrayRef<int64_t>{extent - whole});
-  return withSymbol(symbol, carried, body);
+  symbol.mask = remainderMask(whole, lanes, extent - whole);
+  return withLaneSymbol(symbol, carried, body);
 }
 
 FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
@@ -165,13 +196,14 @@ FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
   auto move = [&](OpBuilder::InsertPoint to) { moveScopes(to); };
   auto inside = [&](Value value, ValueRange carried) {
     symbol.value = value;
-    return withSymbol(symbol, carried, body);
+    return withLaneSymbol(symbol, carried, body);
   };
   Values carried(init);
   if (extent >= lanes) {
+    int64_t step = laneStep(lanes);
     FailureOr<Values> next =
-        emitFor(builder_, begin, whole, indexConstant(lanes), span / lanes,
-                carried, move, inside);
+        emitFor(builder_, firstLane(begin, lanes), whole, indexConstant(step),
+                (span + step - 1) / step, carried, move, inside);
     if (failed(next)) return failure();
     carried = *next;
   }
@@ -183,9 +215,7 @@ FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
                                   /*addElseBlock=*/!carried.empty());
   move({branch->getBlock(), Block::iterator(branch)});
   builder_.setInsertionPointToStart(branch.thenBlock());
-  symbol.mask = vector::ConstantMaskOp::create(
-      builder_, VectorType::get({lanes}, builder_.getI1Type()),
-      ArrayRef<int64_t>{rest});
+  symbol.mask = remainderMask(extent - rest, lanes, rest);
   FailureOr<Values> tail = inside(indexConstant(extent - rest), carried);
   if (failed(tail)) return failure();
   builder_.setInsertionPointToEnd(branch.thenBlock());

@@ -171,14 +171,17 @@ FailureOr<NestPlan> planNest(Emitter& emitter, ArrayRef<Output> outputs) {
   if (one_by_one) return plan;
   plan.lanes = native;
   plan.lanes_outside = by_axis;
+  bool teams = emitter.team() > 1;
   if (by_row && findings->row >= last) {
     plan.chunk = last;  // the row's reductions are computed once
     return plan;
   }
-  if (reduces || by_axis)
+  if ((reduces || by_axis) && !teams)
     plan.lanes = widestLanes(outputs, last, native, by_axis);
   // Many small items for the range, each long enough for its loop.
-  int64_t least = reduces || by_axis ? plan.lanes : 2048;
+  int64_t least = teams                ? plan.lanes * emitter.team()
+                  : reduces || by_axis ? plan.lanes
+                                       : 2048;
   plan.chunk = std::min((last + plan.lanes - 1) / plan.lanes * plan.lanes,
                         (least + plan.lanes - 1) / plan.lanes * plan.lanes);
   return plan;

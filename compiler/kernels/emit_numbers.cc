@@ -84,8 +84,9 @@ struct FloatDivisionModel
     : KernelOpInterface::ExternalModel<FloatDivisionModel, arith::DivFOp> {
   FailureOr<Lanes> emitElement(Operation* op, Emitter& emitter, unsigned number,
                                ArrayRef<Index> index) const {
-    FailureOr<Lanes> dividend = emitter.element(op->getOperand(0), index);
+    // First what is likelier to come from reductions, as in operandsAt.
     FailureOr<Lanes> divisor = emitter.element(op->getOperand(1), index);
+    FailureOr<Lanes> dividend = emitter.element(op->getOperand(0), index);
     if (failed(dividend) || failed(divisor)) return failure();
     int64_t lanes = std::max(dividend->lanes, divisor->lanes);
     ImplicitLocOpBuilder& builder = emitter.builder();

@@ -2,6 +2,7 @@
 // registers.
 #include "compiler/kernels/emit_reduction.h"
 
+#include "compiler/kernels/emit_team.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -41,7 +42,11 @@ class ReductionEmitter {
     if (failed(result)) return failure();
     Value value = result->front();
     if (reduction_.lanes) return Lanes{value, reduction_.lanes->lanes};
-    return Lanes{combineLanes(emitter_, reduction_.kind, value), 0};
+    value = combineLanes(emitter_, reduction_.kind, value);
+    // Each thread of a team has summed its own part of the innermost loop.
+    if (emitter_.sharesLoops())
+      value = combineTeam(emitter_, reduction_.kind, value);
+    return Lanes{value, 0};
   }
 
  private:
@@ -100,6 +105,7 @@ class ReductionEmitter {
   // Several registers hide the latency of the accumulation.
   int64_t chooseLanes(int64_t size) {
     int64_t native = emitter_.nativeLanes();
+    if (emitter_.team() > 1) return native;  // other teams hide it
     for (int64_t wide : {4 * native, 2 * native}) {
       int64_t rounded = (size + wide - 1) / wide * wide;
       if (size >= 2 * wide && rounded * 10 <= size * 11) return wide;

@@ -1,6 +1,7 @@
 // Decides what a reduction stores for later, and where.
 #include "compiler/kernels/emit_row_cache.h"
 
+#include "compiler/kernels/emit_team.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -11,6 +12,7 @@ using namespace mlir;
 namespace {
 
 constexpr int64_t kLargestRow = 64 * 1024;  // elements
+constexpr int64_t kLargestTeamRow = 2 * 1024;
 // A store and a load cost about as much as this many operations.
 constexpr int kWorthStoring = 3;
 
@@ -32,6 +34,10 @@ RowCache::RowCache(Emitter& emitter, nn::ReduceOp op, ArrayRef<Index> index,
   if (emitter.isInvestigating() ||
       product(reduction.sizes) * width_ > kLargestRow)
     return;
+  // A team's scratch is little, and one for all its threads.
+  if (emitter.team() > 1 &&
+      (!emitter.sharesLoops() || product(reduction.sizes) > kLargestTeamRow))
+    return;
   if (reduction.lanes) {
     Symbol lane;
     lane.value = emitter.indexConstant(0);
@@ -39,6 +45,8 @@ RowCache::RowCache(Emitter& emitter, nn::ReduceOp op, ArrayRef<Index> index,
     lane_ = emitter.newSymbol(lane);
   }
   chooseValues();
+  // Some threads may still read what the last row left.
+  if (!buffers_.empty() && emitter.team() > 1) teamSync(emitter.builder());
 }
 
 void RowCache::collectComputed(Value value,
@@ -94,6 +102,7 @@ LogicalResult RowCache::storeWhatIsNeededAgain(ArrayRef<Index> element,
 }
 
 void RowCache::publish() {
+  if (!buffers_.empty() && emitter_.team() > 1) teamSync(emitter_.builder());
   SmallVector<int64_t> strides(index_.size(), -1);
   for (auto [dim, stride] :
        llvm::zip_equal(op_.getDims(), rowMajorStrides(reduction_.sizes)))

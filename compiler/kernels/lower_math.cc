@@ -8,7 +8,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -178,85 +177,42 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   }
 };
 
-// Integer powers by squaring, bit by bit of the exponent. Negative exponents
-// give the integer part of the inverse.
-struct IPowIBySquaring : OpRewritePattern<math::IPowIOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(math::IPowIOp op,
-                                PatternRewriter& rewriter) const override {
-    const Location loc = op.getLoc();
-    const Type type = op.getType();
-    ImplicitLocOpBuilder b(loc, rewriter);
-    auto number = [&](int64_t value) -> Value {
-      const auto element =
-          rewriter.getIntegerAttr(getElementTypeOrSelf(type), value);
-      if (auto vector = dyn_cast<VectorType>(type))
-        return arith::ConstantOp::create(
-            b, DenseElementsAttr::get(vector, Attribute(element)));
-      return arith::ConstantOp::create(b, element);
-    };
-    const Value zero = number(0), one = number(1), minus_one = number(-1);
-    const Value base = op.getLhs(), exponent = op.getRhs();
-    auto isOdd = [&](ImplicitLocOpBuilder& at, Value value) -> Value {
-      return arith::CmpIOp::create(at, arith::CmpIPredicate::ne,
-                                   arith::AndIOp::create(at, value, one), zero);
-    };
-    auto equals = [&](Value left, Value right) -> Value {
-      return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, left, right);
-    };
-    const Value from = arith::ConstantIndexOp::create(b, 0),
-                step = arith::ConstantIndexOp::create(b, 1),
-                to = arith::ConstantIndexOp::create(
-                    b, getElementTypeOrSelf(type).getIntOrFloatBitWidth());
-    auto loop = scf::ForOp::create(
-        b, from, to, step, ValueRange{one, base, exponent},
-        [&](OpBuilder& inner, Location, Value, ValueRange state) {
-          ImplicitLocOpBuilder at(loc, inner);
-          const Value product = arith::MulIOp::create(at, state[0], state[1]);
-          const Value power = arith::SelectOp::create(at, isOdd(at, state[2]),
-                                                      product, state[0]);
-          const Value square = arith::MulIOp::create(at, state[1], state[1]);
-          const Value rest = arith::ShRUIOp::create(at, state[2], one);
-          scf::YieldOp::create(at, ValueRange{power, square, rest});
-        });
-    const Value sign =
-        arith::SelectOp::create(b, isOdd(b, exponent), minus_one, one);
-    const Value small =
-        arith::SelectOp::create(b, equals(base, minus_one), sign, zero);
-    const Value inverse =
-        arith::SelectOp::create(b, equals(base, one), one, small);
-    const Value negative =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, exponent, zero);
-    rewriter.replaceOpWithNewOp<arith::SelectOp>(op, negative, inverse,
-                                                 loop.getResult(0));
-    return success();
-  }
-};
+// Functions of math that LLVM has instructions for, of any type.
+constexpr StringRef kInstructions[] = {
+    "math.absf",  "math.ceil",  "math.copysign",  "math.floor", "math.fma",
+    "math.round", "math.rsqrt", "math.roundeven", "math.sqrt",  "math.trunc"};
 
 }  // namespace
 
-void populateMathLowerings(RewritePatternSet& patterns) {
+bool isMathInstruction(Operation* op) {
+  // Of integers too: what counts bits, absolute values.
+  return llvm::is_contained(kInstructions, op->getName().getStringRef()) ||
+         !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
+}
+
+void populateMathLowerings(RewritePatternSet& patterns, MathLibrary library) {
   patterns.add<ExpandErf, ExpandExp, ExpandExp2, ExpandRsqrt>(
       patterns.getContext(),
       /*benefit=*/4);
   // Of the polynomials that MLIR has, those that are good to a few units in the
-  // last place everywhere.
+  // last place everywhere; all, where there is nothing better.
   populateMathPolynomialApproximationPatterns(
       patterns,
-      [](StringRef name) {
-        return llvm::is_contained(
-            {"math.acos", "math.asin", "math.erfc", "math.expm1", "math.log",
-             "math.log1p", "math.log2", "math.tanh"},
-            name);
+      [library](StringRef name) {
+        return library == MathLibrary::kNone ||
+               llvm::is_contained(
+                   {"math.acos", "math.asin", "math.erfc", "math.expm1",
+                    "math.log", "math.log1p", "math.log2", "math.tanh"},
+                   name);
       },
       /*benefit=*/3);
+  if (library == MathLibrary::kNone) {
+    math::populateExpansionPatterns(patterns);
+    return;
+  }
   math::populateExpansionPatterns(patterns, {"clampf"});
   RewritePatternSet calls(patterns.getContext());
   populateMathToLibmConversionPatterns(calls);
-  // These are instructions.
-  static constexpr StringRef kInstructions[] = {
-      "math.absf",  "math.ceil",  "math.copysign",  "math.floor", "math.fma",
-      "math.round", "math.rsqrt", "math.roundeven", "math.sqrt",  "math.trunc"};
   for (std::unique_ptr<RewritePattern>& pattern : calls.getNativePatterns())
     if (!pattern->getRootKind() ||
         !llvm::is_contained(kInstructions,

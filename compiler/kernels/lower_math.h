@@ -1,5 +1,5 @@
 // math operations on vectors and scalars in terms of what LLVM has instructions
-// or libm has functions for.
+// or a library has functions for.
 #ifndef PARTITA_COMPILER_KERNELS_LOWER_MATH_H_
 #define PARTITA_COMPILER_KERNELS_LOWER_MATH_H_
 
@@ -7,9 +7,17 @@
 
 namespace partita::kernels {
 
-// f32 by polynomials; f64, and functions without a polynomial, by calls of libm
-// for each lane.
-void populateMathLowerings(mlir::RewritePatternSet& patterns);
+// What generated code may call.
+enum class MathLibrary {
+  kLibm,  // for f64 and for functions without a good polynomial, lane for lane
+  kNone,  // f32 by polynomials, good and less good ones; f64 stays as it is
+};
+
+void populateMathLowerings(mlir::RewritePatternSet& patterns,
+                           MathLibrary library);
+
+// Whether LLVM has an instruction for this operation of math.
+bool isMathInstruction(mlir::Operation* op);
 
 }  // namespace partita::kernels
 

@@ -1,43 +1,26 @@
-// Lowers functions on memrefs and vectors to LLVM, optimises, and links in
-// process with lld.
+// Makes code for processors: entries with the C interface, object files, and
+// shared objects, linked in process with lld.
 #include "compiler/kernels/object.h"
 
 #include <cstdlib>
 #include <mutex>
 
-#include "compiler/kernels/lower_math.h"
+#include "compiler/kernels/lower_to_llvm.h"
 #include "lld/Common/Driver.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
-#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
-#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
-#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
-#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -45,54 +28,6 @@ namespace partita::kernels {
 namespace {
 
 using namespace mlir;
-
-constexpr char kBuffersAttr[] = "kernel.buffer_bytes";
-
-// Vector operations that LLVM has none for, and math, in terms of those it has.
-LogicalResult expandOperations(ModuleOp module) {
-  RewritePatternSet patterns(module.getContext());
-  populateMathLowerings(patterns);
-  vector::populateVectorMaskOpLoweringPatterns(patterns);
-  vector::populateVectorStepLoweringPatterns(patterns);
-  vector::populateVectorMaskMaterializationPatterns(
-      patterns,
-      /*force32BitVectorIndices=*/true);
-  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
-  GreedyRewriteConfig config;
-  return applyPatternsGreedily(module, std::move(patterns), config);
-}
-
-LogicalResult lowerControlFlow(ModuleOp module) {
-  MLIRContext* context = module.getContext();
-  RewritePatternSet patterns(context);
-  populateSCFToControlFlowConversionPatterns(patterns);
-  ConversionTarget target(*context);
-  target.addIllegalDialect<scf::SCFDialect>();
-  target.markUnknownOpDynamicallyLegal([](Operation*) { return true; });
-  return applyPartialConversion(module, target, std::move(patterns));
-}
-
-LogicalResult lowerToLlvmDialect(ModuleOp module) {
-  MLIRContext* context = module.getContext();
-  LowerToLLVMOptions options(context);
-  options.useBarePtrCallConv = true;
-  LLVMTypeConverter converter(context, options);
-  RewritePatternSet patterns(context);
-  arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns);
-  populateVectorToLLVMConversionPatterns(converter, patterns);
-  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
-  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
-  populateFuncToLLVMConversionPatterns(converter, patterns);
-  ub::populateUBToLLVMConversionPatterns(converter, patterns);
-  LLVMConversionTarget target(*context);
-  if (failed(applyPartialConversion(module, target, std::move(patterns))))
-    return failure();
-  SmallVector<UnrealizedConversionCastOp> casts;
-  module.walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
-  reconcileUnrealizedCasts(casts);
-  return success();
-}
 
 // Renames `kernel` and gives its name to a function with the C interface, which
 // loads the buffers' addresses.
@@ -177,35 +112,11 @@ FailureOr<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(
   return machine;
 }
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine, int level) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  // The code is vectors already.
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  llvm::PassBuilder passes(&machine, tuning);
-  passes.registerModuleAnalyses(modules);
-  passes.registerCGSCCAnalyses(graphs);
-  passes.registerFunctionAnalyses(functions);
-  passes.registerLoopAnalyses(loops);
-  passes.crossRegisterProxies(loops, functions, graphs, modules);
-  llvm::OptimizationLevel opt = level >= 3   ? llvm::OptimizationLevel::O3
-                                : level == 2 ? llvm::OptimizationLevel::O2
-                                             : llvm::OptimizationLevel::O1;
-  passes.buildPerModuleDefaultPipeline(opt).run(module, modules);
-}
-
 }  // namespace
 
 FailureOr<std::string> compileToObject(ModuleOp target,
                                        const ObjectOptions& options) {
-  if (failed(expandOperations(target)) || failed(lowerControlFlow(target)) ||
-      failed(lowerToLlvmDialect(target)))
-    return target.emitError(
-        "expected all operations of generated kernels to lower to LLVM");
+  if (failed(lowerToLlvm(target, MathLibrary::kLibm))) return failure();
   SmallVector<LLVM::LLVMFuncOp> kernels;
   for (auto function : target.getOps<LLVM::LLVMFuncOp>())
     if (function->hasAttr(kBuffersAttr)) kernels.push_back(function);
@@ -228,7 +139,7 @@ FailureOr<std::string> compileToObject(ModuleOp target,
     function.addFnAttr("target-cpu", (*machine)->getTargetCPU());
     function.addFnAttr("target-features", (*machine)->getTargetFeatureString());
   }
-  optimize(*module, **machine, options.opt_level);
+  optimizeModule(*module, **machine, options.opt_level);
 
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);

@@ -1,0 +1,127 @@
+// The way of generated functions to LLVM that all targets share.
+#include "compiler/kernels/lower_to_llvm.h"
+
+#include "compiler/kernels/lower_math.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Target/TargetMachine.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace partita::kernels {
+
+using namespace mlir;
+
+namespace {
+
+// Vector operations that LLVM has none for, and math, in terms of those it has.
+LogicalResult expandOperations(ModuleOp module, MathLibrary library) {
+  RewritePatternSet patterns(module.getContext());
+  populateMathLowerings(patterns, library);
+  vector::populateVectorMaskOpLoweringPatterns(patterns);
+  vector::populateVectorStepLoweringPatterns(patterns);
+  vector::populateVectorMaskMaterializationPatterns(
+      patterns,
+      /*force32BitVectorIndices=*/true);
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  GreedyRewriteConfig config;
+  return applyPatternsGreedily(module, std::move(patterns), config);
+}
+
+LogicalResult lowerControlFlow(ModuleOp module) {
+  MLIRContext* context = module.getContext();
+  RewritePatternSet patterns(context);
+  populateSCFToControlFlowConversionPatterns(patterns);
+  ConversionTarget target(*context);
+  target.addIllegalDialect<scf::SCFDialect>();
+  target.markUnknownOpDynamicallyLegal([](Operation*) { return true; });
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
+LogicalResult lowerToLlvmDialect(ModuleOp module) {
+  MLIRContext* context = module.getContext();
+  LowerToLLVMOptions options(context);
+  options.useBarePtrCallConv = true;
+  LLVMTypeConverter converter(context, options);
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  populateFuncToLLVMConversionPatterns(converter, patterns);
+  ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  LLVMConversionTarget target(*context);
+  if (failed(applyPartialConversion(module, target, std::move(patterns))))
+    return failure();
+  SmallVector<UnrealizedConversionCastOp> casts;
+  module.walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
+  reconcileUnrealizedCasts(casts);
+  return success();
+}
+
+// What is left of math is for an instruction, if no library is called.
+LogicalResult checkMath(ModuleOp module) {
+  WalkResult checked = module.walk([](Operation* op) {
+    if (!isa<math::MathDialect>(op->getDialect()) || isMathInstruction(op))
+      return WalkResult::advance();
+    op->emitOpError() << "expected a function that is computed by "
+                         "instructions on this target, found one of "
+                      << op->getOperand(0).getType()
+                      << "; only the CPU has a library for it";
+    return WalkResult::interrupt();
+  });
+  return failure(checked.wasInterrupted());
+}
+
+}  // namespace
+
+LogicalResult lowerToLlvm(ModuleOp module, MathLibrary library) {
+  if (failed(expandOperations(module, library)) ||
+      (library == MathLibrary::kNone && failed(checkMath(module))))
+    return failure();
+  if (failed(lowerControlFlow(module)) || failed(lowerToLlvmDialect(module)))
+    return module.emitError(
+        "expected all operations of generated kernels to lower to LLVM");
+  return success();
+}
+
+void optimizeModule(llvm::Module& module, llvm::TargetMachine& machine,
+                    int level) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  // The code is vectors already.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder passes(&machine, tuning);
+  passes.registerModuleAnalyses(modules);
+  passes.registerCGSCCAnalyses(graphs);
+  passes.registerFunctionAnalyses(functions);
+  passes.registerLoopAnalyses(loops);
+  passes.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::OptimizationLevel opt = level >= 3   ? llvm::OptimizationLevel::O3
+                                : level == 2 ? llvm::OptimizationLevel::O2
+                                             : llvm::OptimizationLevel::O1;
+  passes.buildPerModuleDefaultPipeline(opt).run(module, modules);
+}
+
+}  // namespace partita::kernels

@@ -1,0 +1,294 @@
+// Wraps generated functions into GPU kernels, in which warps take the items of
+// the range in turn, and writes PTX.
+#include "compiler/kernels/ptx.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "compiler/kernels/emit_team.h"
+#include "compiler/kernels/lower_to_llvm.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "mlir/Target/LLVMIR/Export.h"
+
+extern "C" {
+void LLVMInitializeNVPTXTarget();
+void LLVMInitializeNVPTXTargetInfo();
+void LLVMInitializeNVPTXTargetMC();
+void LLVMInitializeNVPTXAsmPrinter();
+}
+
+namespace partita::kernels {
+namespace {
+
+// As many blocks as a large GPU holds at once several times over: more would
+// only be started later.
+constexpr int64_t kMostBlocks = 132 * 16 * 4;
+// Blocks of kernels whose threads have scratch of their own: it is theirs in
+// device memory whether they run or not.
+constexpr int64_t kMostBlocksWithScratch = 132 * 4;
+// Of a block, without asking for more.
+constexpr int64_t kSharedBytes = 48 * 1024;
+
+const llvm::ArrayRef<llvm::Type*> kNoTypes;
+const llvm::ArrayRef<llvm::Value*> kNoValues;
+
+// What a kernel's threads have to themselves.
+struct Layout {
+  int64_t team;         // threads that compute an item
+  int64_t teams;        // of a block that work
+  bool shared = false;  // scratch lies in shared memory
+  int64_t blocks;
+};
+
+Layout layOut(const KernelCode& code) {
+  Layout layout;
+  layout.team = code.team;
+  layout.teams = kBlock / code.team;
+  layout.shared = code.scratch_bytes > 0 &&
+                  code.scratch_bytes * layout.teams <= kSharedBytes &&
+                  code.team > 1;
+  int64_t most = code.scratch_bytes > 0 && !layout.shared
+                     ? kMostBlocksWithScratch
+                     : kMostBlocks;
+  layout.blocks = std::clamp<int64_t>(
+      (code.range + layout.teams - 1) / layout.teams, 1, most);
+  return layout;
+}
+
+// Device memory for the scratch of all teams, in bytes.
+int64_t scratchInMemory(const KernelCode& code, const Layout& layout) {
+  return layout.shared ? 0 : code.scratch_bytes * layout.teams * layout.blocks;
+}
+
+class KernelBuilder {
+ public:
+  KernelBuilder(llvm::Module& module)
+      : module_(module), context_(module.getContext()), builder_(context_) {}
+
+  // Gives the functions that teams call their bodies: a team is a warp.
+  void defineTeams() {
+    llvm::Type* i64 = builder_.getInt64Ty();
+    llvm::Value* all = builder_.getInt32(-1);
+    define(kTeamThread, [&](llvm::Function*) -> llvm::Value* {
+      return builder_.CreateZExt(
+          builder_.CreateAnd(threadOfBlock(), builder_.getInt32(kWarp - 1)),
+          i64);
+    });
+    define(kTeamExchange, [&](llvm::Function* function) -> llvm::Value* {
+      return builder_.CreateIntrinsic(
+          llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, kNoTypes,
+          llvm::ArrayRef<llvm::Value*>{all, function->getArg(0),
+                                       function->getArg(1),
+                                       builder_.getInt32(kWarp - 1)});
+    });
+    define(kTeamSync, [&](llvm::Function*) -> llvm::Value* {
+      builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, kNoTypes,
+                               llvm::ArrayRef<llvm::Value*>{all});
+      return nullptr;
+    });
+  }
+
+  // The kernel: `code`'s function becomes its inner part.
+  void wrap(const KernelCode& code, const Layout& layout) {
+    llvm::Function* body = module_.getFunction(code.symbol);
+    body->setName(code.symbol + ".body");
+    body->setLinkage(llvm::GlobalValue::InternalLinkage);
+    body->removeFnAttr(llvm::Attribute::NoInline);
+    body->addFnAttr(llvm::Attribute::AlwaysInline);
+    unsigned buffers = body->arg_size() - 3;
+    std::vector<llvm::Type*> types(
+        buffers + (scratchInMemory(code, layout) > 0), builder_.getPtrTy());
+    auto* kernel = llvm::Function::Create(
+        llvm::FunctionType::get(builder_.getVoidTy(), types, false),
+        llvm::GlobalValue::ExternalLinkage, code.symbol, module_);
+    kernel->setCallingConv(llvm::CallingConv::PTX_Kernel);
+    kernel->addFnAttr("nvvm.maxntid", std::to_string(kBlock));
+    for (llvm::Argument& argument : kernel->args()) {
+      argument.addAttr(llvm::Attribute::NoAlias);
+      argument.addAttr(
+          llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
+    }
+    emitLoop(code, layout, kernel, body, buffers);
+  }
+
+ private:
+  llvm::Value* threadOfBlock() {
+    return builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x,
+                                    kNoTypes, kNoValues);
+  }
+
+  void define(const char* name,
+              llvm::function_ref<llvm::Value*(llvm::Function*)> body) {
+    llvm::Function* function = module_.getFunction(name);
+    if (!function) return;
+    function->setLinkage(llvm::GlobalValue::InternalLinkage);
+    function->addFnAttr(llvm::Attribute::AlwaysInline);
+    builder_.SetInsertPoint(
+        llvm::BasicBlock::Create(context_, "entry", function));
+    if (llvm::Value* result = body(function))
+      builder_.CreateRet(result);
+    else
+      builder_.CreateRetVoid();
+  }
+
+  // Scratch of the team with this number among all.
+  llvm::Value* scratchOf(const KernelCode& code, const Layout& layout,
+                         llvm::Function* kernel, llvm::Value* in_block,
+                         llvm::Value* in_grid) {
+    llvm::Value* bytes = builder_.getInt64(code.scratch_bytes);
+    llvm::Value *base = nullptr, *number = in_grid;
+    if (layout.shared) {
+      auto* type = llvm::ArrayType::get(builder_.getInt8Ty(),
+                                        code.scratch_bytes * layout.teams);
+      auto* shared = new llvm::GlobalVariable(
+          module_, type, /*isConstant=*/false,
+          llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
+          code.symbol + "_shared", nullptr, llvm::GlobalValue::NotThreadLocal,
+          /*AddressSpace=*/3);
+      shared->setAlignment(llvm::Align(64));
+      base = builder_.CreateAddrSpaceCast(shared, builder_.getPtrTy());
+      number = in_block;
+    } else {
+      base = kernel->getArg(kernel->arg_size() - 1);
+    }
+    return builder_.CreateGEP(builder_.getInt8Ty(), base,
+                              builder_.CreateMul(number, bytes));
+  }
+
+  // for (item = this team's number; item < range; item += teams of the grid)
+  void emitLoop(const KernelCode& code, const Layout& layout,
+                llvm::Function* kernel, llvm::Function* body,
+                unsigned buffers) {
+    llvm::Type* i64 = builder_.getInt64Ty();
+    auto block = [&](const char* name) {
+      return llvm::BasicBlock::Create(context_, name, kernel);
+    };
+    llvm::BasicBlock *entry = block("entry"), *loop = block("loop"),
+                     *done = block("done");
+    builder_.SetInsertPoint(entry);
+    llvm::Value* in_block =
+        builder_.CreateUDiv(builder_.CreateZExt(threadOfBlock(), i64),
+                            builder_.getInt64(layout.team));
+    llvm::Value* number_of_block = builder_.CreateZExt(
+        builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x,
+                                 kNoTypes, kNoValues),
+        i64);
+    llvm::Value* first = builder_.CreateAdd(
+        builder_.CreateMul(number_of_block, builder_.getInt64(layout.teams)),
+        in_block);
+    llvm::Value* scratch =
+        code.scratch_bytes == 0
+            ? llvm::ConstantPointerNull::get(builder_.getPtrTy())
+            : scratchOf(code, layout, kernel, in_block, first);
+    llvm::Value* range = builder_.getInt64(code.range);
+    builder_.CreateCondBr(builder_.CreateICmpULT(first, range), loop, done);
+
+    builder_.SetInsertPoint(loop);
+    llvm::PHINode* item = builder_.CreatePHI(i64, 2);
+    item->addIncoming(first, entry);
+    std::vector<llvm::Value*> arguments;
+    for (unsigned i = 0; i < buffers; ++i)
+      arguments.push_back(kernel->getArg(i));
+    arguments.push_back(item);
+    arguments.push_back(builder_.CreateAdd(item, builder_.getInt64(1)));
+    arguments.push_back(scratch);
+    builder_.CreateCall(body, arguments);
+    llvm::Value* next = builder_.CreateAdd(
+        item, builder_.getInt64(layout.blocks * layout.teams));
+    item->addIncoming(next, loop);
+    builder_.CreateCondBr(builder_.CreateICmpULT(next, range), loop, done);
+
+    builder_.SetInsertPoint(done);
+    builder_.CreateRetVoid();
+  }
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  llvm::IRBuilder<> builder_;
+};
+
+mlir::FailureOr<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(
+    mlir::ModuleOp module, const PtxOptions& options) {
+  static std::once_flag initialised;
+  std::call_once(initialised, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
+  const llvm::Target* target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return module.emitError()
+           << "expected an LLVM that generates code for GPUs: " << error;
+  llvm::TargetOptions target_options;
+  target_options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  // PTX 8.0: what CUDA 12 and later read.
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, options.chip, "+ptx80", target_options, llvm::Reloc::PIC_,
+      std::nullopt, llvm::CodeGenOptLevel::Default));
+  if (!machine)
+    return module.emitError()
+           << "expected a GPU that LLVM knows, found '" << options.chip << "'";
+  return machine;
+}
+
+}  // namespace
+
+CodegenOptions ptxCodegenOptions() {
+  CodegenOptions options;
+  options.vector_bytes = 16;  // of the widest access
+  options.team = kWarp;
+  return options;
+}
+
+mlir::FailureOr<std::string> compileToPtx(
+    mlir::ModuleOp target, llvm::ArrayRef<KernelCode> kernels,
+    const PtxOptions& options, llvm::SmallVectorImpl<PtxKernel>& launches) {
+  target.walk([](mlir::Operation* op) { op->removeAttr(kBuffersAttr); });
+  if (mlir::failed(lowerToLlvm(target, MathLibrary::kNone)))
+    return mlir::failure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module =
+      mlir::translateModuleToLLVMIR(target, context, "kernels");
+  if (!module)
+    return target.emitError(
+        "expected generated kernels to translate to LLVM IR");
+  mlir::FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
+      makeTargetMachine(target, options);
+  if (mlir::failed(machine)) return mlir::failure();
+  module->setTargetTriple((*machine)->getTargetTriple());
+  module->setDataLayout((*machine)->createDataLayout());
+
+  KernelBuilder builder(*module);
+  builder.defineTeams();
+  for (const KernelCode& code : kernels) {
+    Layout layout = layOut(code);
+    builder.wrap(code, layout);
+    launches.push_back(
+        {code.symbol, layout.blocks, scratchInMemory(code, layout)});
+  }
+  if (llvm::verifyModule(*module, &llvm::errs()))
+    return target.emitError("expected kernels that LLVM finds well formed");
+  optimizeModule(*module, **machine, options.opt_level);
+
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager emission;
+  if ((*machine)->addPassesToEmitFile(emission, stream, nullptr,
+                                      llvm::CodeGenFileType::AssemblyFile))
+    return target.emitError("expected LLVM to write PTX");
+  emission.run(*module);
+  return std::string(text.data(), text.size());
+}
+
+}  // namespace partita::kernels

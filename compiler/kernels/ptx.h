@@ -1,0 +1,44 @@
+// From generated functions to PTX, the assembly that NVIDIA's driver compiles.
+#ifndef PARTITA_COMPILER_KERNELS_PTX_H_
+#define PARTITA_COMPILER_KERNELS_PTX_H_
+
+#include <cstdint>
+#include <string>
+
+#include "compiler/kernels/codegen.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::kernels {
+
+// Threads of a warp, which is a team; threads of a block, 4 teams.
+inline constexpr int64_t kWarp = 32;
+inline constexpr int64_t kBlock = 128;
+
+// How a kernel is launched: `blocks` blocks of kBlock threads. Its parameters
+// are the addresses of its buffers, in device memory, and then, unless it is 0,
+// of `scratch_bytes` of device memory that is its own for the launch.
+struct PtxKernel {
+  std::string symbol;
+  int64_t blocks = 0;
+  int64_t scratch_bytes = 0;
+};
+
+struct PtxOptions {
+  std::string chip = "sm_90";  // a name LLVM knows
+  int opt_level = 3;
+};
+
+// What generateKernel is to be given for this target.
+CodegenOptions ptxCodegenOptions();
+
+// Lowers what generateKernel appended to `target` (which it consumes) to PTX
+// text, and says how each of `kernels` is launched. Emits a diagnostic where it
+// fails.
+mlir::FailureOr<std::string> compileToPtx(
+    mlir::ModuleOp target, llvm::ArrayRef<KernelCode> kernels,
+    const PtxOptions& options, llvm::SmallVectorImpl<PtxKernel>& launches);
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_PTX_H_

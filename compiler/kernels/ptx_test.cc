@@ -1,0 +1,92 @@
+// What GPU code must be like to be fast: wide accesses next to each other, rows
+// read once, no spills.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/kernels/codegen_fixture.h"
+
+namespace partita::kernels {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+int count(const std::string& text, const std::string& what) {
+  int found = 0;
+  for (size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + 1))
+    ++found;
+  return found;
+}
+
+void expectNoSpills(const std::string& ptx) {
+  if (!hasPtxas()) return;
+  bool ok = false;
+  std::string report = assemble(ptx, "sm_90", ok);
+  EXPECT_TRUE(ok) << report;
+  EXPECT_THAT(report, HasSubstr("0 bytes spill stores, 0 bytes spill loads"));
+}
+
+TEST(PtxTest, MapsAccessSixteenBytesAtOnce) {
+  PtxKernel launch;
+  const std::string ptx = ptxOf(R"(
+func.func @k(%a: tensor<64x1024xf32>, %b: tensor<1024xf32>) -> tensor<64x1024xf32> {
+  %c = nn.broadcast %b dims = [1] : tensor<1024xf32> -> tensor<64x1024xf32>
+  %s = arith.addf %a, %c : tensor<64x1024xf32>
+  %r = math.tanh %s : tensor<64x1024xf32>
+  return %r : tensor<64x1024xf32> })",
+                                "sm_90", launch);
+  EXPECT_EQ(count(ptx, "ld.global.v4") + count(ptx, "ld.global.nc.v4"), 2)
+      << ptx;
+  EXPECT_EQ(count(ptx, "st.global.v4"), 1) << ptx;
+  EXPECT_EQ(launch.blocks, 64 * 1024 / (4 * kBlock));
+  EXPECT_EQ(launch.scratch_bytes, 0);
+  expectNoSpills(ptx);
+}
+
+TEST(PtxTest, RowsAreReducedByWarps) {
+  PtxKernel launch;
+  const std::string ptx = ptxOf(R"(
+func.func @k(%a: tensor<96x512xf32>) -> tensor<96x512xf32> {
+  %r = nn.softmax %a axis = 1 : tensor<96x512xf32>
+  return %r : tensor<96x512xf32> })",
+                                "sm_90", launch);
+  // Two reductions of five exchanges; what is exponentiated lies in shared
+  // memory, so that device memory is read twice, not three times.
+  EXPECT_EQ(count(ptx, "shfl.sync.bfly"), 10) << ptx;
+  EXPECT_EQ(count(ptx, "ld.global.v4") + count(ptx, "ld.global.nc.v4"), 2)
+      << ptx;
+  EXPECT_THAT(ptx, HasSubstr("ld.shared.v4"));
+  EXPECT_EQ(launch.blocks, 96 / 4);
+  EXPECT_EQ(launch.scratch_bytes, 0);
+  expectNoSpills(ptx);
+}
+
+TEST(PtxTest, WhatOneThreadComputesHasScratchInMemory) {
+  PtxKernel launch;
+  const std::string ptx = ptxOf(
+      "func.func @k(%q: tensor<1x2x20x16xf32>, %k: tensor<1x2x20x16xf32>, %v: "
+      "tensor<1x2x20x16xf32>) -> tensor<1x2x20x16xf32> { %r = nn.attention %q, "
+      "%k, %v scale = 2.0e-1 : (tensor<1x2x20x16xf32>, tensor<1x2x20x16xf32>, "
+      "tensor<1x2x20x16xf32>) -> tensor<1x2x20x16xf32> return %r : "
+      "tensor<1x2x20x16xf32> }",
+      "sm_80", launch);
+  EXPECT_GT(launch.scratch_bytes, 0);
+  EXPECT_THAT(ptx, HasSubstr("k_param_4"));  // three inputs, a result, scratch
+  EXPECT_THAT(ptx, Not(HasSubstr("k_param_5")));
+}
+
+TEST(PtxTest, FunctionsThatNeedALibraryAreRefused) {
+  PtxKernel launch;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(ptxOf("func.func @k(%a: tensor<70xf64>) -> tensor<70xf64> { %r = "
+                  "math.exp %a : tensor<70xf64> return %r : tensor<70xf64> }",
+                  "sm_90", launch),
+            "");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("expected a function that is computed by instructions "
+                        "on this target, found one of 'vector<4xf64>'"));
+}
+
+}  // namespace
+}  // namespace partita::kernels

@@ -1,0 +1,20 @@
+// Runs the threads of a team in turns on one thread of this process, so that
+// code for teams can be tested without a GPU.
+#ifndef PARTITA_COMPILER_KERNELS_TEAM_FIBERS_H_
+#define PARTITA_COMPILER_KERNELS_TEAM_FIBERS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace partita::kernels {
+
+// Calls `body` once per thread of a team of `threads`; inside, the functions of
+// emit_team.h are those of the team. Every thread runs until it waits for the
+// others. Returns an empty text, or what is wrong: that the threads do not all
+// come to the same places. Not reentrant.
+std::string runTeam(int threads, const std::function<void()>& body);
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_TEAM_FIBERS_H_
