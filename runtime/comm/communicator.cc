@@ -46,6 +46,14 @@ absl::Status DidNotArrive(const std::string& who, const Collective& collective,
                    "; if it is alive and slow, raise --timeout"));
 }
 
+absl::Status Communicator::Expect(Collective& transfer, void* output) {
+  return absl::OkStatus();
+}
+
+absl::Status Communicator::Await(Collective& transfer, void* output) {
+  return Run(transfer, output, output);
+}
+
 absl::StatusOr<std::vector<std::string>> Communicator::GatherTexts(
     const std::string& own, const std::string& what, int patience) {
   const size_t count = static_cast<size_t>(size());

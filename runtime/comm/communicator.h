@@ -79,6 +79,15 @@ class Communicator {
   virtual absl::Status Run(Collective& collective, const void* input,
                            void* output) = 0;
 
+  // A transfer on its receiver's side in two parts, for which Run is both: from
+  // Expect on `output` may be written to, and when Await has returned, it has
+  // been. Those of one sender are expected, and awaited, in the order in which
+  // they are sent.
+  virtual absl::Status Expect(Collective& transfer, void* output);
+  virtual absl::Status Await(Collective& transfer, void* output);
+  // Nothing is expected any more, and nothing writes to what was.
+  virtual void Abandon() {}
+
   // A second end of this rank, for another thread of it, whose operations stand
   // in no order with those of this end: they meet those of other ranks' second
   // ends. Null where the network serves one thread only; then it is so for all

@@ -6,17 +6,17 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/comm/barrier.h"
+#include "runtime/comm/mailbox.h"
 #include "runtime/comm/reduce.h"
 
 namespace partita::comm {
@@ -36,40 +36,6 @@ struct alignas(64) Posting {
   char* output = nullptr;
   // Meetings of this group that the member came to.
   std::atomic<uint64_t> arrivals{0};
-};
-
-// A tensor on its way from the first member of a group of two to the second.
-struct Letter {
-  uint64_t fingerprint = 0;
-  std::string text;  // what it is, for messages
-  std::vector<char> data;
-};
-
-// Letters in the order of sending, and the memory of those that were read. Who
-// waits for a letter shows where its content should go, so that a sender that
-// comes later copies it there at once.
-struct Mailbox {
-  std::mutex mutex;
-  std::condition_variable came;
-  std::deque<Letter> letters;
-  std::vector<std::vector<char>> read;
-  char* target = nullptr;  // of who waits; null once it is being filled
-  uint64_t expected = 0;   // the fingerprint that the target is for
-  enum { kNothing, kFilling, kFilled } direct = kNothing;
-
-  // The memory to copy to now, or null.
-  char* ClaimTarget(uint64_t fingerprint) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (!letters.empty() || target == nullptr || expected != fingerprint)
-      return nullptr;
-    direct = kFilling;
-    return std::exchange(target, nullptr);
-  }
-  void FinishTarget() {
-    const std::lock_guard<std::mutex> lock(mutex);
-    direct = kFilled;
-    came.notify_one();
-  }
 };
 
 struct Group {
@@ -182,6 +148,12 @@ class LocalCommunicator : public Communicator {
 
   absl::Status Run(Collective& collective, const void* input,
                    void* output) override;
+  absl::Status Expect(Collective& transfer, void* output) override;
+  absl::Status Await(Collective& transfer, void* output) override;
+  void Abandon() override {
+    for (Mailbox* mailbox : expected_) mailbox->Forget();
+    expected_.clear();
+  }
 
   std::unique_ptr<Communicator> MakeBeside() override {
     return std::make_unique<LocalCommunicator>(hub_, rank_, true);
@@ -224,8 +196,8 @@ class LocalCommunicator : public Communicator {
   // still read.
   enum class Meeting { kBegin, kEnd };
   absl::Status Meet(LocalCollective& collective, Meeting meeting);
-  absl::Status Await(LocalCollective& collective, Meeting meeting,
-                     uint32_t ticket, uint64_t arrival);
+  absl::Status AwaitMeeting(LocalCollective& collective, Meeting meeting,
+                            uint32_t ticket, uint64_t arrival);
   absl::Status Sleep(LocalCollective& collective, Meeting meeting,
                      uint32_t ticket, uint64_t arrival);
   absl::Status LosePatience(LocalCollective& collective,
@@ -233,15 +205,14 @@ class LocalCommunicator : public Communicator {
   absl::Status CheckPostings(LocalCollective& collective);
   void Exchange(LocalCollective& collective);
   void Send(LocalCollective& collective, const char* data);
-  absl::Status Receive(LocalCollective& collective, char* data);
-  absl::Status AwaitLetter(LocalCollective& collective, char* data,
-                           std::optional<Letter>& letter);
+  absl::Status Receive(LocalCollective& collective, const char* data);
   void AllReduce(LocalCollective& collective);
   void ReduceScatter(LocalCollective& collective);
 
   const std::shared_ptr<Hub> hub_;
   const int rank_;
   const bool beside_;
+  std::set<Mailbox*> expected_;  // those in which Expect was called
 };
 
 absl::Status LocalCommunicator::LosePatience(
@@ -257,9 +228,9 @@ absl::Status LocalCommunicator::LosePatience(
   return status;
 }
 
-absl::Status LocalCommunicator::Await(LocalCollective& collective,
-                                      Meeting meeting, uint32_t ticket,
-                                      uint64_t arrival) {
+absl::Status LocalCommunicator::AwaitMeeting(LocalCollective& collective,
+                                             Meeting meeting, uint32_t ticket,
+                                             uint64_t arrival) {
   if (beside_) return Sleep(collective, meeting, ticket, arrival);
   hub_->heart(rank_).waits.store(true, std::memory_order_relaxed);
   const absl::Status status = Sleep(collective, meeting, ticket, arrival);
@@ -320,7 +291,7 @@ absl::Status LocalCommunicator::Meet(LocalCollective& collective,
   uint32_t ticket;
   if (group.barrier.Arrive(ticket) || group.barrier.Spin(ticket))
     return absl::OkStatus();
-  return Await(collective, meeting, ticket, arrival);
+  return AwaitMeeting(collective, meeting, ticket, arrival);
 }
 
 // All members find out if one does, and nobody leaves before all have looked.
@@ -400,84 +371,58 @@ void LocalCommunicator::Exchange(LocalCollective& collective) {
 
 void LocalCommunicator::Send(LocalCollective& collective, const char* data) {
   hub_->heart(rank_).beats.fetch_add(1, std::memory_order_relaxed);
-  Mailbox& mailbox = collective.group->mailbox;
-  const int64_t bytes = collective.operation().InputBytes();
-  if (char* const target = mailbox.ClaimTarget(collective.fingerprint())) {
-    std::memcpy(target, data, static_cast<size_t>(bytes));
-    mailbox.FinishTarget();
-    return;
-  }
-  Letter letter;
-  letter.fingerprint = collective.fingerprint();
-  {
-    const std::lock_guard<std::mutex> lock(mailbox.mutex);
-    if (!mailbox.read.empty()) {
-      letter.data = std::move(mailbox.read.back());
-      mailbox.read.pop_back();
-    }
-  }
-  letter.text = comm::Describe(collective.operation());
-  letter.data.assign(data, data + bytes);
-  const std::lock_guard<std::mutex> lock(mailbox.mutex);
-  mailbox.letters.push_back(std::move(letter));
-  mailbox.came.notify_one();
+  collective.group->mailbox.Send(collective.fingerprint(),
+                                 comm::Describe(collective.operation()), data,
+                                 collective.operation().InputBytes());
 }
 
 // Waits as long as the sender makes progress, twice as long if it waits itself.
-// No letter: the sender has filled `data`.
-absl::Status LocalCommunicator::AwaitLetter(LocalCollective& collective,
-                                            char* data,
-                                            std::optional<Letter>& letter) {
+absl::Status LocalCommunicator::Receive(LocalCollective& collective,
+                                        const char* data) {
   Mailbox& mailbox = collective.group->mailbox;
   const Heart& sender = hub_->heart(collective.ranks()[0]);
   const std::chrono::milliseconds patience =
       hub_->patience() * collective.operation().patience;
   Clock::time_point since = Clock::now();
   uint64_t seen = 0;
-  std::unique_lock<std::mutex> lock(mailbox.mutex);
-  mailbox.target = data;
-  mailbox.expected = collective.fingerprint();
-  while (!mailbox.came.wait_for(lock, kSlice, [&] {
-    return !mailbox.letters.empty() || mailbox.direct == Mailbox::kFilled;
-  })) {
-    // The memory is not ours to leave, and a copy ends by itself.
-    if (mailbox.direct == Mailbox::kFilling) continue;
+  while (true) {
+    const std::optional<std::string> came = mailbox.Await(data, kSlice);
+    if (came && came->empty()) return absl::OkStatus();
+    if (came) {
+      const absl::Status status = WrongTransfer(collective, *came);
+      hub_->Fail(status);
+      return status;
+    }
     const uint64_t beats = sender.beats.load(std::memory_order_relaxed);
     if (beats != seen) since = Clock::now();
     seen = beats;
     const bool waits = sender.waits.load(std::memory_order_relaxed);
     const bool late = Clock::now() - since > (waits ? 2 * patience : patience);
     if (!late && !hub_->failed()) continue;
-    mailbox.target = nullptr;
+    Abandon();
     return hub_->failed() ? Aborted() : LosePatience(collective, {0});
   }
-  mailbox.target = nullptr;
-  if (std::exchange(mailbox.direct, Mailbox::kNothing) == Mailbox::kFilled)
-    return absl::OkStatus();
-  letter = std::move(mailbox.letters.front());
-  mailbox.letters.pop_front();
+}
+
+absl::Status LocalCommunicator::Expect(Collective& base, void* output) {
+  LocalCollective& collective = static_cast<LocalCollective&>(base);
+  if (hub_->failed()) return Aborted();
+  Mailbox& mailbox = collective.group->mailbox;
+  mailbox.Expect(collective.fingerprint(), static_cast<char*>(output));
+  expected_.insert(&mailbox);
   return absl::OkStatus();
 }
 
-absl::Status LocalCommunicator::Receive(LocalCollective& collective,
-                                        char* data) {
+absl::Status LocalCommunicator::Await(Collective& base, void* output) {
+  LocalCollective& collective = static_cast<LocalCollective&>(base);
+  if (hub_->failed()) return Aborted();
   Heart& heart = hub_->heart(rank_);
   heart.beats.fetch_add(1, std::memory_order_relaxed);
   heart.waits.store(true, std::memory_order_relaxed);
-  std::optional<Letter> letter;
-  const absl::Status came = AwaitLetter(collective, data, letter);
+  const absl::Status status =
+      Receive(collective, static_cast<const char*>(output));
   heart.waits.store(false, std::memory_order_relaxed);
-  if (!came.ok() || !letter) return came;
-  if (letter->fingerprint != collective.fingerprint()) {
-    const absl::Status status = WrongTransfer(collective, letter->text);
-    hub_->Fail(status);
-    return status;
-  }
-  std::memcpy(data, letter->data.data(), letter->data.size());
-  Mailbox& mailbox = collective.group->mailbox;
-  const std::lock_guard<std::mutex> lock(mailbox.mutex);
-  mailbox.read.push_back(std::move(letter->data));
-  return absl::OkStatus();
+  return status;
 }
 
 absl::Status LocalCommunicator::Run(Collective& base, const void* input,
@@ -485,8 +430,10 @@ absl::Status LocalCommunicator::Run(Collective& base, const void* input,
   LocalCollective& collective = static_cast<LocalCollective&>(base);
   if (hub_->failed()) return Aborted();
   if (collective.operation().kind == Kind::kTransfer) {
-    if (collective.index() == 1)
-      return Receive(collective, static_cast<char*>(output));
+    if (collective.index() == 1) {
+      PARTITA_RETURN_IF_ERROR(Expect(base, output));
+      return Await(base, output);
+    }
     Send(collective, static_cast<const char*>(input));
     return absl::OkStatus();
   }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <list>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -17,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/comm/buffer_pool.h"
 #include "runtime/comm/life_signs.h"
 #include "runtime/comm/reduce.h"
 
@@ -132,6 +134,8 @@ class MessageCommunicator : public Communicator {
       Operation operation, std::vector<int> ranks) override;
   absl::Status Run(Collective& collective, const void* input,
                    void* output) override;
+  absl::Status Expect(Collective& transfer, void* output) override;
+  absl::Status Await(Collective& transfer, void* output) override;
   std::unique_ptr<Communicator> MakeBeside() override {
     if (!transport_->ServesSeveralThreads()) return nullptr;
     return std::make_unique<MessageCommunicator>(transport_, options_, true);
@@ -163,7 +167,14 @@ class MessageCommunicator : public Communicator {
   // are done are null.
   struct Letter {
     uint64_t fingerprint = 0;
-    std::vector<char> bytes;
+    Buffer buffer;
+    Transport::Request head = nullptr, body = nullptr;
+  };
+  // One that may come. Its memory is received into until the request is done;
+  // a rank that fails receives no more.
+  struct Expectation {
+    const void* output = nullptr;
+    uint64_t fingerprint = 0;  // received
     Transport::Request head = nullptr, body = nullptr;
   };
   absl::StatusOr<bool> HasArrived(Letter& letter);
@@ -171,7 +182,10 @@ class MessageCommunicator : public Communicator {
   absl::Status Execute(MessageCollective& collective, const char* input,
                        char* output);
   absl::Status SendLetter(MessageCollective& collective, const char* input);
-  absl::Status ReceiveLetter(MessageCollective& collective, char* output);
+  absl::Status ReceiveLetter(MessageCollective& collective,
+                             const Expectation& expectation);
+  absl::Status FinishOne(MessageCollective& collective,
+                         Transport::Request request);
   absl::Status AllReduce(MessageCollective& collective, const char* input,
                          char* output);
   absl::Status Exchange(MessageCollective& collective, const char* input,
@@ -207,8 +221,9 @@ class MessageCommunicator : public Communicator {
   LifeSigns signs_;
   std::vector<Pending> pending_;
   std::deque<std::unique_ptr<Letter>> sent_;  // in the order of sending
-  uint64_t head_ = 0;                         // received
-  std::vector<char> scratch_;                 // shared by all operations
+  std::list<Expectation> expected_;
+  BufferPool pool_;            // of letters that have arrived
+  std::vector<char> scratch_;  // shared by all operations
   std::vector<const char*> inputs_;
   absl::Status failure_;
   std::atomic<uint64_t> beats_{0};
@@ -500,48 +515,85 @@ absl::StatusOr<bool> MessageCommunicator::HasArrived(Letter& letter) {
   return true;
 }
 
-// Letters that have arrived lend their memory.
 absl::Status MessageCommunicator::SendLetter(MessageCollective& collective,
                                              const char* input) {
-  std::unique_ptr<Letter> letter;
   while (!sent_.empty()) {
     PARTITA_ASSIGN_OR_RETURN(const bool arrived, HasArrived(*sent_.front()));
     if (!arrived) break;
-    letter = std::move(sent_.front());
+    pool_.Give(std::move(sent_.front()->buffer));
     sent_.pop_front();
   }
-  if (letter == nullptr) letter = std::make_unique<Letter>();
-  letter->fingerprint = collective.fingerprint();
   const int64_t bytes = collective.operation().InputBytes();
-  letter->bytes.assign(input, input + bytes);
-  sent_.push_back(std::move(letter));
-  Letter& last = *sent_.back();
+  sent_.push_back(std::make_unique<Letter>());
+  Letter& letter = *sent_.back();
+  letter.fingerprint = collective.fingerprint();
+  letter.buffer = pool_.Take(bytes);
+  std::memcpy(letter.buffer.data.get(), input, static_cast<size_t>(bytes));
   const int to = collective.ranks()[1];
   PARTITA_ASSIGN_OR_RETURN(
-      last.head, transport_->Send(&last.fingerprint, sizeof last.fingerprint,
-                                  to, Transport::Stream::kTransfers));
+      letter.head,
+      transport_->Send(&letter.fingerprint, sizeof letter.fingerprint, to,
+                       Transport::Stream::kTransfers));
   if (bytes == 0) return absl::OkStatus();
-  PARTITA_ASSIGN_OR_RETURN(last.body,
-                           transport_->Send(last.bytes.data(), bytes, to,
+  PARTITA_ASSIGN_OR_RETURN(letter.body,
+                           transport_->Send(letter.buffer.data.get(), bytes, to,
                                             Transport::Stream::kTransfers));
   return absl::OkStatus();
 }
 
-absl::Status MessageCommunicator::ReceiveLetter(MessageCollective& collective,
-                                                char* output) {
-  const int from = collective.ranks()[0];
-  const auto receive = [&](void* data, int64_t bytes) -> absl::Status {
-    if (bytes == 0) return absl::OkStatus();
-    PARTITA_ASSIGN_OR_RETURN(
-        const Transport::Request request,
-        transport_->Receive(data, bytes, from, Transport::Stream::kTransfers));
-    pending_.push_back({request, from});
-    return Finish(collective);
-  };
-  PARTITA_RETURN_IF_ERROR(receive(&head_, sizeof head_));
-  if (head_ != collective.fingerprint())
+absl::Status MessageCommunicator::Expect(Collective& transfer, void* output) {
+  PARTITA_RETURN_IF_ERROR(failure_);
+  const int from = transfer.ranks()[0];
+  const int64_t bytes = transfer.operation().OutputBytes();
+  expected_.emplace_back();
+  Expectation& expectation = expected_.back();
+  expectation.output = output;
+  PARTITA_ASSIGN_OR_RETURN(
+      expectation.head,
+      transport_->Receive(&expectation.fingerprint,
+                          sizeof expectation.fingerprint, from,
+                          Transport::Stream::kTransfers));
+  if (bytes == 0) return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(
+      expectation.body,
+      transport_->Receive(output, bytes, from, Transport::Stream::kTransfers));
+  return absl::OkStatus();
+}
+
+absl::Status MessageCommunicator::FinishOne(MessageCollective& collective,
+                                            Transport::Request request) {
+  pending_.push_back({request, collective.ranks()[0]});
+  return Finish(collective);
+}
+
+absl::Status MessageCommunicator::ReceiveLetter(
+    MessageCollective& collective, const Expectation& expectation) {
+  PARTITA_RETURN_IF_ERROR(FinishOne(collective, expectation.head));
+  if (expectation.fingerprint != collective.fingerprint())
     return WrongTransfer(collective, "another transfer");
-  return receive(output, collective.operation().OutputBytes());
+  return expectation.body == nullptr ? absl::OkStatus()
+                                     : FinishOne(collective, expectation.body);
+}
+
+absl::Status MessageCommunicator::Await(Collective& transfer, void* output) {
+  PARTITA_RETURN_IF_ERROR(Progress());
+  const auto found = std::find_if(
+      expected_.begin(), expected_.end(),
+      [&](const Expectation& other) { return other.output == output; });
+  const absl::Status status =
+      found == expected_.end()
+          ? absl::InternalError(
+                absl::StrCat("rank ", rank(), " awaits ",
+                             comm::Describe(transfer.operation()),
+                             ", which it does not expect"))
+          : ReceiveLetter(static_cast<MessageCollective&>(transfer), *found);
+  if (status.ok()) {
+    expected_.erase(found);
+  } else {
+    pending_.clear();
+    Fail(status);
+  }
+  return status;
 }
 
 absl::Status MessageCommunicator::Execute(MessageCollective& collective,
@@ -550,8 +602,7 @@ absl::Status MessageCommunicator::Execute(MessageCollective& collective,
     case Kind::kAllReduce:
       return AllReduce(collective, input, output);
     case Kind::kTransfer:
-      return collective.index() == 0 ? SendLetter(collective, input)
-                                     : ReceiveLetter(collective, output);
+      return SendLetter(collective, input);
     default:
       return Exchange(collective, input, output);
   }
@@ -559,6 +610,10 @@ absl::Status MessageCommunicator::Execute(MessageCollective& collective,
 
 absl::Status MessageCommunicator::Run(Collective& base, const void* input,
                                       void* output) {
+  if (base.operation().kind == Kind::kTransfer && base.index() == 1) {
+    PARTITA_RETURN_IF_ERROR(Expect(base, output));
+    return Await(base, output);
+  }
   PARTITA_RETURN_IF_ERROR(Progress());
   const absl::Status status =
       Execute(static_cast<MessageCollective&>(base),

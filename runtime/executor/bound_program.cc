@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,7 @@
 namespace partita::executor {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using program::Operation;
 
 // The operand that libraries may keep a copy of: a gemm's right-hand side, a
@@ -34,6 +36,12 @@ bool IsTransfer(Operation kind) {
 
 bool IsCommunication(Operation kind) {
   return kind == Operation::Collective || IsTransfer(kind);
+}
+
+int64_t NanosecondsSince(Clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -
+                                                              begin)
+      .count();
 }
 
 std::string NameOf(const program::Instruction& instruction) {
@@ -53,6 +61,7 @@ absl::StatusOr<std::unique_ptr<BoundProgram>> BoundProgram::Bind(
     scratch = std::max(scratch, step.shape.scratch_bytes);
   PARTITA_RETURN_IF_ERROR(context.device.ReserveLaunchScratch(scratch));
   PARTITA_RETURN_IF_ERROR(bound->PrepareLibraryOps());
+  bound->PlanReceives();
   return bound;
 }
 
@@ -239,6 +248,42 @@ absl::Status BoundProgram::PrepareStep(Step& step) {
                  });
 }
 
+// Ports have no memory yet; a receive into one keeps its place.
+void BoundProgram::PlanReceives() {
+  if (context_.communicator == nullptr) return;
+  std::vector<StepMemory> memory;
+  std::map<int64_t, size_t> started;  // collectives' steps by Step::started
+  for (const Step& step : steps_) {
+    memory.emplace_back();
+    for (int64_t i = 0; i < step.count; ++i)
+      memory.back().ranges.push_back(
+          {static_cast<const char*>(
+               buffers_[step.first + static_cast<size_t>(i)]),
+           step.instruction->operands()
+               ->Get(static_cast<unsigned>(i))
+               ->bytes()});
+    if (step.kind == Operation::Receive)
+      memory.back().sender = step.collective->ranks()[0];
+    // What is started uses its memory until it is awaited.
+    if (step.started == 0) continue;
+    if (step.kind == Operation::Await)
+      memory.back() = memory[started[step.started]];
+    else
+      started[step.started] = memory.size() - 1;
+  }
+  expects_ = awaits_ = PlanArrivals(memory);
+  std::sort(expects_.begin(), expects_.end(),
+            [](const Arrival& a, const Arrival& b) {
+              return std::tie(a.expect_before, a.step) <
+                     std::tie(b.expect_before, b.step);
+            });
+  std::sort(awaits_.begin(), awaits_.end(),
+            [](const Arrival& a, const Arrival& b) {
+              return std::tie(a.await_before, a.step) <
+                     std::tie(b.await_before, b.step);
+            });
+}
+
 void BoundProgram::SetPort(int port, char* data) {
   for (const Relocation& relocation : relocations_) {
     if (relocation.port == port) buffers_[relocation.buffer] = data;
@@ -279,19 +324,25 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
 
 absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
                                NanTrace* trace) {
-  if (started_ == nullptr) return RunSteps(stream, profile, trace);
-  started_before_ = started_->last();
+  if (started_ != nullptr) started_before_ = started_->last();
   const absl::Status status = RunSteps(stream, profile, trace);
-  if (!status.ok()) started_->GiveUp(status);
+  if (status.ok()) return status;
+  if (started_ != nullptr) started_->GiveUp(status);
+  if (context_.communicator != nullptr) context_.communicator->Abandon();
   return status;
 }
 
 absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
                                     NanTrace* trace) {
-  using Clock = std::chrono::steady_clock;
+  expected_ = awaited_ = 0;
   for (const Step& step : steps_) {
+    const int64_t index = &step - steps_.data();
     if (context_.communicator != nullptr)
       PARTITA_RETURN_IF_ERROR(context_.communicator->Progress());
+    if (trace == nullptr) {
+      PARTITA_RETURN_IF_ERROR(MeetArrivals(stream, index, profile));
+      if (step.kind == Operation::Receive) continue;
+    }
     const Clock::time_point begin =
         profile == nullptr ? Clock::time_point() : Clock::now();
     absl::Status status = RunStep(stream, step);
@@ -299,24 +350,50 @@ absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
     if (status.ok() && trace != nullptr && step.collective != nullptr &&
         step.started > 0)
       status = started_->Await(started_before_ + step.started);
-    if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat("'", NameOf(*step.instruction),
-                                       "' failed: ", status.message()));
-    }
+    if (!status.ok()) return Failed(step, status);
     if (profile == nullptr && trace == nullptr) continue;
     PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
-    const int64_t index = &step - steps_.data();
     if (trace != nullptr)
       trace->AddStep(index, *step.instruction, buffers_.data() + step.first);
-    if (profile == nullptr) continue;
-    profile->Add(index, std::chrono::duration_cast<std::chrono::nanoseconds>(
-                            Clock::now() - begin)
-                            .count());
+    if (profile != nullptr) profile->Add(index, NanosecondsSince(begin));
   }
+  if (trace == nullptr)
+    PARTITA_RETURN_IF_ERROR(MeetArrivals(stream, step_count(), profile));
   if (profile != nullptr) profile->CountRun();
   return context_.communicator == nullptr ? absl::OkStatus()
                                           : context_.communicator->Progress();
+}
+
+// Before the step of this index.
+absl::Status BoundProgram::MeetArrivals(device::Stream& stream, int64_t index,
+                                        Profile* profile) {
+  for (; awaited_ < awaits_.size() && awaits_[awaited_].await_before <= index;
+       ++awaited_) {
+    const int64_t receive = awaits_[awaited_].step;
+    const Step& step = steps_[static_cast<size_t>(receive)];
+    const Clock::time_point begin = Clock::now();
+    const absl::Status status =
+        context_.communicator->Await(*step.collective, buffers_[step.first]);
+    if (!status.ok()) return Failed(step, status);
+    if (profile != nullptr) profile->Add(receive, NanosecondsSince(begin));
+  }
+  for (; expected_ < expects_.size() &&
+         expects_[expected_].expect_before <= index;
+       ++expected_) {
+    const Step& step = steps_[static_cast<size_t>(expects_[expected_].step)];
+    PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+    const absl::Status status =
+        context_.communicator->Expect(*step.collective, buffers_[step.first]);
+    if (!status.ok()) return Failed(step, status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BoundProgram::Failed(const Step& step,
+                                  const absl::Status& status) const {
+  return absl::Status(status.code(),
+                      absl::StrCat("'", NameOf(*step.instruction),
+                                   "' failed: ", status.message()));
 }
 
 std::string BoundProgram::DescribeStep(int64_t index) const {

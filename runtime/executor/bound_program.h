@@ -16,6 +16,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/started.h"
 #include "runtime/device/device.h"
+#include "runtime/executor/arrivals.h"
 #include "runtime/executor/nan_trace.h"
 #include "runtime/executor/profile.h"
 #include "runtime/program/artifact.h"
@@ -55,7 +56,8 @@ class BoundProgram {
   // Which memory a port stands for from now on.
   void SetPort(int port, char* data);
 
-  // One pass over the steps; it ends early if another rank fails. With a
+  // One pass over the steps; it ends early if another rank fails. What others
+  // send is waited for where it is used (arrivals.h), but with a trace. With a
   // profile every step is synchronised and timed; with a trace, on devices that
   // share the host's memory, its outputs are looked at.
   absl::Status Run(device::Stream& stream, Profile* profile,
@@ -107,7 +109,11 @@ class BoundProgram {
   absl::Status RunSteps(device::Stream& stream, Profile* profile,
                         NanTrace* trace);
   absl::Status PrepareStep(Step& step);
+  void PlanReceives();
   absl::Status RunStep(device::Stream& stream, const Step& step);
+  absl::Status MeetArrivals(device::Stream& stream, int64_t step,
+                            Profile* profile);
+  absl::Status Failed(const Step& step, const absl::Status& status) const;
 
   Context context_;
   char* data_ = nullptr;
@@ -117,6 +123,10 @@ class BoundProgram {
   std::vector<int>
       buffer_globals_;  // parallel to buffers_: the global behind it or -1
   std::vector<Relocation> relocations_;
+  // Receives, by when their memory is given away and when they are awaited, and
+  // how many of each a run has come by.
+  std::vector<Arrival> expects_, awaits_;
+  size_t expected_ = 0, awaited_ = 0;
   std::map<std::string, std::unique_ptr<device::LibraryOp>> library_ops_;
   std::map<const program::Instruction*, std::unique_ptr<comm::Collective>>
       collectives_;
