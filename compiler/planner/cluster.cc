@@ -32,7 +32,7 @@ Device V100() {
   device.l2 = 6 * kMega;
   device.launch = 6 * kMicro;
   device.kernel = 3 * kMicro;
-  device.matmul = 0.75;
+  device.matmul = 0.82;
   device.streaming = 0.8;
   return device;
 }
@@ -46,9 +46,10 @@ Device A100(int gigabytes) {
   device.units = 108;
   device.l2 = 40 * kMega;
   device.launch = 6 * kMicro;
-  device.kernel = 2 * kMicro;
-  device.matmul = 0.85;
-  device.streaming = 0.8;
+  device.kernel = 3 * kMicro;
+  device.matmul = 0.75;
+  device.attention = 0.74;
+  device.streaming = 0.74;
   return device;
 }
 
@@ -61,8 +62,9 @@ Device Hopper(const char* name, double memory, double bandwidth) {
   device.units = 132;
   device.l2 = 50 * kMega;
   device.launch = 5 * kMicro;
-  device.kernel = 2 * kMicro;
-  device.matmul = 0.68;
+  device.kernel = 3 * kMicro;
+  device.matmul = 0.61;
+  device.attention = 0.52;
   device.streaming = 0.8;
   return device;
 }
@@ -249,16 +251,17 @@ Status CheckCluster(const Cluster& cluster) {
        {Check("device, memory", device.memory),
         Check("device, memory_bandwidth", device.memory_bandwidth),
         Check("device, matmul", device.matmul),
+        Check("device, attention", device.attention),
         Check("device, streaming", device.streaming),
         Check("device, launch", device.launch, true),
         Check("device, kernel", device.kernel, true),
         Check("device, l2", device.l2, true)})
     if (!status.ok()) return status;
-  for (double share : {device.matmul, device.streaming})
+  for (double share : {device.matmul, device.attention, device.streaming})
     if (share > 1)
       return InvalidArgumentError(
-          "device: expected matmul and streaming to be parts of the peak, 0 to "
-          "1, found " +
+          "device: expected matmul, attention and streaming to be parts of "
+          "the peak, 0 to 1, found " +
           std::to_string(share));
   bool any = false;
   for (int p = 0; p < kPrecisions; ++p) {

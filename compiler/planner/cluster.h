@@ -24,12 +24,13 @@ struct Device {
   std::array<double, kPrecisions> peak{};  // of dense products; 0: has none
   double memory = 0;                       // bytes
   double memory_bandwidth = 0;
-  int units = 1;         // multiprocessors, or cores: what tiles are dealt to
-  double l2 = 0;         // bytes that all units share
-  double launch = 0;     // from one kernel's start to the next, at the least
-  double kernel = 0;     // of a kernel that does nothing, beyond `launch`
-  double matmul = 1;     // of the peak, products of the best shapes, sustained
-  double streaming = 1;  // of memory_bandwidth, large kernels
+  int units = 1;      // multiprocessors, or cores: what tiles are dealt to
+  double l2 = 0;      // bytes that all units share
+  double launch = 0;  // from one kernel's start to the next, at the least
+  double kernel = 0;  // of a kernel that does nothing, beyond `launch`
+  double matmul = 1;  // of the peak, products of the best shapes, sustained
+  double attention = 0.7;  // of products' rate, fused attention
+  double streaming = 1;    // of memory_bandwidth, large kernels
 };
 
 // All devices within one unit of a level reach each other with its bandwidth;

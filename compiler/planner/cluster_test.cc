@@ -95,7 +95,7 @@ TEST(ReadCluster, RefusesWithThePlace) {
   EXPECT_THAT(Refusal("device: {like: h100, memory: 0 GB}\n"),
               HasSubstr("device, memory: expected a number above 0, found 0"));
   EXPECT_THAT(Refusal("device: {like: h100, matmul: 1.5}\n"),
-              HasSubstr("parts of the peak"));
+              HasSubstr("0 to 1, found 1.5"));
   EXPECT_THAT(Refusal("device: {like: h100, units: 0}\n"),
               HasSubstr("units: expected a whole number"));
   EXPECT_THAT(Refusal("device: {like: nothing}\n"),

@@ -199,11 +199,11 @@ Status Reader::ReadDevice(const Node& node, Device& device) const {
     if (Status status = ReadDevice(*like, device); !status.ok()) return status;
     required.clear();
   }
-  if (Status status =
-          CheckMap(node, "device",
-                   {"like", "name", "peak", "memory", "memory_bandwidth",
-                    "units", "l2", "launch", "kernel", "matmul", "streaming"},
-                   required);
+  if (Status status = CheckMap(
+          node, "device",
+          {"like", "name", "peak", "memory", "memory_bandwidth", "units", "l2",
+           "launch", "kernel", "matmul", "attention", "streaming"},
+          required);
       !status.ok())
     return status;
   if (const Node* peak = Find(node, "peak"))
@@ -218,6 +218,7 @@ Status Reader::ReadDevice(const Node& node, Device& device) const {
         ReadNumber(node, "launch", Times(), device.launch),
         ReadNumber(node, "kernel", Times(), device.kernel),
         ReadNumber(node, "matmul", Plain(), device.matmul),
+        ReadNumber(node, "attention", Plain(), device.attention),
         ReadNumber(node, "streaming", Plain(), device.streaming)})
     if (!status.ok()) return status;
   return absl::OkStatus();
@@ -333,6 +334,7 @@ std::string WriteCluster(const Cluster& cluster) {
   text += "  launch: " + Number(device.launch, 1e-6, "us") + "\n";
   text += "  kernel: " + Number(device.kernel, 1e-6, "us") + "\n";
   text += "  matmul: " + Number(device.matmul, 1, "") + "\n";
+  text += "  attention: " + Number(device.attention, 1, "") + "\n";
   text += "  streaming: " + Number(device.streaming, 1, "") + "\n";
   if (cluster.levels.empty()) return text;
   text += "levels:\n";

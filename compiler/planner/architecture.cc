@@ -1,0 +1,141 @@
+// Counts of parameters and operations; what goes together.
+#include "compiler/planner/architecture.h"
+
+#include <algorithm>
+
+namespace partita::planner {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::Status;
+
+constexpr int64_t kMost = int64_t{1} << 32;
+
+int64_t AttentionParameters(const Architecture& a) {
+  const int64_t kv = a.hidden / a.heads * a.kv_heads;
+  const int64_t weights = 2 * a.hidden * a.hidden + 2 * a.hidden * kv;
+  return weights + (a.gated() ? a.hidden : 4 * a.hidden + 2 * kv);
+}
+
+int64_t MlpParameters(const Architecture& a) {
+  if (a.gated()) return 3 * a.hidden * a.ffn + a.hidden;
+  return 2 * a.hidden * a.ffn + a.ffn + 3 * a.hidden;
+}
+
+// Multiply-adds of a token in a layer, attention's products aside.
+double LayerProducts(const Architecture& a) {
+  const double kv = double(a.hidden) / a.heads * a.kv_heads;
+  return 2.0 * a.hidden * a.hidden + 2 * a.hidden * kv +
+         (a.gated() ? 3.0 : 2.0) * a.hidden * a.ffn;
+}
+
+Status CheckSize(const char* name, int64_t value) {
+  if (value >= 1 && value <= kMost) return absl::OkStatus();
+  return InvalidArgumentError(std::string(name) + ": expected 1 to " +
+                              std::to_string(kMost) + ", found " +
+                              std::to_string(value));
+}
+
+Status CheckDivides(const char* whole_name, int64_t whole,
+                    const char* part_name, int64_t part) {
+  if (whole % part == 0) return absl::OkStatus();
+  return InvalidArgumentError(std::string(whole_name) + " of " +
+                              std::to_string(whole) + " does not divide by " +
+                              part_name + " " + std::to_string(part));
+}
+
+}  // namespace
+
+std::string ToString(ModelKind kind) {
+  const char* names[] = {"gpt", "bert", "llama", "t5"};
+  return names[static_cast<int>(kind)];
+}
+
+std::string ToString(Recomputation recomputation) {
+  const char* names[] = {"none", "selective", "full"};
+  return names[static_cast<int>(recomputation)];
+}
+
+int64_t LayerParameters(const Architecture& a) {
+  return AttentionParameters(a) + MlpParameters(a);
+}
+
+int64_t DecoderLayerParameters(const Architecture& a) {
+  return 2 * AttentionParameters(a) + MlpParameters(a);
+}
+
+int64_t EmbeddingParameters(const Architecture& a) {
+  const int64_t positions =
+      a.kind == ModelKind::kGpt || a.kind == ModelKind::kBert ? a.seq * a.hidden
+                                                              : 0;
+  return a.vocab * a.hidden + positions;
+}
+
+int64_t Parameters(const Architecture& a) {
+  const int64_t head = a.tied ? 0 : a.vocab * a.hidden;
+  const int64_t decoder =
+      a.kind == ModelKind::kT5 ? a.layers * DecoderLayerParameters(a) : 0;
+  return a.layers * LayerParameters(a) + decoder + EmbeddingParameters(a) +
+         head + (a.gated() ? 1 : 2) * a.hidden;
+}
+
+double ModelFlops(const Architecture& a, int64_t sequences) {
+  const double tokens = double(sequences) * a.seq;
+  double products =
+      tokens * (a.layers * (LayerProducts(a) + 2.0 * a.seq * a.hidden));
+  double head_tokens = tokens;
+  if (a.kind == ModelKind::kT5) {
+    head_tokens = double(sequences) * a.decoder_seq;
+    const double kv = double(a.hidden) / a.heads * a.kv_heads;
+    const double cross = 2.0 * a.hidden * a.hidden;
+    products += a.layers * (head_tokens * (LayerProducts(a) + cross +
+                                           2.0 * a.decoder_seq * a.hidden +
+                                           2.0 * a.seq * a.hidden) +
+                            tokens * 2 * a.hidden * kv);
+  }
+  products += head_tokens * a.hidden * a.vocab;
+  return 6 * products;
+}
+
+Status CheckDivision(const Architecture& a, const Division& d) {
+  for (Status status :
+       {CheckSize("layers", a.layers), CheckSize("hidden", a.hidden),
+        CheckSize("heads", a.heads), CheckSize("kv_heads", a.kv_heads),
+        CheckSize("ffn", a.ffn), CheckSize("seq_len", a.seq),
+        CheckSize("vocab", a.vocab), CheckSize("mbs", d.microbatch),
+        CheckSize("gbs", d.batch), CheckSize("tp", d.tp), CheckSize("pp", d.pp),
+        CheckSize("dp", d.dp), CheckSize("cp", d.cp), CheckSize("vpp", d.vpp)})
+    if (!status.ok()) return status;
+  if (double(d.tp) * d.pp * d.dp * d.cp != d.devices)
+    return InvalidArgumentError(
+        "tp " + std::to_string(d.tp) + " x pp " + std::to_string(d.pp) +
+        " x dp " + std::to_string(d.dp) + " x cp " + std::to_string(d.cp) +
+        " are not the " + std::to_string(d.devices) + " devices");
+  if (d.zero < 0 || d.zero > 3)
+    return InvalidArgumentError("zero_stage: expected 0 to 3, found " +
+                                std::to_string(d.zero));
+  for (Status status :
+       {CheckDivides("hidden", a.hidden, "heads", a.heads),
+        CheckDivides("heads", a.heads, "kv_heads", a.kv_heads),
+        CheckDivides("heads", a.heads, "tp", d.tp),
+        CheckDivides("ffn", a.ffn, "tp", d.tp),
+        CheckDivides("seq_len", a.seq, "cp", d.cp),
+        CheckDivides("gbs", d.batch, "mbs x dp", d.microbatch * d.dp)})
+    if (!status.ok()) return status;
+  const int64_t layers = a.layers * (a.kind == ModelKind::kT5 ? 2 : 1);
+  if (layers < int64_t{d.pp} * d.vpp)
+    return InvalidArgumentError(std::to_string(layers) +
+                                " layers are fewer than pp x vpp " +
+                                std::to_string(int64_t{d.pp} * d.vpp));
+  if (a.kind == ModelKind::kT5 && d.pp > 1)
+    return InvalidArgumentError(
+        "pp: expected 1 of a t5, whose decoder needs its encoder's output on "
+        "every stage, found " +
+        std::to_string(d.pp));
+  if (d.zero == 3 && d.pp > 1)
+    return InvalidArgumentError("zero_stage 3: expected pp 1, found " +
+                                std::to_string(d.pp));
+  return absl::OkStatus();
+}
+
+}  // namespace partita::planner

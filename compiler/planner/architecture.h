@@ -1,0 +1,77 @@
+// A transformer in a few numbers, and how it is divided: what a row of a sweep
+// says. Compiled models need neither.
+#ifndef PARTITA_COMPILER_PLANNER_ARCHITECTURE_H_
+#define PARTITA_COMPILER_PLANNER_ARCHITECTURE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "compiler/planner/cluster.h"
+
+namespace partita::planner {
+
+// kGpt: causal, learned positions, GELU. kBert: the same, not causal. kLlama:
+// causal, gated MLP (three products), no biases, own output weights. kT5:
+// `layers` encoder layers, not causal, and as many decoder layers on
+// `decoder_seq` tokens with attention to the encoder's; gated MLP.
+enum class ModelKind { kGpt, kBert, kLlama, kT5 };
+std::string ToString(ModelKind kind);
+
+struct Architecture {
+  ModelKind kind = ModelKind::kGpt;
+  int64_t layers = 0;
+  int64_t hidden = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t ffn = 0;
+  int64_t seq = 0;
+  int64_t decoder_seq = 0;  // of kT5 alone
+  int64_t vocab = 0;
+  bool tied = true;     // output weights are the embedding's
+  bool frozen = false;  // low-rank adapters train: the weights get no gradients
+
+  bool causal() const {
+    return kind == ModelKind::kGpt || kind == ModelKind::kLlama;
+  }
+  bool gated() const {
+    return kind == ModelKind::kLlama || kind == ModelKind::kT5;
+  }
+};
+
+// Of one (encoder) layer; of a decoder layer; of all.
+int64_t LayerParameters(const Architecture& architecture);
+int64_t DecoderLayerParameters(const Architecture& architecture);
+int64_t EmbeddingParameters(const Architecture& architecture);
+int64_t Parameters(const Architecture& architecture);
+
+// 72 B L s h^2 (1 + s/6h + V/12hL) of a GPT, its like of the others: forward
+// and backward of `sequences` without recomputation, attention as if not
+// causal.
+double ModelFlops(const Architecture& architecture, int64_t sequences);
+
+enum class Recomputation { kNone, kSelective, kFull };
+std::string ToString(Recomputation recomputation);
+
+// tp within nodes first, then cp, dp, pp: ranks in Megatron's order.
+struct Division {
+  int devices = 1;
+  int tp = 1, pp = 1, dp = 1, cp = 1;
+  int vpp = 1;                     // stages a rank; more than one: interleaved
+  bool sequence_parallel = false;  // norms and residuals divided over tp too
+  Recomputation recompute = Recomputation::kNone;
+  int zero = 0;
+  int64_t microbatch = 1;  // sequences
+  int64_t batch = 1;       // sequences of a step, of all devices
+  Precision precision = Precision::kBf16;
+
+  int64_t microbatches() const { return batch / (microbatch * dp); }
+};
+
+// Whether the sizes go together: says what does not divide what.
+absl::Status CheckDivision(const Architecture& architecture,
+                           const Division& division);
+
+}  // namespace partita::planner
+
+#endif  // PARTITA_COMPILER_PLANNER_ARCHITECTURE_H_

@@ -1,0 +1,267 @@
+// A step: stages of layers, under the core's schedule; then gradients and the
+// update.
+#include "compiler/planner/evaluate.h"
+
+#include <algorithm>
+
+#include "compiler/core/schedule_generators.h"
+#include "compiler/core/timetable.h"
+#include "compiler/planner/cost.h"
+#include "compiler/planner/layer_cost.h"
+
+namespace partita::planner {
+namespace {
+
+using core::CollectiveKind;
+
+// Adam reads gradient, parameter and two moments in f32, writes three of them
+// and the 16-bit copy; unscaling, the norm and clipping pass over the
+// gradients.
+constexpr double kUpdateBytes = 16 + 14 + 12;
+
+// Cells of a timetable beyond which the rest of a step is extrapolated: past
+// its start, a step grows by the same time with every round of microbatches.
+constexpr int kRounds = 3;
+
+class Evaluation {
+ public:
+  Evaluation(const Architecture& a, const Division& d, const Cluster& cluster,
+             const Software& software)
+      : a_(a),
+        d_(d),
+        cluster_(cluster),
+        software_(software),
+        setting_{a, d, cluster, software} {}
+
+  Prediction Run();
+
+ private:
+  void MakeStages();
+  void GatherParameters();
+  void RunPipeline();
+  double TableTime(int64_t microbatches, const core::Costs& costs) const;
+  void ReduceGradients();
+  void Update();
+  void Account();
+
+  double SharesOf(int zero) const {
+    return d_.zero >= zero ? d_.dp * d_.cp : 1;
+  }
+  // Of the fullest rank.
+  double RankParameters() const;
+  GroupShape DataGroup() const {
+    return ShapeOfStride(cluster_, d_.tp, d_.dp * d_.cp);
+  }
+
+  const Architecture& a_;
+  const Division& d_;
+  const Cluster& cluster_;
+  const Software& software_;
+  const Setting setting_;
+  std::vector<PartCost> stages_;
+  std::vector<Pass> rank_work_;  // of one microbatch, forward and backward
+  int busiest_ = 0;
+  double transfer_ = 0, gathers_ = 0;  // gathers: exposed, of one microbatch
+  Prediction result_;
+};
+
+double Evaluation::RankParameters() const {
+  const double stages = double(d_.pp) * d_.vpp;
+  double parameters = double(a_.layers) / stages * d_.vpp * LayerParameters(a_);
+  if (a_.kind == ModelKind::kT5)
+    parameters += a_.layers * DecoderLayerParameters(a_);
+  parameters += EmbeddingParameters(a_);
+  if (d_.pp == 1 && !a_.tied) parameters += double(a_.vocab) * a_.hidden;
+  return parameters / d_.tp;
+}
+
+void Evaluation::MakeStages() {
+  const int stages = d_.pp * d_.vpp;
+  const PartCost layer = LayerCost(setting_);
+  stages_.resize(stages);
+  for (int s = 0; s < stages; ++s) {
+    const double layers = a_.layers / stages + (s < a_.layers % stages ? 1 : 0);
+    stages_[s].forward += layers * layer.forward;
+    stages_[s].backward += layers * layer.backward;
+  }
+  if (a_.kind == ModelKind::kT5) {
+    const PartCost decoder = DecoderLayerCost(setting_);
+    stages_[0].forward += double(a_.layers) * decoder.forward;
+    stages_[0].backward += double(a_.layers) * decoder.backward;
+  }
+  const PartCost embedding = EmbeddingCost(setting_);
+  stages_.front().forward += embedding.forward;
+  stages_.front().backward += embedding.backward;
+  const PartCost head = HeadCost(setting_);
+  stages_.back().forward += head.forward;
+  stages_.back().backward += head.backward;
+  rank_work_.resize(d_.pp);
+  for (int s = 0; s < stages; ++s) {
+    rank_work_[s % d_.pp] += stages_[s].forward;
+    rank_work_[s % d_.pp] += stages_[s].backward;
+  }
+  for (int r = 1; r < d_.pp; ++r)
+    if (rank_work_[r].total() > rank_work_[busiest_].total()) busiest_ = r;
+}
+
+// ZeRO-3: gathers before each pass of a layer, and with 2 and more a reduction
+// of every microbatch's gradients.
+void Evaluation::GatherParameters() {
+  const double replicas = d_.dp * d_.cp;
+  if (d_.zero < 2 || replicas == 1) return;
+  const int64_t layers = a_.layers * (a_.kind == ModelKind::kT5 ? 2 : 1);
+  const double bytes = RankParameters() / layers * BytesOf(d_.precision);
+  const GroupShape group = DataGroup();
+  const double gather =
+      CollectiveTime(cluster_, CollectiveKind::kAllGather, bytes, group) /
+      software_.gather;
+  const double reduce =
+      CollectiveTime(cluster_, CollectiveKind::kReduceScatter, bytes, group) /
+      software_.gather;
+  const auto exposed = [&](double pass, double sent) {
+    const double hidden = std::min(software_.gather_overlap * sent, pass);
+    return sent - hidden;
+  };
+  const double forward = stages_[0].forward.total() / layers;
+  const double backward = stages_[0].backward.total() / layers;
+  const double gathers = d_.zero >= 3 ? gather : 0;
+  const double sent_back = gathers + (a_.frozen ? 0 : reduce);
+  gathers_ =
+      layers * (exposed(forward, gathers) + exposed(backward, sent_back));
+}
+
+double Evaluation::TableTime(int64_t microbatches,
+                             const core::Costs& costs) const {
+  const int m = static_cast<int>(microbatches);
+  const core::Schedule schedule = d_.vpp > 1
+                                      ? core::Interleaved(d_.pp, d_.vpp, m)
+                                      : core::OneForwardOneBackward(d_.pp, m);
+  return core::MakeTimetable(schedule, costs).end;
+}
+
+void Evaluation::RunPipeline() {
+  const int64_t m = d_.microbatches();
+  if (d_.pp == 1) {
+    result_.step = m * (rank_work_[0].total() + gathers_);
+    result_.data += m * gathers_;
+    return;
+  }
+  const double tokens = double(d_.microbatch) * a_.seq / d_.cp;
+  const double bytes = tokens * a_.hidden * BytesOf(d_.precision) /
+                       (d_.sequence_parallel ? d_.tp : 1);
+  transfer_ = TransferTime(cluster_, 0, d_.devices / d_.pp, bytes);
+  core::Costs costs;
+  costs.transfer = transfer_;
+  for (const PartCost& stage : stages_) {
+    core::StageCost cost;
+    cost.forward = stage.forward.total();
+    cost.backward = stage.backward.total();
+    if (software_.blocking) {
+      cost.forward += transfer_;
+      cost.backward += transfer_;
+    }
+    costs.stages.push_back(cost);
+  }
+  const int64_t shown = kRounds * d_.pp + m % d_.pp;
+  if (m <= shown + d_.pp) {
+    result_.step = TableTime(m, costs);
+    return;
+  }
+  const double less = TableTime(shown, costs);
+  const double more = TableTime(shown + d_.pp, costs);
+  result_.step = more + (more - less) * double(m - shown - d_.pp) / d_.pp;
+}
+
+void Evaluation::ReduceGradients() {
+  const GroupShape group = DataGroup();
+  const double trained = a_.frozen ? 0.01 : 1;
+  const double parameters = trained * RankParameters();
+  double time = 0;
+  if (group.members() > 1 && d_.zero < 2) {
+    const double bytes = parameters * software_.gradient_bytes;
+    if (d_.zero == 0)
+      time = CollectiveTime(cluster_, CollectiveKind::kAllReduce, bytes, group);
+    else
+      time = CollectiveTime(cluster_, CollectiveKind::kReduceScatter, bytes,
+                            group) +
+             CollectiveTime(cluster_, CollectiveKind::kAllGather,
+                            parameters * BytesOf(d_.precision), group);
+    const double last = rank_work_[0].total() * 2 / 3;
+    time -= std::min(software_.gradient_overlap * time, last);
+  }
+  if (group.members() > 1 && d_.zero == 2)
+    time = CollectiveTime(cluster_, CollectiveKind::kAllGather,
+                          parameters * BytesOf(d_.precision), group);
+  // A tied embedding's gradients are added up between first and last stage.
+  if (d_.pp > 1 && a_.tied)
+    time += 2 * TransferTime(cluster_, 0, d_.devices - d_.devices / d_.pp,
+                             double(a_.vocab) * a_.hidden / d_.tp *
+                                 software_.gradient_bytes);
+  result_.data += time;
+  result_.step += time;
+}
+
+void Evaluation::Update() {
+  const double trained = a_.frozen ? 0.01 : 1;
+  result_.optimizer = MemoryBoundTime(
+      cluster_.device, kUpdateBytes * trained * RankParameters() / SharesOf(1));
+  result_.other = software_.step;
+  result_.step += result_.optimizer + result_.other;
+}
+
+void Evaluation::Account() {
+  const double m = d_.microbatches();
+  const Pass work = m * rank_work_[busiest_];
+  result_.products = work.products;
+  result_.attention = work.attention;
+  result_.elementwise = work.elementwise;
+  result_.host = work.host;
+  result_.tensor = work.tensor;
+  result_.bubble = std::max(0.0, result_.step - work.total() - result_.data -
+                                     result_.optimizer - result_.other);
+  const std::pair<double, const char*> parts[] = {
+      {result_.products, "matrix products"},
+      {result_.attention, "attention"},
+      {result_.elementwise, "memory bandwidth"},
+      {result_.host, "launching kernels"},
+      {result_.tensor, "tensor-parallel collectives"},
+      {result_.data, "data-parallel collectives"},
+      {result_.bubble, "pipeline bubble"},
+      {result_.optimizer, "optimizer"}};
+  result_.bound = std::max_element(std::begin(parts), std::end(parts))->second;
+}
+
+Prediction Evaluation::Run() {
+  MakeStages();
+  GatherParameters();
+  RunPipeline();
+  ReduceGradients();
+  Update();
+  Account();
+  result_.memory = EvaluateMemory(a_, d_, software_);
+  result_.fits = result_.memory.total() <= cluster_.device.memory;
+  if (!result_.fits) result_.bound = "memory";
+  return result_;
+}
+
+}  // namespace
+
+absl::StatusOr<Prediction> Evaluate(const Architecture& architecture,
+                                    const Division& division,
+                                    const Cluster& cluster,
+                                    const Software& software) {
+  if (absl::Status status = CheckDivision(architecture, division); !status.ok())
+    return status;
+  if (division.devices > cluster.devices)
+    return absl::InvalidArgumentError(
+        "expected at most the " + std::to_string(cluster.devices) +
+        " devices of " + cluster.name + ", found " +
+        std::to_string(division.devices));
+  if (cluster.device.peak[static_cast<int>(division.precision)] <= 0)
+    return absl::InvalidArgumentError(cluster.device.name + " has no " +
+                                      ToString(division.precision) +
+                                      " matrix products");
+  return Evaluation(architecture, division, cluster, software).Run();
+}
+
+}  // namespace partita::planner

@@ -1,0 +1,58 @@
+// What a division of a model costs: the time of a training step, where it goes,
+// and the memory. No search, no compilation: sizes in, numbers out.
+#ifndef PARTITA_COMPILER_PLANNER_EVALUATE_H_
+#define PARTITA_COMPILER_PLANNER_EVALUATE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/planner/architecture.h"
+#include "compiler/planner/cluster.h"
+#include "compiler/planner/software.h"
+
+namespace partita::planner {
+
+// Bytes of the fullest rank.
+struct MemoryUse {
+  double parameters = 0, gradients = 0, optimizer = 0;
+  double activations = 0;  // of all microbatches in flight
+  double working = 0;      // logits, what recomputing holds, gathered weights
+  double total() const {
+    return parameters + gradients + optimizer + activations + working;
+  }
+};
+
+// Bytes that a (first) layer saves of one microbatch on one rank.
+double LayerActivationBytes(const Architecture& architecture,
+                            const Division& division, const Software& software);
+// Microbatches that the first rank has in flight, as a multiple of what its
+// layers save of one: pp of 1F1B, pp (1 + (pp-1)/(pp v)) of interleaved.
+double InFlight(const Division& division);
+MemoryUse EvaluateMemory(const Architecture& architecture,
+                         const Division& division, const Software& software);
+
+// Seconds of one step. The parts add up to `step`; compute's are of the busiest
+// rank.
+struct Prediction {
+  double step = 0;
+  double products = 0, attention = 0, elementwise = 0;
+  double host = 0;    // waiting for kernels to be launched
+  double tensor = 0;  // exposed collectives of tp, sp, cp
+  double data = 0;    // exposed collectives of dp and ZeRO
+  double bubble = 0;  // waiting of the busiest rank, transfers included
+  double optimizer = 0;
+  double other = 0;  // of a step, not of its layers
+  MemoryUse memory;
+  bool fits = false;
+  std::string bound;  // the largest of the parts, or "memory"
+  double exposed() const { return tensor + data; }
+};
+
+absl::StatusOr<Prediction> Evaluate(const Architecture& architecture,
+                                    const Division& division,
+                                    const Cluster& cluster,
+                                    const Software& software);
+
+}  // namespace partita::planner
+
+#endif  // PARTITA_COMPILER_PLANNER_EVALUATE_H_

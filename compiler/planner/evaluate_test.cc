@@ -1,0 +1,237 @@
+#include "compiler/planner/evaluate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace partita::planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kGib = 1073741824;
+
+Architecture Gpt(int64_t layers, int64_t hidden, int64_t heads) {
+  Architecture a;
+  a.layers = layers;
+  a.hidden = hidden;
+  a.heads = a.kv_heads = heads;
+  a.ffn = 4 * hidden;
+  a.seq = 2048;
+  a.vocab = 51200;
+  return a;
+}
+
+Division Divide(int tp, int pp, int dp, int64_t microbatch, int64_t batch) {
+  Division d;
+  d.tp = tp;
+  d.pp = pp;
+  d.dp = dp;
+  d.devices = tp * pp * dp;
+  d.microbatch = microbatch;
+  d.batch = batch;
+  return d;
+}
+
+const Software& Megatron() { return SoftwareOf("Megatron-LM"); }
+
+Prediction Of(const Architecture& a, const Division& d,
+              const std::string& framework = "Megatron-LM") {
+  absl::StatusOr<Cluster> cluster =
+      Resize(*BuiltInCluster("selene"), d.devices);
+  absl::StatusOr<Prediction> prediction =
+      Evaluate(a, d, *cluster, SoftwareOf(framework));
+  EXPECT_TRUE(prediction.ok()) << prediction.status();
+  return *prediction;
+}
+
+// arXiv 2205.05198, Fig. 1: parameters and optimizer, activations, in GiB.
+TEST(Memory, IsKorthikantis) {
+  struct Row {
+    Architecture model;
+    int pp, vpp;
+    int64_t microbatch;
+    double states, whole, reduced;  // nothing recomputed; sp and selective
+  };
+  for (const Row& row :
+       {Row{Gpt(48, 6144, 64), 1, 1, 4, 45.5625, 59.25, 9.5625},
+        Row{Gpt(96, 12288, 96), 8, 3, 1, 45.5625, 66.84375, 12.3515625},
+        Row{Gpt(105, 20480, 128), 35, 3, 1, 31.640625, 114.0234375,
+            23.076171875},
+        Row{Gpt(128, 25600, 160), 64, 1, 1, 32.958984375, 131.25, 26.5625}}) {
+    Division d = Divide(8, row.pp, 1, row.microbatch, 256 * row.microbatch);
+    d.vpp = row.vpp;
+    const double layers = double(row.model.layers) / row.pp;
+    const double weights = 12.0 * row.model.hidden * row.model.hidden;
+    EXPECT_NEAR(layers * weights / 8 * Megatron().state_bytes / kGib,
+                row.states, 1e-6);
+    // Biases and norms are what the figure leaves out.
+    EXPECT_NEAR(LayerParameters(row.model) / weights, 1, 3e-4);
+    const auto activations = [&] {
+      return layers * InFlight(d) *
+             LayerActivationBytes(row.model, d, Megatron()) / kGib;
+    };
+    EXPECT_NEAR(activations(), row.whole, 1e-6);
+    d.sequence_parallel = true;
+    d.recompute = Recomputation::kSelective;
+    EXPECT_NEAR(activations(), row.reduced, 1e-6);
+  }
+}
+
+// The same, Fig. 7: percent of what tensor parallelism alone keeps. The figure
+// counts a little more than layers.
+TEST(Memory, OfRecomputationIsKorthikantis) {
+  const Architecture model = Gpt(48, 6144, 64);
+  const auto part = [&](bool sp, Recomputation recompute) {
+    Division d = Divide(8, 1, 1, 4, 4);
+    const double all = LayerActivationBytes(model, d, Megatron());
+    d.sequence_parallel = sp;
+    d.recompute = recompute;
+    return 100 * LayerActivationBytes(model, d, Megatron()) / all;
+  };
+  EXPECT_NEAR(part(true, Recomputation::kNone), 65.8, 1.1);
+  EXPECT_NEAR(part(false, Recomputation::kSelective), 49.42, 1.1);
+  EXPECT_NEAR(part(true, Recomputation::kSelective), 16.18, 0.1);
+  EXPECT_NEAR(part(false, Recomputation::kFull), 7.64, 0.1);
+}
+
+// arXiv 1910.02054, Table 1: 7.5B parameters, 16 bytes each, in GB.
+TEST(Memory, OfZeroIsRajbhandaris) {
+  Architecture model = Gpt(1, 4096, 32);
+  // One layer of as many parameters, nothing else.
+  model.vocab = 1;
+  const double billions = 7.5;
+  struct Row {
+    int dp;
+    double stage[3];
+  };
+  for (const Row& row :
+       {Row{1, {120, 120, 120}}, Row{4, {52.5, 41.25, 30}},
+        Row{16, {35.625, 21.5625, 7.5}}, Row{64, {31.40625, 16.640625, 1.875}},
+        Row{1024, {30.087890625, 15.1025390625, 0.1171875}}})
+    for (int zero = 1; zero <= 3; ++zero) {
+      Division d = Divide(1, 1, row.dp, 1, row.dp);
+      d.zero = zero;
+      const MemoryUse use =
+          EvaluateMemory(model, d, SoftwareOf("Composer+PyTorch FSDP"));
+      const double parameters =
+          LayerParameters(model) + EmbeddingParameters(model);
+      EXPECT_NEAR((use.parameters + use.gradients + use.optimizer) /
+                      parameters * billions,
+                  row.stage[zero - 1], 1e-9);
+    }
+}
+
+TEST(Architecture, HasThePublishedParametersAndOperations) {
+  EXPECT_NEAR(Parameters(Gpt(96, 12288, 96)), 175e9, 0.006 * 175e9);
+  const Architecture gpt = Gpt(24, 2304, 24);
+  const double s = 2048, h = 2304, layers = 24, v = 51200, batch = 512;
+  EXPECT_NEAR(
+      ModelFlops(gpt, 512) / (72 * batch * layers * s * h * h *
+                              (1 + s / (6 * h) + v / (12 * layers * h))),
+      1, 1e-12);
+  Architecture llama = Gpt(80, 8192, 64);
+  llama.kind = ModelKind::kLlama;
+  llama.kv_heads = 8;
+  llama.ffn = 28672;
+  llama.vocab = 32000;
+  llama.tied = false;
+  EXPECT_NEAR(Parameters(llama), 68.98e9, 0.01e9);
+}
+
+TEST(Evaluate, PartsAddUpToTheStep) {
+  for (int pp : {1, 4})
+    for (int zero : {0, 1}) {
+      Division d = Divide(4, pp, 4, 2, 256);
+      d.zero = zero;
+      const Prediction p = Of(Gpt(48, 6144, 64), d);
+      const double sum = p.products + p.attention + p.elementwise + p.host +
+                         p.tensor + p.data + p.bubble + p.optimizer + p.other;
+      EXPECT_NEAR(sum, p.step, 1e-9 * p.step);
+      EXPECT_GE(p.bubble, 0);
+      EXPECT_GT(p.exposed(), 0);
+    }
+}
+
+TEST(Evaluate, PipelinesAreTheCoresTables) {
+  const Architecture model = Gpt(32, 4096, 32);
+  const Prediction few = Of(model, Divide(1, 8, 1, 1, 8));
+  const Prediction many = Of(model, Divide(1, 8, 1, 1, 512));
+  EXPECT_NEAR(few.bubble / (few.step - few.optimizer - few.other - few.data),
+              7.0 / 15, 0.05);
+  EXPECT_LT(many.bubble / many.step, 0.05);
+  // Extrapolated, a step is as long as it is counted out: 31 and 32 rounds.
+  const Prediction next = Of(model, Divide(1, 8, 1, 1, 520));
+  const Prediction before = Of(model, Divide(1, 8, 1, 1, 504));
+  EXPECT_NEAR(next.step - many.step, many.step - before.step, 1e-9 * many.step);
+}
+
+TEST(Evaluate, MoreIsMore) {
+  const Architecture model = Gpt(48, 6144, 64);
+  const Division base = Divide(8, 1, 1, 4, 64);
+  const double step = Of(model, base).step;
+  Division other = base;
+  other.recompute = Recomputation::kFull;
+  EXPECT_GT(Of(model, other).step, 1.25 * step);
+  EXPECT_LT(Of(model, other).memory.total(), Of(model, base).memory.total());
+  other = base;
+  other.batch *= 2;
+  EXPECT_GT(Of(model, other).step, 1.9 * step);
+  EXPECT_GT(Of(Gpt(96, 6144, 64), base).step, 1.8 * step);
+  // Nodes' boundaries cost: tensor parallelism over two of them.
+  EXPECT_GT(Of(model, Divide(16, 1, 1, 4, 64)).tensor,
+            1.25 * Of(model, base).tensor);
+  // ZeRO-3 fits where nothing else does.
+  Division whole = Divide(1, 1, 64, 1, 64);
+  EXPECT_FALSE(Of(model, whole).fits);
+  EXPECT_EQ(Of(model, whole).bound, "memory");
+  whole.zero = 3;
+  whole.recompute = Recomputation::kFull;
+  EXPECT_TRUE(Of(model, whole, "").fits);
+}
+
+TEST(Evaluate, IsNearPublishedSteps) {
+  // arXiv 2104.04473, Table 1, 145.6B (microbatch 1 is "typical").
+  Division d = Divide(8, 8, 24, 1, 2304);
+  d.recompute = Recomputation::kFull;
+  d.precision = Precision::kF16;
+  EXPECT_NEAR(Of(Gpt(80, 12288, 96), d).step, 24.817, 0.1 * 24.817);
+  // arXiv 2205.05198, Table 5, 22B and 1T, sequence parallel, selective.
+  d = Divide(8, 1, 1, 4, 4);
+  d.sequence_parallel = true;
+  d.recompute = Recomputation::kSelective;
+  EXPECT_NEAR(Of(Gpt(48, 6144, 64), d).step, 1.10, 0.1 * 1.10);
+  d = Divide(8, 64, 1, 1, 512);
+  d.sequence_parallel = true;
+  d.recompute = Recomputation::kSelective;
+  EXPECT_NEAR(Of(Gpt(128, 25600, 160), d).step, 71.49, 0.1 * 71.49);
+}
+
+TEST(Evaluate, SaysWhatDoesNotGoTogether) {
+  const Cluster cluster = *BuiltInCluster("64x a100-80-sxm");
+  const auto refusal = [&](const Architecture& a, const Division& d) {
+    return std::string(
+        Evaluate(a, d, cluster, SoftwareOf("")).status().message());
+  };
+  const Architecture model = Gpt(24, 2048, 16);
+  EXPECT_EQ(refusal(model, Divide(3, 1, 1, 1, 8)),
+            "heads of 16 does not divide by tp 3");
+  EXPECT_EQ(refusal(model, Divide(1, 1, 4, 4, 8)),
+            "gbs of 8 does not divide by mbs x dp 16");
+  EXPECT_EQ(refusal(model, Divide(1, 32, 1, 1, 64)),
+            "24 layers are fewer than pp x vpp 32");
+  EXPECT_EQ(refusal(model, Divide(1, 1, 128, 1, 128)),
+            "expected at most the 64 devices of a100-80-sxm, found 128");
+  Division d = Divide(2, 2, 2, 1, 8);
+  d.devices = 16;
+  EXPECT_EQ(refusal(model, d),
+            "tp 2 x pp 2 x dp 2 x cp 1 are not the 16 devices");
+  d = Divide(1, 1, 1, 1, 8);
+  d.precision = Precision::kFp8;
+  EXPECT_EQ(refusal(model, d), "a100-80-sxm has no fp8 matrix products");
+  d = Divide(1, 2, 2, 1, 8);
+  d.zero = 3;
+  EXPECT_THAT(refusal(model, d), HasSubstr("zero_stage 3: expected pp 1"));
+}
+
+}  // namespace
+}  // namespace partita::planner

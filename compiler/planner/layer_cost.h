@@ -1,0 +1,44 @@
+// The time of one layer, of the embedding and of the head, of one microbatch on
+// one rank.
+#ifndef PARTITA_COMPILER_PLANNER_LAYER_COST_H_
+#define PARTITA_COMPILER_PLANNER_LAYER_COST_H_
+
+#include "compiler/planner/architecture.h"
+#include "compiler/planner/cluster.h"
+#include "compiler/planner/software.h"
+
+namespace partita::planner {
+
+// Seconds of a pass, by what they go to.
+struct Pass {
+  double products = 0, attention = 0, elementwise = 0;
+  double tensor = 0;  // exposed collectives
+  double host = 0;    // what launching takes longer than all of these
+  double total() const {
+    return products + attention + elementwise + tensor + host;
+  }
+  Pass& operator+=(const Pass& other);
+};
+Pass operator*(double times, Pass pass);
+
+// A part of the model; `backward` recomputes first what is to be recomputed.
+struct PartCost {
+  Pass forward, backward;
+};
+
+// Everything that a layer's time depends on.
+struct Setting {
+  const Architecture& architecture;
+  const Division& division;
+  const Cluster& cluster;
+  const Software& software;
+};
+
+PartCost LayerCost(const Setting& setting);
+PartCost DecoderLayerCost(const Setting& setting);
+PartCost EmbeddingCost(const Setting& setting);
+PartCost HeadCost(const Setting& setting);
+
+}  // namespace partita::planner
+
+#endif  // PARTITA_COMPILER_PLANNER_LAYER_COST_H_

@@ -1,0 +1,119 @@
+// Fitted to published steps, software by software (tests/bench/planner); what
+// a flag says is of the software's own documents. Nobody measured ours on a
+// cluster: its numbers are what its design aims at.
+#include "compiler/planner/software.h"
+
+namespace partita::planner {
+namespace {
+
+Software Make(const char* name) {
+  Software software;
+  software.name = name;
+  return software;
+}
+
+std::vector<Software> MakeTable() {
+  std::vector<Software> table;
+  Software partita = Make("partita");
+  partita.dispatch = 0.1e-3;
+  partita.step = 1e-3;
+  partita.gradient_overlap = 0.8;
+  partita.gather_overlap = 0.8;
+  table.push_back(partita);
+
+  Software megatron = Make("megatron-lm");
+  megatron.fused_attention = false;
+  megatron.passes = 0.88;
+  megatron.dispatch = 0.5e-3;
+  megatron.step = 19e-3;
+  megatron.state_bytes = 18;
+  megatron.gradient_bytes = 2;
+  megatron.blocking = true;
+  table.push_back(megatron);
+
+  Software v1 = megatron;
+  v1.name = "megatron-lm v1";
+  table.push_back(v1);
+
+  Software deepspeed = megatron;
+  deepspeed.name = "megatron-deepspeed";
+  deepspeed.dispatch = 0.98e-3;
+  deepspeed.step = 7e-3;
+  table.push_back(deepspeed);
+
+  Software three_d = deepspeed;
+  three_d.name = "deepspeed 3d";
+  three_d.products = 0.77;
+  table.push_back(three_d);
+
+  Software zero = megatron;
+  zero.name = "deepspeed zero-3";
+  zero.gather = 0.105;
+  zero.gather_overlap = 0.45;
+  zero.state_bytes = 16;
+  table.push_back(zero);
+
+  Software fsdp = Make("fsdp");
+  fsdp.dispatch = 0.5e-3;
+  fsdp.step = 50e-3;
+  fsdp.attention = 0.56;
+  fsdp.passes = 1.06;
+  fsdp.gather_overlap = 0.48;
+  table.push_back(fsdp);
+
+  Software nemo = Make("nemo megatron");
+  nemo.fused_attention = false;
+  nemo.products = 0.87;
+  nemo.passes = 0.88;
+  nemo.dispatch = 1.7e-3;
+  nemo.step = 20e-3;
+  nemo.gradient_bytes = 2;
+  nemo.state_bytes = 18;
+  nemo.blocking = true;
+  table.push_back(nemo);
+
+  Software core = Make("megatron-core");
+  core.dispatch = 0.4e-3;
+  core.step = 20e-3;
+  core.tensor_overlap = 0.51;
+  core.gradient_overlap = 0.46;
+  core.gradient_bytes = 4;
+  core.state_bytes = 18;
+  table.push_back(core);
+  return table;
+}
+
+}  // namespace
+
+std::vector<Software>& SoftwareTable() {
+  static std::vector<Software>* table = new std::vector<Software>(MakeTable());
+  return *table;
+}
+
+const Software& SoftwareOf(const std::string& framework) {
+  const auto has = [&](const char* word) {
+    return framework.find(word) != std::string::npos;
+  };
+  const char* name = "partita";
+  if (has("ZeRO-3 in Megatron"))
+    name = "deepspeed zero-3";
+  else if (has("DeepSpeed 3D"))
+    name = "deepspeed 3d";
+  else if (has("DeepSpeed"))
+    name = "megatron-deepspeed";
+  else if (has("FSDP") || has("Composer"))
+    name = "fsdp";
+  else if (has("Megatron-Core") || has("Megatron Core") || has("NeMo 2"))
+    name = "megatron-core";
+  else if (has("NeMo"))
+    name = "nemo megatron";
+  else if (has("Megatron-LM v1"))
+    name = "megatron-lm v1";
+  else if (has("Megatron"))
+    name = "megatron-lm";
+  for (const Software& software : SoftwareTable())
+    if (software.name == name) return software;
+  return SoftwareTable().front();
+}
+
+}  // namespace partita::planner

@@ -1,0 +1,116 @@
+// Evaluates the rows of a table and writes them with what is predicted.
+#include "compiler/planner/sweep.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "compiler/plan/text.h"
+
+namespace partita::planner {
+namespace {
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", value);
+  return text;
+}
+
+// Of several rows' problems, what they share: no sizes.
+std::string KindOf(const std::string& problem) {
+  return problem.substr(0, problem.find(':'));
+}
+
+std::vector<std::string> CellsOf(const SweepRow& row,
+                                 const Prediction& prediction) {
+  std::string defaults;
+  for (const std::string& text : row.defaults)
+    defaults += (defaults.empty() ? "" : " ") + text;
+  const double step = prediction.step;
+  return {Number(step),
+          Number(prediction.memory.total() / 1e9),
+          prediction.fits ? "y" : "n",
+          Number(prediction.bubble / step),
+          Number(prediction.exposed()),
+          prediction.bound,
+          defaults,
+          ""};
+}
+
+}  // namespace
+
+const std::vector<std::string>& PredictedColumns() {
+  static const std::vector<std::string>* columns =
+      new std::vector<std::string>{"predicted_iter_time_s",
+                                   "predicted_mem_GB",
+                                   "fits",
+                                   "predicted_bubble",
+                                   "predicted_exposed_s",
+                                   "predicted_bound",
+                                   "defaults",
+                                   "predicted_problem"};
+  return *columns;
+}
+
+absl::StatusOr<Prediction> Predict(SweepRow& row) {
+  if (!row.problem.empty()) return absl::InvalidArgumentError(row.problem);
+  if (!row.choose_microbatch)
+    return Evaluate(row.architecture, row.division, row.cluster, *row.software);
+  constexpr int64_t kLargest = 64;
+  absl::StatusOr<Prediction> best;
+  int64_t chosen = 0;
+  for (int64_t microbatch = 1; microbatch <= kLargest; microbatch *= 2) {
+    row.division.microbatch = microbatch;
+    absl::StatusOr<Prediction> next =
+        Evaluate(row.architecture, row.division, row.cluster, *row.software);
+    if (!next.ok()) {
+      if (chosen == 0) best = std::move(next);
+      break;
+    }
+    // One that fits before one that does not; then the fastest.
+    const bool better = chosen == 0 || (next->fits && !best->fits) ||
+                        (next->fits == best->fits && next->step < best->step);
+    if (!better) continue;
+    best = std::move(next);
+    chosen = microbatch;
+  }
+  row.division.microbatch = std::max<int64_t>(chosen, 1);
+  if (chosen > 0) row.defaults.push_back("mbs=" + std::to_string(chosen));
+  return best;
+}
+
+absl::StatusOr<SweepResult> RunSweep(const std::string& text,
+                                     const std::string& name,
+                                     const std::optional<Cluster>& cluster) {
+  absl::StatusOr<std::vector<CsvRow>> table = ReadCsv(text, name);
+  if (!table.ok()) return table.status();
+  absl::StatusOr<std::vector<SweepRow>> rows = ReadSweep(*table, name, cluster);
+  if (!rows.ok()) return rows.status();
+  const std::vector<std::string>& added = PredictedColumns();
+  std::vector<std::string> header = (*table)[0].cells;
+  for (const std::string& column : added)
+    if (std::find(header.begin(), header.end(), column) != header.end())
+      return absl::InvalidArgumentError(
+          name + ":" + std::to_string((*table)[0].line) + ": column " +
+          plan::Quote(column) + " is one of those that are added: rename it");
+  header.insert(header.end(), added.begin(), added.end());
+  SweepResult result;
+  result.csv = WriteCsvRow(header);
+  for (size_t i = 0; i < rows->size(); ++i) {
+    std::vector<std::string> cells = (*table)[i + 1].cells;
+    absl::StatusOr<Prediction> prediction = Predict((*rows)[i]);
+    ++result.rows;
+    std::vector<std::string> more(added.size());
+    if (prediction.ok()) {
+      ++result.predicted;
+      more = CellsOf((*rows)[i], *prediction);
+    } else {
+      more.back() = std::string(prediction.status().message());
+      ++result.problems[KindOf(more.back())];
+    }
+    cells.insert(cells.end(), more.begin(), more.end());
+    result.csv += WriteCsvRow(cells);
+  }
+  return result;
+}
+
+}  // namespace partita::planner

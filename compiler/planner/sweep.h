@@ -1,0 +1,55 @@
+// Many configurations at once: a table of published or imagined runs, one a
+// row, and the same table with what is predicted of each.
+#ifndef PARTITA_COMPILER_PLANNER_SWEEP_H_
+#define PARTITA_COMPILER_PLANNER_SWEEP_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/planner/architecture.h"
+#include "compiler/planner/cluster.h"
+#include "compiler/planner/csv.h"
+#include "compiler/planner/evaluate.h"
+
+namespace partita::planner {
+
+struct SweepRow {
+  Architecture architecture;
+  Division division;
+  Cluster cluster;
+  const Software* software = nullptr;
+  bool choose_microbatch = false;     // its cell was empty
+  std::vector<std::string> defaults;  // "vpp=1": what cells left open
+  std::string problem;                // why nothing can be predicted; or empty
+};
+
+// The columns that a table may have are those of PLAN-like rows: README.md
+// lists them; others are kept and not read. Refuses a table without `layers` or
+// `hidden`, a column that is there twice, and a cell that is no number where
+// one is expected, each with file and line. A row that says too little, or
+// whose sizes do not go together, has a `problem`. All rows run on `cluster`,
+// or on what their `gpu`, `gpus_per_node` and `inter_node` name.
+absl::StatusOr<std::vector<SweepRow>> ReadSweep(
+    const std::vector<CsvRow>& table, const std::string& name,
+    const std::optional<Cluster>& cluster);
+
+// Evaluates a row; of an empty `mbs` the fastest power of two that fits, which
+// it writes into the row with its default. Fails with the row's problem.
+absl::StatusOr<Prediction> Predict(SweepRow& row);
+
+struct SweepResult {
+  std::string csv;  // the table with the columns of Predicted()
+  int rows = 0, predicted = 0;
+  std::map<std::string, int> problems;  // and how many rows have each
+};
+const std::vector<std::string>& PredictedColumns();
+absl::StatusOr<SweepResult> RunSweep(const std::string& text,
+                                     const std::string& name,
+                                     const std::optional<Cluster>& cluster);
+
+}  // namespace partita::planner
+
+#endif  // PARTITA_COMPILER_PLANNER_SWEEP_H_

@@ -1,0 +1,334 @@
+// Cells to sizes. The published tables say the same in many ways ("fp16
+// mixed", "none (recipe default)"): what is read of a cell is its beginning.
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "compiler/plan/text.h"
+#include "compiler/planner/sweep.h"
+
+namespace partita::planner {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::Status;
+using absl::StatusOr;
+
+bool Has(const std::string& text, const char* word) {
+  return text.find(word) != std::string::npos;
+}
+
+std::string Lower(std::string text) {
+  for (char& c : text) c = std::tolower(static_cast<unsigned char>(c));
+  return text;
+}
+
+// The number that a text begins with; empty: none.
+std::string LeadingDigits(const std::string& text) {
+  return text.substr(
+      0, std::min(text.find_first_not_of("0123456789"), text.size()));
+}
+
+class RowReader {
+ public:
+  RowReader(const std::vector<std::string>& header, const CsvRow& row,
+            const std::string& name)
+      : header_(header), row_(row), name_(name) {}
+
+  StatusOr<SweepRow> Read(const std::optional<Cluster>& cluster);
+
+ private:
+  std::string Cell(const char* column) const {
+    for (size_t i = 0; i < header_.size(); ++i)
+      if (header_[i] == column) return plan::Trim(row_.cells[i]);
+    return "";
+  }
+  Status Refuse(const char* column, const char* expected) const {
+    return InvalidArgumentError(name_ + ":" + std::to_string(row_.line) + ": " +
+                                column + ": expected " + expected + ", found " +
+                                plan::Quote(Cell(column)));
+  }
+  // Empty: `otherwise`, noted as a default if that is more than 0.
+  StatusOr<int64_t> Count(const char* column, int64_t otherwise);
+  Status ReadModel();
+  Status ReadDivision();
+  Status ReadWords();
+  Status ReadCluster(const std::optional<Cluster>& cluster);
+  void Default(const std::string& column, const std::string& value) {
+    row_out_.defaults.push_back(column + "=" + value);
+  }
+  void Problem(const std::string& text) {
+    if (row_out_.problem.empty()) row_out_.problem = text;
+  }
+
+  const std::vector<std::string>& header_;
+  const CsvRow& row_;
+  const std::string& name_;
+  SweepRow row_out_;
+};
+
+StatusOr<int64_t> RowReader::Count(const char* column, int64_t otherwise) {
+  const std::string cell = Cell(column);
+  if (cell.empty()) {
+    if (otherwise > 0) Default(column, std::to_string(otherwise));
+    return otherwise;
+  }
+  StatusOr<int64_t> count = plan::ParseCount(cell);
+  if (!count.ok() || *count < 1 || *count > (int64_t{1} << 32))
+    return Refuse(column, "a whole number of 1 to 4294967296");
+  return count;
+}
+
+Status RowReader::ReadModel() {
+  Architecture& a = row_out_.architecture;
+  const std::string family = Lower(Cell("model_family") + " " + Cell("model"));
+  if (Has(family, "t5"))
+    a.kind = ModelKind::kT5;
+  else if (Has(family, "bert"))
+    a.kind = ModelKind::kBert;
+  else if (Has(family, "llama"))
+    a.kind = ModelKind::kLlama;
+  a.tied = a.kind != ModelKind::kLlama && !Has(family, "nemotron");
+  a.frozen = Has(Lower(Cell("task")), "lora");
+  // "24+24": an encoder's layers and a decoder's.
+  const std::string layers = Cell("layers");
+  const size_t plus = layers.find('+');
+  StatusOr<int64_t> count = plan::ParseCount(layers.substr(0, plus));
+  const bool both = plus == std::string::npos ||
+                    layers.substr(plus + 1) == layers.substr(0, plus);
+  if (layers.empty()) {
+    Problem("layers: says nothing");
+  } else if (!count.ok() || *count < 1 || !both) {
+    return Refuse("layers", "a number, or two equal ones as 24+24");
+  } else {
+    a.layers = *count;
+  }
+  struct Field {
+    const char* column;
+    int64_t* value;
+  };
+  for (const Field& field :
+       {Field{"hidden", &a.hidden}, Field{"heads", &a.heads},
+        Field{"seq_len", &a.seq}}) {
+    StatusOr<int64_t> value = Count(field.column, 0);
+    if (!value.ok()) return value.status();
+    if (*value == 0) Problem(std::string(field.column) + ": says nothing");
+    *field.value = *value;
+  }
+  StatusOr<int64_t> ffn = Count("ffn", 4 * a.hidden);
+  StatusOr<int64_t> vocab =
+      Count("vocab", a.kind == ModelKind::kBert ? 30522 : 50257);
+  const std::string kv = Cell("kv_heads");
+  StatusOr<int64_t> kv_heads =
+      kv.empty() ? a.heads : Count("kv_heads", a.heads);
+  for (const StatusOr<int64_t>* value : {&ffn, &vocab, &kv_heads})
+    if (!value->ok()) return value->status();
+  a.ffn = *ffn;
+  a.kv_heads = *kv_heads;
+  a.vocab = *vocab;
+  // A decoder of NeMo's T5 has a quarter of the encoder's tokens.
+  if (a.kind == ModelKind::kT5) a.decoder_seq = std::max<int64_t>(a.seq / 4, 1);
+  return absl::OkStatus();
+}
+
+Status RowReader::ReadDivision() {
+  Division& d = row_out_.division;
+  StatusOr<int64_t> tp = Count("tp", 1), pp = Count("pp", 1),
+                    cp = Count("cp", 1), ep = Count("ep", 1);
+  StatusOr<int64_t> devices = Count("n_gpus", 0), dp = Count("dp", 0),
+                    gbs = Count("gbs", 0), mbs = Count("mbs", 0);
+  for (const StatusOr<int64_t>* value :
+       {&tp, &pp, &cp, &ep, &devices, &dp, &gbs, &mbs}) {
+    if (!value->ok()) return value->status();
+    if (**value > (1 << 24))
+      return InvalidArgumentError(
+          name_ + ":" + std::to_string(row_.line) +
+          ": expected sizes of at most 16777216, found " +
+          std::to_string(**value));
+  }
+  if (*ep > 1) Problem("ep: experts are not predicted");
+  const double model = double(*tp) * *pp * *cp;
+  int64_t replicas = *dp;
+  if (replicas == 0) {
+    replicas = std::max<int64_t>(1, static_cast<int64_t>(*devices / model));
+    Default("dp", std::to_string(replicas));
+  }
+  if (model * replicas > (1 << 24)) {
+    Problem("tp x pp x cp x dp: more than 16777216 devices");
+    replicas = 1;
+  }
+  d.tp = static_cast<int>(*tp);
+  d.pp = static_cast<int>(*pp);
+  d.cp = static_cast<int>(*cp);
+  d.dp = static_cast<int>(replicas);
+  d.devices = static_cast<int>(*devices > 0 ? *devices : model * replicas);
+  if (*devices == 0) Default("n_gpus", std::to_string(d.devices));
+  d.microbatch = std::max<int64_t>(*mbs, 1);
+  row_out_.choose_microbatch = *mbs == 0;
+  d.batch = *gbs;
+  if (*gbs == 0) Problem("gbs: says nothing");
+  const std::string vpp = Cell("vpp");
+  const std::string per_stage = "layers_per_virtual_stage=";
+  if (vpp.rfind(per_stage, 0) == 0) {
+    StatusOr<int64_t> layers = plan::ParseCount(vpp.substr(per_stage.size()));
+    if (!layers.ok() || *layers < 1)
+      return Refuse("vpp", "a number of layers of a virtual stage");
+    d.vpp = static_cast<int>(std::clamp<int64_t>(
+        row_out_.architecture.layers / *layers / d.pp, 1, 1 << 16));
+    return absl::OkStatus();
+  }
+  StatusOr<int64_t> stages = Count("vpp", 1);
+  if (!stages.ok()) return stages.status();
+  d.vpp = d.pp == 1 ? 1 : static_cast<int>(std::min<int64_t>(*stages, 1 << 16));
+  return absl::OkStatus();
+}
+
+Status RowReader::ReadWords() {
+  Division& d = row_out_.division;
+  const std::string sp = Lower(Cell("sp"));
+  if (!sp.empty() && sp != "y" && sp != "n" && sp != "1" && sp != "0")
+    return Refuse("sp", "y or n");
+  if (sp.empty()) Default("sp", d.tp > 1 ? "y" : "n");
+  d.sequence_parallel = sp.empty() ? d.tp > 1 : sp == "y" || sp == "1";
+  const std::string recompute = Lower(Cell("recompute"));
+  if (recompute.rfind("full", 0) == 0)
+    d.recompute = Recomputation::kFull;
+  else if (recompute.rfind("selective", 0) == 0)
+    d.recompute = Recomputation::kSelective;
+  else if (recompute.empty())
+    Default("recompute", "none");
+  else if (recompute.rfind("none", 0) != 0)
+    return Refuse("recompute", "none, selective or full");
+  const std::string zero = Cell("zero_stage");
+  if (zero.empty())
+    Default("zero_stage", "0");
+  else if (LeadingDigits(zero).size() != 1 || zero[0] > '3')
+    return Refuse("zero_stage", "0 to 3");
+  d.zero = zero.empty() ? 0 : zero[0] - '0';
+  const std::string precision = Lower(Cell("precision"));
+  if (Has(precision, "fp8"))
+    d.precision = Precision::kFp8;
+  else if (Has(precision, "fp16") || Has(precision, "f16") ||
+           Has(precision, "16-bit"))
+    d.precision = Has(precision, "bf16") && !Has(precision, "fp16")
+                      ? Precision::kBf16
+                      : Precision::kF16;
+  else if (precision == "f32" || precision == "fp32")
+    d.precision = Precision::kF32;
+  else if (precision.empty())
+    Default("precision", "bf16");
+  else
+    return Refuse("precision", "f32, bf16, fp16 or fp8");
+  const std::string framework = Cell("framework");
+  row_out_.software = &SoftwareOf(framework);
+  if (framework.empty()) Default("framework", "partita");
+  return absl::OkStatus();
+}
+
+// "A100-80GB-SXM (DGX SuperPOD)" and the like.
+std::string DeviceName(const std::string& gpu) {
+  const std::string name = Lower(gpu);
+  if (Has(name, "v100")) return Has(name, "dgx-2") ? "dgx-2" : "v100-32-sxm2";
+  if (Has(name, "a100")) return Has(name, "40") ? "a100-40-sxm" : "a100-80-sxm";
+  if (Has(name, "h100")) return "h100-sxm";
+  if (Has(name, "h200")) return "h200-sxm";
+  return name;
+}
+
+// Bytes/s of a node: "8x HDR 200 Gbps", "RoCE 1600 Gbps per node", "8x NDR400";
+// 0: says nothing.
+double NodeBandwidth(const std::string& network) {
+  double ports = 1, rate = 0;
+  for (size_t i = 0; i < network.size();) {
+    const std::string digits = LeadingDigits(network.substr(i));
+    if (digits.empty()) {
+      ++i;
+      continue;
+    }
+    const double number = digits.size() < 7 ? std::stod(digits) : 0;
+    i += digits.size();
+    if (i < network.size() && network[i] == 'x')
+      ports = number;
+    else if (rate == 0 && number >= 10)
+      rate = number;
+  }
+  return ports * rate * 1e9 / 8;
+}
+
+Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
+  const int devices = row_out_.division.devices;
+  if (cluster) {
+    row_out_.cluster = *cluster;
+    return absl::OkStatus();
+  }
+  std::string gpu = Cell("gpu");
+  if (gpu.empty()) {
+    gpu = "a100-80-sxm";
+    Default("gpu", gpu);
+  }
+  StatusOr<Cluster> known = BuiltInCluster("2 nodes x " + DeviceName(gpu));
+  if (!known.ok()) {
+    Problem("gpu: " + std::string(known.status().message()));
+    return absl::OkStatus();
+  }
+  StatusOr<int64_t> per_node =
+      Count("gpus_per_node", known->devices_per_node());
+  if (!per_node.ok()) return per_node.status();
+  if (*per_node > (1 << 16)) return Refuse("gpus_per_node", "at most 65536");
+  Cluster& own = row_out_.cluster;
+  own = *std::move(known);
+  const double bandwidth = NodeBandwidth(Cell("inter_node"));
+  if (bandwidth > 0) own.levels.back().bandwidth = bandwidth / *per_node;
+  own.levels.front().devices = static_cast<int>(*per_node);
+  const int nodes = static_cast<int>((devices + *per_node - 1) / *per_node);
+  own.levels.back().devices = own.devices =
+      static_cast<int>(std::max(nodes, 1) * *per_node);
+  return absl::OkStatus();
+}
+
+StatusOr<SweepRow> RowReader::Read(const std::optional<Cluster>& cluster) {
+  for (Status status :
+       {ReadModel(), ReadDivision(), ReadWords(), ReadCluster(cluster)})
+    if (!status.ok()) return status;
+  if (Division& d = row_out_.division; d.tp > 1) {
+    // Padded as Megatron does: equal parts of whole 128s.
+    const int64_t part = int64_t{128} * d.tp;
+    int64_t& vocab = row_out_.architecture.vocab;
+    vocab = (vocab + part - 1) / part * part;
+  }
+  return row_out_;
+}
+
+}  // namespace
+
+StatusOr<std::vector<SweepRow>> ReadSweep(
+    const std::vector<CsvRow>& table, const std::string& name,
+    const std::optional<Cluster>& cluster) {
+  if (table.empty())
+    return InvalidArgumentError(name +
+                                ": expected a row of columns' names, "
+                                "found nothing");
+  std::vector<std::string> header;
+  for (const std::string& cell : table[0].cells)
+    header.push_back(plan::Trim(cell));
+  std::set<std::string> seen;
+  for (const std::string& column : header)
+    if (!column.empty() && !seen.insert(column).second)
+      return InvalidArgumentError(name + ":" + std::to_string(table[0].line) +
+                                  ": column " + plan::Quote(column) +
+                                  " is there twice");
+  for (const char* column : {"layers", "hidden", "heads", "seq_len", "gbs"})
+    if (!seen.count(column))
+      return InvalidArgumentError(
+          name + ":" + std::to_string(table[0].line) + ": expected a column '" +
+          column + "', found " + plan::Join(header).substr(0, 200));
+  std::vector<SweepRow> rows;
+  for (size_t i = 1; i < table.size(); ++i) {
+    StatusOr<SweepRow> row = RowReader(header, table[i], name).Read(cluster);
+    if (!row.ok()) return row.status();
+    rows.push_back(*std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace partita::planner

@@ -1,0 +1,145 @@
+#include "compiler/planner/sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace partita::planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+const char kHeader[] =
+    "model_family,layers,hidden,heads,kv_heads,ffn,seq_len,vocab,n_gpus,gpu,"
+    "gpus_per_node,inter_node,tp,pp,dp,cp,ep,vpp,sp,recompute,zero_stage,mbs,"
+    "gbs,precision,framework\n";
+const char kRow[] =
+    "GPT,80,12288,96,,49152,2048,51200,1536,A100-80GB-SXM,8,\"8x HDR IB 200 "
+    "Gbps per node, 3-level fat tree (Selene)\",8,8,24,1,,,n,full,0,1,2304,"
+    "fp16 mixed,Megatron-LM\n";
+
+std::vector<SweepRow> Rows(const std::string& text) {
+  absl::StatusOr<std::vector<CsvRow>> table = ReadCsv(text, "rows.csv");
+  EXPECT_TRUE(table.ok()) << table.status();
+  absl::StatusOr<std::vector<SweepRow>> rows =
+      ReadSweep(*table, "rows.csv", std::nullopt);
+  EXPECT_TRUE(rows.ok()) << rows.status();
+  return *rows;
+}
+
+std::string Refusal(const std::string& text) {
+  absl::StatusOr<SweepResult> result = RunSweep(text, "rows.csv", std::nullopt);
+  return result.ok() ? "accepted" : std::string(result.status().message());
+}
+
+TEST(Csv, KeepsWhatQuotesHold) {
+  const std::string text = "a,\"b,\"\"c\"\"\",\"d\ne\"\r\n\n1,,3\n";
+  absl::StatusOr<std::vector<CsvRow>> rows = ReadCsv(text, "t.csv");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_EQ(rows->size(), 2u);
+  EXPECT_EQ((*rows)[0].cells,
+            (std::vector<std::string>{"a", "b,\"c\"", "d\ne"}));
+  EXPECT_EQ((*rows)[1].line, 4);
+  EXPECT_EQ(WriteCsvRow((*rows)[0].cells), "a,\"b,\"\"c\"\"\",\"d\ne\"\n");
+  EXPECT_EQ(ReadCsv("a,b\n1\n", "t.csv").status().message(),
+            "t.csv:2: expected 2 cells as in the first row, found 1");
+  EXPECT_EQ(ReadCsv("a\n\"b\n", "t.csv").status().message(),
+            "t.csv:2: expected a closing quote, found the end");
+  EXPECT_EQ(ReadCsv("\"a\"b\n", "t.csv").status().message(),
+            "t.csv:1: expected a comma after a closing quote");
+}
+
+TEST(Sweep, ReadsAPublishedRow) {
+  const SweepRow row = Rows(std::string(kHeader) + kRow)[0];
+  EXPECT_EQ(row.architecture.kind, ModelKind::kGpt);
+  EXPECT_EQ(row.architecture.kv_heads, 96);
+  EXPECT_EQ(row.division.devices, 1536);
+  EXPECT_EQ(row.division.microbatches(), 96);
+  EXPECT_EQ(row.division.precision, Precision::kF16);
+  EXPECT_EQ(row.division.recompute, Recomputation::kFull);
+  EXPECT_EQ(row.cluster.device.name, "a100-80-sxm");
+  EXPECT_EQ(row.cluster.devices, 1536);
+  EXPECT_DOUBLE_EQ(row.cluster.levels[1].bandwidth, 25e9);
+  EXPECT_EQ(row.software->name, "megatron-lm");
+  EXPECT_EQ(row.problem, "");
+  EXPECT_THAT(row.defaults, ::testing::ElementsAre("ep=1", "vpp=1"));
+}
+
+TEST(Sweep, ReadsNetworksInManyWords) {
+  const auto bandwidth = [](const std::string& words) {
+    const SweepRow row = Rows(
+        "layers,hidden,heads,seq_len,gbs,n_gpus,inter_node\n"
+        "2,64,2,32,16,16," +
+        words + "\n")[0];
+    return row.cluster.levels[1].bandwidth;
+  };
+  EXPECT_DOUBLE_EQ(bandwidth("8x NDR400 (DGX H100)"), 50e9);
+  EXPECT_DOUBLE_EQ(bandwidth("RoCE 1600 Gbps per node"), 25e9);
+  EXPECT_DOUBLE_EQ(
+      bandwidth("800 Gbps per node (config inter_node_bandwidth=800)"), 12.5e9);
+  EXPECT_DOUBLE_EQ(bandwidth(""), 25e9);
+}
+
+TEST(Sweep, AddsColumnsAndSaysDefaults) {
+  absl::StatusOr<SweepResult> result = RunSweep(
+      "model,layers,hidden,heads,seq_len,gbs,n_gpus,tp\n"
+      "small,24,1024,16,1024,64,8,2\nodd,24,1024,16,1024,64,8,3\n",
+      "rows.csv", std::nullopt);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->rows, 2);
+  EXPECT_EQ(result->predicted, 1);
+  absl::StatusOr<std::vector<CsvRow>> table = ReadCsv(result->csv, "out.csv");
+  ASSERT_TRUE(table.ok());
+  const std::vector<std::string>& cells = (*table)[1].cells;
+  EXPECT_EQ((*table)[0].cells[8], "predicted_iter_time_s");
+  EXPECT_GT(std::stod(cells[8]), 0.01);
+  EXPECT_EQ(cells[10], "y");
+  EXPECT_THAT(cells[14], HasSubstr("dp=4"));
+  EXPECT_THAT(cells[14], HasSubstr("gpu=a100-80-sxm"));
+  EXPECT_THAT(cells[14], HasSubstr("mbs="));
+  EXPECT_EQ((*table)[2].cells[8], "");
+  EXPECT_THAT((*table)[2].cells[15], HasSubstr("are not the 8 devices"));
+}
+
+TEST(Sweep, RefusesWithTheLine) {
+  const std::string header = "layers,hidden,heads,seq_len,gbs\n";
+  EXPECT_EQ(Refusal(""),
+            "rows.csv: expected a row of columns' names, found "
+            "nothing");
+  EXPECT_THAT(Refusal("layers,heads\n1,2\n"),
+              HasSubstr("rows.csv:1: expected a column 'hidden'"));
+  EXPECT_EQ(Refusal("layers,layers\n1,2\n"),
+            "rows.csv:1: column 'layers' is there twice");
+  EXPECT_EQ(Refusal(header + "24,1024,16,1024,8\n24,10e3,16,1024,8\n"),
+            "rows.csv:3: hidden: expected a whole number of 1 to 4294967296, "
+            "found '10e3'");
+  EXPECT_EQ(Refusal("layers,hidden,heads,seq_len,gbs,fits\n1,1,1,1,1,y\n"),
+            "rows.csv:1: column 'fits' is one of those that are added: rename "
+            "it");
+  EXPECT_EQ(Refusal("layers,hidden,heads,seq_len,gbs,precision\n"
+                    "1,1,1,1,1,int8\n"),
+            "rows.csv:2: precision: expected f32, bf16, fp16 or fp8, found "
+            "'int8'");
+  EXPECT_EQ(Refusal("layers,hidden,heads,seq_len,gbs,zero_stage\n"
+                    "1,1,1,1,1,4\n"),
+            "rows.csv:2: zero_stage: expected 0 to 3, found '4'");
+  EXPECT_THAT(Refusal("layers,hidden,heads,seq_len,gbs,sp\n1,1,1,1,1,x\n"),
+              HasSubstr("rows.csv:2: sp: expected y or n, found 'x'"));
+}
+
+TEST(Sweep, PredictsThousandsOfRowsAMinute) {
+  std::string text = kHeader;
+  constexpr int kRows = 300;
+  for (int i = 0; i < kRows; ++i) text += kRow;
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<SweepResult> result = RunSweep(text, "rows.csv", std::nullopt);
+  const std::chrono::duration<double> taken =
+      std::chrono::steady_clock::now() - start;
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->predicted, kRows);
+  EXPECT_GT(kRows / taken.count() * 60, 3000);
+}
+
+}  // namespace
+}  // namespace partita::planner
