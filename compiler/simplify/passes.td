@@ -199,4 +199,29 @@ def RemoveDeadArgumentsPass : Pass<"partita-remove-dead-arguments", "::mlir::Mod
                     Statistic<"results", "results", "Results dropped">];
 }
 
+def JoinScattersPass : Pass<"partita-join-scatters", "::mlir::ModuleOp"> {
+  let summary = "Adds what calls scatter into large tensors once, not call by call";
+  let description = [{
+    The gradient of an embedding is zero but for a few rows. Where functions
+    return such scatters and `@main` only adds them up, as those of microbatches
+    are, they return indices and updates instead, and one scatter of all of them
+    comes at the end of the sum, on top of what else is added. Left alone where
+    all updates together are larger than the tensor.
+
+    ```mlir
+    %g0 = call @backward(%x0, %d0)  // scatters into zeros
+    %g1 = call @backward(%x1, %d1)
+    %g = arith.addf %g0, %g1
+    // becomes
+    %i0, %u0 = call @backward(%x0, %d0)
+    %i1, %u1 = call @backward(%x1, %d1)
+    %i = nn.concat %i0, %i1
+    %u = nn.concat %u0, %u1
+    %g = nn.scatter %zeros[%i], %u
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"scatters", "scatters", "Scatters taken out of functions">];
+}
+
 #endif  // PARTITA_COMPILER_SIMPLIFY_PASSES_TD

@@ -38,6 +38,9 @@ void buildLoadTimePipeline(mlir::OpPassManager& pm,
     // When layers are functions, and parameters reach them as arguments.
     pm.addPass(createHoistParameterWorkPass());
   }
+  // Where microbatches are calls that follow one another, and before what they
+  // return is narrowed to what is read.
+  if (options.training) pm.addPass(createJoinScattersPass());
   // What earlier passes left unused in signatures.
   pm.addPass(createRemoveDeadArgumentsPass());
   pm.addPass(mlir::createCanonicalizerPass());
