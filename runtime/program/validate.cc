@@ -300,7 +300,7 @@ class Validator {
     checked.steps += 1 + SizeOrZero(instruction.operands());
     switch (instruction.operation_type()) {
       case Operation::Launch:
-        return CheckLaunch(*instruction.operation_as_Launch());
+        return ValidateLaunch(program_, *instruction.operation_as_Launch());
       case Operation::Gemm:
         return ValidateGemm(*instruction.operation_as_Gemm(), instruction);
       case Operation::Conv:
@@ -327,21 +327,6 @@ class Validator {
         ValidateCollective(program_.mesh(), collective, instruction));
     PARTITA_RETURN_IF_ERROR(ValidateApart(program_, collective.axes()));
     return ValidateApart(program_, collective.source_axes());
-  }
-
-  absl::Status CheckLaunch(const Launch& launch) {
-    if (launch.kernel() < 0 ||
-        launch.kernel() >= SizeOrZero(program_.kernels())) {
-      return Bad(absl::StrCat("kernel ", launch.kernel(), " of ",
-                              SizeOrZero(program_.kernels())));
-    }
-    if (launch.range() < 0 || launch.grain() < 1 ||
-        launch.scratch_bytes() < 0 || launch.scratch_bytes() > kMaxBytes) {
-      return Bad(absl::StrCat(
-          "launch: range ", launch.range(), ", grain ", launch.grain(),
-          " or scratch of ", launch.scratch_bytes(), " bytes is out of range"));
-    }
-    return absl::OkStatus();
   }
 
   absl::Status CheckCall(const Function& caller, const Instruction& instruction,

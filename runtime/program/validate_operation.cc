@@ -20,6 +20,7 @@ namespace {
 // Strides and extents beyond this are nonsense, and products of two of them
 // still fit 64 bits.
 constexpr int64_t kMaxExtent = int64_t{1} << 31;
+constexpr int64_t kMaxBytes = int64_t{1} << 50;
 
 absl::Status Bad(const std::string& message) {
   return absl::InvalidArgumentError(message);
@@ -106,6 +107,33 @@ absl::StatusOr<int64_t> BytesOfShape(const char* what, DType dtype,
   return *bytes;
 }
 
+// What all GPUs allow.
+absl::Status CheckGrid(const Launch& launch) {
+  if (SizeOrZero(launch.grid()) != 3 || SizeOrZero(launch.block()) != 3)
+    return Bad(absl::StrCat(
+        "launch on a GPU: expected a grid and a block of 3 sizes each, found ",
+        SizeOrZero(launch.grid()), " and ", SizeOrZero(launch.block())));
+  constexpr int kMostBlocks[] = {0x7fffffff, 65535, 65535};
+  constexpr int kMostThreads[] = {1024, 1024, 64};
+  int64_t threads = 1;
+  for (unsigned i = 0; i < 3; ++i) {
+    const int blocks = launch.grid()->Get(i);
+    const int size = launch.block()->Get(i);
+    if (blocks < 1 || blocks > kMostBlocks[i] || size < 1 ||
+        size > kMostThreads[i])
+      return Bad(absl::StrCat("launch on a GPU: ", blocks, " blocks of ", size,
+                              " threads along ", std::string(1, "xyz"[i]),
+                              " is out of range"));
+    threads *= size;
+  }
+  if (threads > 1024 || launch.shared_bytes() < 0 ||
+      launch.shared_bytes() > (1 << 20))
+    return Bad(absl::StrCat("launch on a GPU: a block of ", threads,
+                            " threads with ", launch.shared_bytes(),
+                            " bytes of shared memory is out of range"));
+  return absl::OkStatus();
+}
+
 struct ConvShapes {
   std::vector<int64_t> input, weight, out, strides, dilations, low, high;
 };
@@ -143,6 +171,23 @@ absl::Status CheckWindow(const Conv& conv, const ConvShapes& s) {
 }
 
 }  // namespace
+
+absl::Status ValidateLaunch(const Program& program, const Launch& launch) {
+  if (launch.kernel() < 0 || launch.kernel() >= SizeOrZero(program.kernels()))
+    return Bad(absl::StrCat("kernel ", launch.kernel(), " of ",
+                            SizeOrZero(program.kernels())));
+  const bool for_gpus = program.target() != nullptr &&
+                        program.target()->str().rfind("cuda:", 0) == 0;
+  if (for_gpus || launch.grid() != nullptr || launch.block() != nullptr)
+    return CheckGrid(launch);
+  if (launch.range() < 0 || launch.grain() < 1 || launch.scratch_bytes() < 0 ||
+      launch.scratch_bytes() > kMaxBytes) {
+    return Bad(absl::StrCat("launch: range ", launch.range(), ", grain ",
+                            launch.grain(), " or scratch of ",
+                            launch.scratch_bytes(), " bytes is out of range"));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status ValidateOperands(const char* what, const Instruction& instruction,
                               const std::vector<int64_t>& bytes) {

@@ -15,6 +15,10 @@ namespace partita::program {
 
 absl::StatusOr<int64_t> ValidateType(const TensorType& type);  // its bytes
 
+// That the kernel is one of the program's, and that it is run in the form of
+// the program's target.
+absl::Status ValidateLaunch(const Program& program, const Launch& launch);
+
 // `bytes` is what each operand must hold, in order; the last is the only
 // output.
 absl::Status ValidateOperands(const char* what, const Instruction& instruction,
