@@ -139,7 +139,14 @@ absl::Status BoundProgram::ResolveKernel(Step& step) {
                                  ->Get(static_cast<unsigned>(launch.kernel()))
                                  ->str();
   PARTITA_ASSIGN_OR_RETURN(step.kernel, context_.module->Find(symbol));
-  step.shape = {launch.range(), launch.grain(), launch.scratch_bytes()};
+  step.shape.range = launch.range();
+  step.shape.grain = launch.grain();
+  step.shape.scratch_bytes = launch.scratch_bytes();
+  step.shape.shared_bytes = launch.shared_bytes();
+  for (unsigned i = 0; i < 3 && launch.grid() != nullptr; ++i) {
+    step.shape.grid[i] = launch.grid()->Get(i);
+    step.shape.block[i] = launch.block()->Get(i);
+  }
   return absl::OkStatus();
 }
 
@@ -169,16 +176,19 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
       transfer = {ToOperation(op, NameOf(*step.instruction), context_.place),
                   GroupOf(op, context_.place)};
     }
-    if (step.started > 0 && started_ == nullptr)
+    // What goes through the host's memory runs where it is started.
+    const bool beside = step.started > 0 && context_.device.SharesHostMemory();
+    if (beside && started_ == nullptr)
       started_ =
           std::make_unique<comm::StartedOperations>(*context_.communicator);
     PARTITA_ASSIGN_OR_RETURN(
         collective,
-        step.started > 0
-            ? started_->Prepare(std::move(transfer->operation),
-                                std::move(transfer->ranks))
-            : context_.communicator->Prepare(std::move(transfer->operation),
-                                             std::move(transfer->ranks)));
+        beside ? started_->Prepare(std::move(transfer->operation),
+                                   std::move(transfer->ranks))
+               : context_.communicator->Prepare(std::move(transfer->operation),
+                                                std::move(transfer->ranks)));
+    if (!context_.device.SharesHostMemory())
+      PARTITA_RETURN_IF_ERROR(host_exchange_.Reserve(collective->operation()));
   }
   step.collective = collective.get();
   return absl::OkStatus();
@@ -250,7 +260,7 @@ absl::Status BoundProgram::PrepareStep(Step& step) {
 
 // Ports have no memory yet; a receive into one keeps its place.
 void BoundProgram::PlanReceives() {
-  if (context_.communicator == nullptr) return;
+  if (context_.communicator == nullptr || !ReceivesAhead()) return;
   std::vector<StepMemory> memory;
   std::map<int64_t, size_t> started;  // collectives' steps by Step::started
   for (const Step& step : steps_) {
@@ -290,6 +300,16 @@ void BoundProgram::SetPort(int port, char* data) {
   }
 }
 
+absl::Status BoundProgram::Exchange(device::Stream& stream, const Step& step,
+                                    const void* input, void* output) {
+  if (step.collective == nullptr) return absl::OkStatus();
+  if (!context_.device.SharesHostMemory())
+    return host_exchange_.Run(*context_.communicator, *step.collective,
+                              context_.device, stream, input, output);
+  PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+  return context_.communicator->Run(*step.collective, input, output);
+}
+
 absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
   void* const* buffers = buffers_.data() + step.first;
   switch (step.kind) {
@@ -299,23 +319,17 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
     case Operation::Copy:
       return context_.device.Copy(stream, buffers[1], buffers[0], step.bytes);
     case Operation::Collective:
-      if (step.collective == nullptr) return absl::OkStatus();
+      if (step.started == 0 || started_ == nullptr)
+        return Exchange(stream, step, buffers[0], buffers[1]);
       PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
-      if (step.started > 0)
-        return started_->Start(*step.collective, buffers[0], buffers[1])
-            .status();
-      return context_.communicator->Run(*step.collective, buffers[0],
-                                        buffers[1]);
+      return started_->Start(*step.collective, buffers[0], buffers[1]).status();
     case Operation::Await:
       return started_ == nullptr
                  ? absl::OkStatus()
                  : started_->Await(started_before_ + step.started);
     case Operation::Send:
     case Operation::Receive:
-      if (step.collective == nullptr) return absl::OkStatus();
-      PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
-      return context_.communicator->Run(*step.collective, buffers[0],
-                                        buffers[0]);
+      return Exchange(stream, step, buffers[0], buffers[0]);
     default:
       return context_.device.Execute(stream, *step.library_op, buffers,
                                      step.count);
@@ -339,7 +353,7 @@ absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
     const int64_t index = &step - steps_.data();
     if (context_.communicator != nullptr)
       PARTITA_RETURN_IF_ERROR(context_.communicator->Progress());
-    if (trace == nullptr) {
+    if (trace == nullptr && ReceivesAhead()) {
       PARTITA_RETURN_IF_ERROR(MeetArrivals(stream, index, profile));
       if (step.kind == Operation::Receive) continue;
     }

@@ -17,6 +17,7 @@
 #include "runtime/comm/started.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/arrivals.h"
+#include "runtime/executor/host_exchange.h"
 #include "runtime/executor/nan_trace.h"
 #include "runtime/executor/profile.h"
 #include "runtime/program/artifact.h"
@@ -109,11 +110,18 @@ class BoundProgram {
   absl::Status RunSteps(device::Stream& stream, Profile* profile,
                         NanTrace* trace);
   absl::Status PrepareStep(Step& step);
+  // Whether receives are awaited only where they are needed.
+  bool ReceivesAhead() const {
+    return context_.communicator == nullptr ||
+           context_.device.SharesHostMemory();
+  }
   void PlanReceives();
   absl::Status RunStep(device::Stream& stream, const Step& step);
   absl::Status MeetArrivals(device::Stream& stream, int64_t step,
                             Profile* profile);
   absl::Status Failed(const Step& step, const absl::Status& status) const;
+  absl::Status Exchange(device::Stream& stream, const Step& step,
+                        const void* input, void* output);
 
   Context context_;
   char* data_ = nullptr;
@@ -133,6 +141,7 @@ class BoundProgram {
   int64_t starts_ = 0;          // collectives that a run starts
   int64_t started_before_ = 0;  // by earlier runs
   std::unique_ptr<comm::StartedOperations> started_;  // if a run starts any
+  HostExchange host_exchange_;  // of devices with memory of their own
 };
 
 }  // namespace partita::executor

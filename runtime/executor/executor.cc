@@ -107,10 +107,6 @@ absl::Status Executor::CheckRanks() {
     communicator_ = nullptr;
     return absl::OkStatus();
   }
-  if (!device_.SharesHostMemory()) {
-    return absl::UnimplementedError(absl::StrCat(
-        "device '", device_.Name(), "' cannot exchange tensors yet"));
-  }
   if (communicator_ == nullptr) {
     own_communicator_ = std::move(comm::MakeLocalCommunicators(1).front());
     communicator_ = own_communicator_.get();

@@ -226,6 +226,10 @@ void Weights::Release(size_t index) {
     global.mapped->Release(
         static_cast<size_t>(global.data - global.mapped->bytes().data()),
         static_cast<size_t>(global.bytes));
+  } else if (!context_.device.SharesHostMemory()) {
+    // Such devices give back whole allocations only.
+    global.owned = device::Allocation();
+    global.data = nullptr;
   } else if (global.released == 0) {
     context_.device.Release(global.data, global.bytes);
     global.released = global.bytes;

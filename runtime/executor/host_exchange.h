@@ -1,0 +1,41 @@
+// Collectives and transfers of devices with memory of their own, through a
+// communicator that takes the host's.
+#ifndef PARTITA_RUNTIME_EXECUTOR_HOST_EXCHANGE_H_
+#define PARTITA_RUNTIME_EXECUTOR_HOST_EXCHANGE_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/device/device.h"
+
+namespace partita::executor {
+
+class HostExchange {
+ public:
+  // Makes room for an operation. ResourceExhausted where there is none.
+  absl::Status Reserve(const comm::Operation& operation);
+
+  // As Communicator::Run, with pointers to memory of the device. Waits for what
+  // is on the stream; the output is there for what comes on it later.
+  absl::Status Run(comm::Communicator& communicator,
+                   comm::Collective& collective, device::Device& device,
+                   device::Stream& stream, const void* input, void* output);
+
+ private:
+  struct Memory {
+    struct Free {
+      void operator()(char* data) const { std::free(data); }
+    };
+    std::unique_ptr<char, Free> data;
+    int64_t bytes = 0;
+    absl::Status Reserve(int64_t wanted);
+  };
+  Memory input_, output_;
+};
+
+}  // namespace partita::executor
+
+#endif  // PARTITA_RUNTIME_EXECUTOR_HOST_EXCHANGE_H_
