@@ -9,6 +9,7 @@
 #ifndef PARTITA_RUNTIME_DEVICE_DEVICE_H_
 #define PARTITA_RUNTIME_DEVICE_DEVICE_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -48,10 +49,15 @@ class Module {
   virtual absl::StatusOr<const Kernel*> Find(const std::string& symbol) = 0;
 };
 
+// Of a kernel that processors run, a range that is split among threads; of a
+// GPU's, how many blocks of how many threads run it.
 struct LaunchShape {
-  int64_t range = 0;          // the kernel covers [0, range), in any split
-  int64_t grain = 1;          // smallest share worth a thread of its own
-  int64_t scratch_bytes = 0;  // per thread
+  int64_t range = 0;              // the kernel covers [0, range), in any split
+  int64_t grain = 1;              // smallest share worth a thread of its own
+  int64_t scratch_bytes = 0;      // per thread
+  std::array<int, 3> grid = {};   // blocks along x, y and z
+  std::array<int, 3> block = {};  // threads of each
+  int shared_bytes = 0;           // of each block, beyond what its code names
 };
 
 // A matrix product or convolution, ready to be executed many times on different

@@ -15,6 +15,7 @@
 #include "runtime/data/check_indices.h"
 #include "runtime/executor/executor.h"
 #include "runtime/tools/host_tensor.h"
+#include "runtime/tools/make_device.h"
 #include "runtime/tools/run_options.h"
 #include "runtime/tools/run_report.h"
 #include "runtime/tools/run_session.h"
@@ -124,7 +125,7 @@ absl::Status RunSession(Session& session, const RunOptions& options,
                         Clock::time_point begin, std::ostream& out) {
   RunReport report;
   report.model = options.model;
-  report.device = options.device;
+  report.device = DeviceOf(options, session.program());
   report.load_ms = MillisecondsSince(begin);
   const InputSources sources = {options.inputs, options.inputs_file,
                                 options.random_seed.has_value(),

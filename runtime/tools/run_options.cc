@@ -23,8 +23,9 @@ absl::Status SetSeed(const std::string& value, RunOptions& options) {
 }
 
 absl::Status SetDevice(const std::string& value, RunOptions& options) {
-  if (value != "cpu" && value != "null")
-    return Wrong(absl::StrCat("expected cpu or null, found '", value, "'"));
+  if (value != "cpu" && value != "cuda" && value != "null")
+    return Wrong(
+        absl::StrCat("expected cpu, cuda or null, found '", value, "'"));
   options.device = value;
   return absl::OkStatus();
 }
@@ -82,6 +83,7 @@ absl::StatusOr<RunOptions> ParseRunOptions(
   const Flags flags = {ValueFlags(options),
                        {{"--json", &options.json},
                         {"--profile", &options.profile},
+                        {"--share-gpu", &options.share_gpu},
                         {"--help", &options.help},
                         {"-h", &options.help}}};
   PARTITA_RETURN_IF_ERROR(ParseFlags(arguments, flags, options.model));
@@ -113,7 +115,8 @@ Execution
   --warmup N               runs before the measured ones; default 0, or 1 with --repeat
   --repeat N               measured runs; default 1
   --weights-dir DIR        where relative paths of weights begin; default: the model's folder
-  --device cpu|null        null plans and counts, and executes nothing
+  --device cpu|cuda|null   default: what the model was compiled for; null plans and counts, and executes nothing
+  --share-gpu              all devices of this machine stand on GPU 0, each with its own streams and memory
   --help
 
 Exit code: 0 success, 1 something is wrong with the files or inputs, 2 wrong command line, 70 a bug of ours.

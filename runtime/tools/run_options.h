@@ -29,7 +29,8 @@ struct RunOptions {
   bool json = false;
   bool profile = false;
   std::string weights_dir;
-  std::string device = "cpu";
+  std::string device;      // empty: what the model was compiled for
+  bool share_gpu = false;  // all devices stand on GPU 0
 };
 
 // `arguments` without the program's name. InvalidArgument says which argument

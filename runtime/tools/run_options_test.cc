@@ -19,7 +19,8 @@ std::string Error(const std::vector<std::string>& arguments) {
 TEST(RunOptionsTest, Defaults) {
   const RunOptions options = ParseRunOptions({"m.partita"}).value();
   EXPECT_EQ(options.model, "m.partita");
-  EXPECT_EQ(options.device, "cpu");
+  EXPECT_EQ(options.device, "");
+  EXPECT_FALSE(options.share_gpu);
   EXPECT_EQ(options.repeat, 1);
   EXPECT_FALSE(options.warmup.has_value());
   EXPECT_FALSE(options.random_seed.has_value());
@@ -44,6 +45,7 @@ TEST(RunOptionsTest, EveryFlag) {
                                               "--timeout=2.5",
                                               "--repeat=5",
                                               "--json",
+                                              "--share-gpu",
                                               "--profile",
                                               "--weights-dir",
                                               "w",
@@ -62,6 +64,7 @@ TEST(RunOptionsTest, EveryFlag) {
   EXPECT_EQ(options.warmup, 0);
   EXPECT_EQ(options.repeat, 5);
   EXPECT_TRUE(options.json);
+  EXPECT_TRUE(options.share_gpu);
   EXPECT_TRUE(options.profile);
   EXPECT_EQ(options.weights_dir, "w");
   EXPECT_EQ(options.device, "null");
@@ -94,7 +97,7 @@ TEST(RunOptionsTest, Mistakes) {
   EXPECT_EQ(Error({"m", "--random-inputs", "-1"}),
             "--random-inputs: expected a whole number, found '-1'");
   EXPECT_EQ(Error({"m", "--device=tpu"}),
-            "--device: expected cpu or null, found 'tpu'");
+            "--device: expected cpu, cuda or null, found 'tpu'");
 }
 
 TEST(RunOptionsTest, HelpNamesEveryFlag) {

@@ -10,12 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/cpu/cpu_device.h"
-#include "runtime/device/null_device.h"
 #include "runtime/executor/multi_device.h"
 #include "runtime/executor/rank_executor.h"
 #include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
+#include "runtime/tools/make_device.h"
 
 namespace partita::tools {
 namespace {
@@ -44,8 +43,9 @@ class SingleSession : public Session {
       std::shared_ptr<const program::Artifact> artifact,
       const RunOptions& options) {
     auto session = std::make_unique<SingleSession>();
-    PARTITA_ASSIGN_OR_RETURN(session->device_,
-                             MakeDevice(options, options.threads));
+    PARTITA_ASSIGN_OR_RETURN(
+        session->device_,
+        MakeDevice(options, artifact->program(), 0, options.threads));
     executor::LoadOptions load;
     load.weights_dir = options.weights_dir;
     PARTITA_ASSIGN_OR_RETURN(
@@ -167,8 +167,9 @@ class ProcessSession : public Session {
         parameters_(executor::ListParameters(program)) {}
 
   absl::Status Load(std::shared_ptr<const program::Artifact> artifact,
-                    const RunOptions& options, int threads) {
-    PARTITA_ASSIGN_OR_RETURN(device_, MakeDevice(options, threads));
+                    const RunOptions& options, int index, int threads) {
+    PARTITA_ASSIGN_OR_RETURN(
+        device_, MakeDevice(options, artifact->program(), index, threads));
     executor::LoadOptions load;
     load.weights_dir = options.weights_dir;
     load.communicator = &communicator_;
@@ -446,14 +447,6 @@ absl::Status CheckProcesses(const program::Artifact& artifact,
       launch.launcher, " starts the processes"));
 }
 
-absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
-    const RunOptions& options, int threads) {
-  if (options.device == "null")
-    return std::unique_ptr<device::Device>(
-        std::make_unique<device::NullDevice>());
-  return cpu::MakeCpuDevice({threads});
-}
-
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(
     const RunOptions& options) {
   PARTITA_ASSIGN_OR_RETURN(program::Artifact opened,
@@ -464,7 +457,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
   const bool matches = options.devices == 0 || options.devices == size;
   // One device that executes nothing stands for all that run the same.
   if (matches && (artifact->program().mesh() == nullptr ||
-                  (options.device == "null" &&
+                  (DeviceOf(options, artifact->program()) == "null" &&
                    artifact->program().entries()->size() == 1)))
     return SingleSession::Open(artifact, options);
   executor::MultiDeviceOptions multi;
@@ -473,8 +466,8 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
   multi.comm = CommOptionsOf(options);
   const int threads =
       ThreadsOf(options, static_cast<int>(std::min<int64_t>(size, 1 << 20)));
-  multi.make_device = [options, threads](int) {
-    return MakeDevice(options, threads);
+  multi.make_device = [options, artifact, threads](int rank) {
+    return MakeDevice(options, artifact->program(), rank, threads);
   };
   PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<executor::MultiDeviceRunner> runner,
                            executor::MultiDeviceRunner::Load(artifact, multi));
@@ -495,8 +488,8 @@ absl::StatusOr<std::unique_ptr<Session>> OpenProcessSession(
       std::make_shared<const program::Artifact>(*std::move(opened));
   auto session =
       std::make_unique<ProcessSession>(communicator, artifact->program());
-  PARTITA_RETURN_IF_ERROR(
-      session->Load(artifact, options, ThreadsOf(options, launch.local_size)));
+  PARTITA_RETURN_IF_ERROR(session->Load(artifact, options, launch.local_rank,
+                                        ThreadsOf(options, launch.local_size)));
   return std::unique_ptr<Session>(std::move(session));
 }
 

@@ -113,10 +113,6 @@ absl::Status CheckProcesses(const program::Artifact& artifact,
                             const RunOptions& options,
                             const comm::Launch& launch);
 
-// "cpu" or "null", with this many threads.
-absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
-    const RunOptions& options, int threads);
-
 // In this process: without a mesh in this thread, else in one thread per
 // device.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(const RunOptions& options);

@@ -130,6 +130,7 @@ absl::StatusOr<TrainOptions> ParseTrainOptions(
                         {"--quiet", &options.quiet},
                         {"--debug-nan", &options.debug_nan},
                         {"--json", &options.run.json},
+                        {"--share-gpu", &options.run.share_gpu},
                         {"--help", &options.run.help},
                         {"-h", &options.run.help}}};
   PARTITA_RETURN_IF_ERROR(ParseFlags(arguments, flags, options.run.model));
@@ -187,6 +188,7 @@ Execution
                            compiled for, which is the default. Under mpirun and srun each process is one
   --timeout SECONDS        how long devices wait for one that makes no progress; default 60
   --weights-dir DIR        where relative paths of weights begin; default: the model's folder
+  --share-gpu              all devices of this machine stand on GPU 0, each with its own streams and memory
   --help
 
 Ctrl-C, SIGTERM and SIGUSR1 finish the step, save a checkpoint and end the run; the second one ends it at once.

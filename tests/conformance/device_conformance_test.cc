@@ -1,7 +1,5 @@
 // What every device must do: memory, streams, events, copies, kernels.
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,14 +13,6 @@ namespace partita::conformance {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string KernelCode() {
-  std::ifstream file("tests/conformance/device_kernels.so", std::ios::binary);
-  std::string code{std::istreambuf_iterator<char>(file),
-                   std::istreambuf_iterator<char>()};
-  EXPECT_FALSE(code.empty());
-  return code;
-}
 
 class DeviceConformanceTest : public DeviceTest {};
 
@@ -88,8 +78,7 @@ TEST_P(DeviceConformanceTest, LaunchCoversTheWholeRangeOnce) {
   const device::Kernel* mark = module->Find("mark").value();
   for (const int64_t range : {0, 1, 2, 3, 7, 64, 1000}) {
     for (const int64_t grain : {1, 2, 100, 10000}) {
-      const device::LaunchShape shape = {range, grain, 4 * (range + 1)};
-      ASSERT_TRUE(device_->ReserveLaunchScratch(shape.scratch_bytes).ok());
+      const device::LaunchShape shape = Shape(range, grain, 4 * (range + 1));
       std::vector<float> out(static_cast<size_t>(range) + 1, 0);
       const device::Allocation buffer =
           Upload(out.data(), static_cast<int64_t>(out.size() * sizeof(float)));
@@ -112,7 +101,7 @@ TEST_P(DeviceConformanceTest, KernelsReadAndWriteTheirBuffers) {
                            db = Upload(b.data(), 4 * 513),
                            out = Allocate(4 * 513);
   void* buffers[] = {da.data(), db.data(), out.data()};
-  ASSERT_TRUE(device_->Launch(*stream_, *add, {513, 16, 0}, buffers, 3).ok());
+  ASSERT_TRUE(device_->Launch(*stream_, *add, Shape(513, 16), buffers, 3).ok());
   std::vector<float> found(513, 0);
   Download(out, found.data());
   if (!Executes()) return;
@@ -147,7 +136,7 @@ TEST_P(DeviceConformanceTest, ModulesOutliveOneAnother) {
     const std::vector<float> ones(8, 1.0f);
     const device::Allocation a = Upload(ones.data(), 32), out = Allocate(32);
     void* buffers[] = {a.data(), a.data(), out.data()};
-    ASSERT_TRUE(device_->Launch(*stream_, *add, {8, 1, 0}, buffers, 3).ok());
+    ASSERT_TRUE(device_->Launch(*stream_, *add, Shape(8), buffers, 3).ok());
     std::vector<float> found(8, 0.0f);
     Download(out, found.data());
     EXPECT_EQ(found, std::vector<float>(8, Executes() ? 2.0f : 0.0f));
@@ -156,7 +145,9 @@ TEST_P(DeviceConformanceTest, ModulesOutliveOneAnother) {
 
 TEST_P(DeviceConformanceTest, ForeignTargetsAreRefused) {
   if (!Executes()) return;  // The null device plans for any target.
-  EXPECT_TRUE(device_->CheckTarget(GetParam().name, "").ok());
+  const std::string own =
+      GetParam().IsGpu() ? GetParam().target : GetParam().name;
+  EXPECT_TRUE(device_->CheckTarget(own, "").ok());
   const absl::Status status = device_->CheckTarget("abacus", "");
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("'abacus'"));

@@ -2,11 +2,15 @@
 #include "tests/conformance/device_fixture.h"
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/random_fill.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/recording/recording.h"
 #include "runtime/device/null_device.h"
 
 namespace partita::conformance {
@@ -117,10 +121,39 @@ class ConvView {
   const size_t first_;
 };
 
+constexpr char kRecording[] = "runtime/cuda/recording/librecording.so";
+
+// device_kernels.cu on the processor.
+void RecordedAdd(void** parameters, const cuda::recording::Place& place) {
+  const auto buffer = [&](int i) {
+    return *static_cast<float**>(parameters[i]);
+  };
+  const size_t i = place.block_at[0] * place.block[0] + place.thread_at[0];
+  buffer(2)[i] = buffer(0)[i] + buffer(1)[i];
+}
+
+void RecordedMark(void** parameters, const cuda::recording::Place& place) {
+  float* const out = *static_cast<float**>(parameters[0]);
+  int* const counts = static_cast<int*>(place.shared);
+  counts[place.thread_at[0]] += 1;
+  out[place.block_at[0] * place.block[0] + place.thread_at[0]] +=
+      static_cast<float>(counts[place.thread_at[0]]);
+}
+
 }  // namespace
 
 std::vector<DeviceUnderTest> AllDevices() {
-  return {{"cpu", 1}, {"cpu", 3}, {"null", 1, false}};
+  std::vector<DeviceUnderTest> devices = {
+      {"cpu", 1},
+      {"cpu", 3},
+      {"null", 1, false},
+      {"recorded_cuda", 1, true, "cuda:sm_80", kRecording, kRecording},
+      {"recorded_cuda_alone", 1, true, "cuda:sm_80", kRecording, "none"}};
+  if (cuda::MakeCudaDevice().ok()) {
+    devices.push_back({"cuda", 1, true, "cuda:sm_80"});
+    devices.push_back({"cuda_alone", 1, true, "cuda:sm_80", "", "none"});
+  }
+  return devices;
 }
 
 std::string DeviceName(const ::testing::TestParamInfo<DeviceUnderTest>& info) {
@@ -129,12 +162,46 @@ std::string DeviceName(const ::testing::TestParamInfo<DeviceUnderTest>& info) {
 
 std::unique_ptr<device::Device> MakeDevice(const DeviceUnderTest& device) {
   if (device.name == "null") return std::make_unique<device::NullDevice>();
+  if (device.driver == kRecording) {
+    const cuda::recording::Recording recording(device.driver);
+    recording.Register("add", &RecordedAdd);
+    recording.Register("mark", &RecordedMark);
+  }
+  if (device.IsGpu())
+    return std::move(cuda::MakeCudaDevice({0, device.driver, device.blas}))
+        .value();
   return std::move(cpu::MakeCpuDevice({device.threads})).value();
 }
 
 DeviceTest::DeviceTest()
     : device_(MakeDevice(GetParam())),
       stream_(std::move(device_->CreateStream()).value()) {}
+
+std::string DeviceTest::KernelCode() {
+  std::ifstream file(GetParam().IsGpu() ? "tests/conformance/device_kernels.ptx"
+                                        : "tests/conformance/device_kernels.so",
+                     std::ios::binary);
+  std::string code{std::istreambuf_iterator<char>(file),
+                   std::istreambuf_iterator<char>()};
+  EXPECT_FALSE(code.empty());
+  return code;
+}
+
+device::LaunchShape DeviceTest::Shape(int64_t range, int64_t grain,
+                                      int64_t scratch_bytes) {
+  device::LaunchShape shape;
+  if (GetParam().IsGpu()) {
+    shape.grid = {static_cast<int>(range), 1, 1};
+    shape.block = {1, 1, 1};
+    shape.shared_bytes = scratch_bytes > 0 ? sizeof(int) : 0;
+    return shape;
+  }
+  EXPECT_TRUE(device_->ReserveLaunchScratch(scratch_bytes).ok());
+  shape.range = range;
+  shape.grain = grain;
+  shape.scratch_bytes = scratch_bytes;
+  return shape;
+}
 
 device::Allocation DeviceTest::Allocate(int64_t bytes) {
   return std::move(device::Allocation::Make(*device_, bytes)).value();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,22 @@ struct DeviceUnderTest {
   int threads = 1;
   bool executes =
       true;  // false: calls are accepted, but results are not computed
+  // Of a GPU: what its code is compiled for, and the libraries to open (empty:
+  // those that are installed).
+  std::string target;
+  std::string driver;
+  std::string blas;
+
+  bool IsGpu() const { return !target.empty(); }
 };
 
-// Every device that this machine can run.
+// Names it in messages of tests.
+inline void PrintTo(const DeviceUnderTest& device, std::ostream* out) {
+  *out << device.name;
+}
+
+// Every device that this machine can run: GPUs where there are some, and one
+// that is recorded everywhere, with the recorded libraries and without.
 std::vector<DeviceUnderTest> AllDevices();
 std::string DeviceName(const ::testing::TestParamInfo<DeviceUnderTest>& info);
 std::unique_ptr<device::Device> MakeDevice(const DeviceUnderTest& device);
@@ -31,6 +45,12 @@ class DeviceTest : public ::testing::TestWithParam<DeviceUnderTest> {
   DeviceTest();
 
   bool Executes() const { return GetParam().executes; }
+  // The kernels of device_kernels.c or device_kernels.cu.
+  static std::string KernelCode();
+  // Runs them over a range, a thread per element on a GPU; room for the scratch
+  // is made.
+  device::LaunchShape Shape(int64_t range, int64_t grain = 1,
+                            int64_t scratch_bytes = 0);
   device::Allocation Allocate(int64_t bytes);
   // Bytes of device memory with this content.
   device::Allocation Upload(const void* data, int64_t bytes);

@@ -43,6 +43,7 @@ ALLOWED = {
     "runtime/program": (("runtime/base",), "the format stands alone"),
     "runtime/device": (("runtime/base", "runtime/program"), "the interface names no device"),
     "runtime/cpu": (("runtime/base", "runtime/program", "runtime/device"), "a device knows the interface only"),
+    "runtime/cuda": (("runtime/base", "runtime/program", "runtime/device"), "a device knows the interface only"),
     "runtime/comm": (("runtime/base", "runtime/program"), "collectives move bytes and know no device"),
     "runtime/executor": (("runtime/base", "runtime/program", "runtime/device", "runtime/comm"), "the executor never names cpu or cuda"),
     "runtime/checkpoint": (("runtime/base",), "checkpoints hold logical tensors: they know neither plans nor devices"),

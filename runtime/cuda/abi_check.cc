@@ -1,0 +1,128 @@
+// Where CUDA is installed: what we declare of its libraries is what their
+// headers declare.
+#include <cublasLt.h>
+#include <cuda.h>
+
+#include <type_traits>
+
+#include "gtest/gtest.h"
+#include "runtime/cuda/blas_api.h"
+#include "runtime/cuda/driver_api.h"
+
+namespace partita::cuda {
+namespace {
+
+// Whether both are passed in the same way.
+template <typename Ours, typename Theirs>
+constexpr bool SamePassing() {
+  if (std::is_pointer_v<Ours> != std::is_pointer_v<Theirs>) return false;
+  if (std::is_floating_point_v<Ours> != std::is_floating_point_v<Theirs>)
+    return false;
+  return sizeof(Ours) == sizeof(Theirs);
+}
+
+template <typename Ours, typename Theirs>
+struct SameFunction : std::false_type {};
+template <typename Result, typename... Ours, typename Expected,
+          typename... Theirs>
+struct SameFunction<Result(Ours...), Expected(Theirs...)> {
+  static constexpr bool Check() {
+    if constexpr (sizeof...(Ours) != sizeof...(Theirs)) {
+      return false;
+    } else {
+      return sizeof(Result) == sizeof(Expected) &&
+             (SamePassing<Ours, Theirs>() && ...);
+    }
+  }
+  static constexpr bool value = Check();
+};
+
+#define PARTITA_SAME(member, symbol, parameters)                              \
+  static_assert(SameFunction<CuResult parameters, decltype(::symbol)>::value, \
+                #symbol);
+PARTITA_CUDA_DRIVER_FUNCTIONS(PARTITA_SAME)
+PARTITA_CUDA_DRIVER_OPTIONAL_FUNCTIONS(PARTITA_SAME)
+#undef PARTITA_SAME
+#define PARTITA_SAME(member, symbol, parameters)                              \
+  static_assert(SameFunction<LtStatus parameters, decltype(::symbol)>::value, \
+                #symbol);
+PARTITA_CUDA_BLAS_FUNCTIONS(PARTITA_SAME)
+#undef PARTITA_SAME
+
+template <typename Ours, typename Theirs>
+void ExpectSame(Ours ours, Theirs theirs) {
+  EXPECT_EQ(static_cast<long long>(ours), static_cast<long long>(theirs));
+}
+
+TEST(AbiCheck, NumbersOfTheDriver) {
+  ExpectSame(kCuSuccess, CUDA_SUCCESS);
+  ExpectSame(kCuInvalidValue, CUDA_ERROR_INVALID_VALUE);
+  ExpectSame(kCuOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
+  ExpectSame(kCuDeinitialized, CUDA_ERROR_DEINITIALIZED);
+  ExpectSame(kCuNoDevice, CUDA_ERROR_NO_DEVICE);
+  ExpectSame(kCuInvalidDevice, CUDA_ERROR_INVALID_DEVICE);
+  ExpectSame(kCuInvalidImage, CUDA_ERROR_INVALID_IMAGE);
+  ExpectSame(kCuNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
+  ExpectSame(kCuEccUncorrectable, CUDA_ERROR_ECC_UNCORRECTABLE);
+  ExpectSame(kCuInvalidPtx, CUDA_ERROR_INVALID_PTX);
+  ExpectSame(kCuJitCompilerNotFound, CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+  ExpectSame(kCuUnsupportedPtxVersion, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  ExpectSame(kCuNotFound, CUDA_ERROR_NOT_FOUND);
+  ExpectSame(kCuIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS);
+  ExpectSame(kCuLaunchOutOfResources, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  ExpectSame(kCuLaunchTimeout, CUDA_ERROR_LAUNCH_TIMEOUT);
+  ExpectSame(kCuMisalignedAddress, CUDA_ERROR_MISALIGNED_ADDRESS);
+  ExpectSame(kCuLaunchFailed, CUDA_ERROR_LAUNCH_FAILED);
+  ExpectSame(kCuSystemDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+  ExpectSame(kCuMultiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  ExpectSame(kCuCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  ExpectSame(kCuCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  ExpectSame(kCuMaxSharedBytesOptIn,
+             CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  ExpectSame(kCuMaxDynamicSharedBytes,
+             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  ExpectSame(kCuJitErrorLog, CU_JIT_ERROR_LOG_BUFFER);
+  ExpectSame(kCuJitErrorLogBytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+  ExpectSame(kCuStreamNonBlocking, CU_STREAM_NON_BLOCKING);
+  ExpectSame(kCuEventNoTiming, CU_EVENT_DISABLE_TIMING);
+  ExpectSame(kCuCaptureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+}
+
+TEST(AbiCheck, NumbersOfCublasLt) {
+  ExpectSame(kLtSuccess, CUBLAS_STATUS_SUCCESS);
+  ExpectSame(kLtNotInitialized, CUBLAS_STATUS_NOT_INITIALIZED);
+  ExpectSame(kLtAllocFailed, CUBLAS_STATUS_ALLOC_FAILED);
+  ExpectSame(kLtNotSupported, CUBLAS_STATUS_NOT_SUPPORTED);
+  ExpectSame(kLtF32, CUDA_R_32F);
+  ExpectSame(kLtF16, CUDA_R_16F);
+  ExpectSame(kLtBF16, CUDA_R_16BF);
+  ExpectSame(kLtComputeF32, CUBLAS_COMPUTE_32F);
+  ExpectSame(kLtTransposeA, CUBLASLT_MATMUL_DESC_TRANSA);
+  ExpectSame(kLtTransposeB, CUBLASLT_MATMUL_DESC_TRANSB);
+  ExpectSame(0, CUBLAS_OP_N);
+  ExpectSame(1, CUBLAS_OP_T);
+  ExpectSame(kLtEpilogue, CUBLASLT_MATMUL_DESC_EPILOGUE);
+  ExpectSame(kLtBiasPointer, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+  ExpectSame(kLtEpilogueNone, CUBLASLT_EPILOGUE_DEFAULT);
+  ExpectSame(kLtEpilogueRelu, CUBLASLT_EPILOGUE_RELU);
+  ExpectSame(kLtEpilogueBias, CUBLASLT_EPILOGUE_BIAS);
+  ExpectSame(kLtEpilogueRelu | kLtEpilogueBias, CUBLASLT_EPILOGUE_RELU_BIAS);
+  ExpectSame(kLtEpilogueGelu, CUBLASLT_EPILOGUE_GELU);
+  ExpectSame(kLtEpilogueGelu | kLtEpilogueBias, CUBLASLT_EPILOGUE_GELU_BIAS);
+  ExpectSame(kLtBatchCount, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+  ExpectSame(kLtBatchStride, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+  ExpectSame(kLtMaxWorkspaceBytes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+  ExpectSame(kLtAlignmentA, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+  ExpectSame(kLtAlignmentB, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+  ExpectSame(kLtAlignmentC, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+  ExpectSame(kLtAlignmentD, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+  ExpectSame(sizeof(LtAlgorithm), sizeof(cublasLtMatmulAlgo_t));
+  ExpectSame(sizeof(LtHeuristic), sizeof(cublasLtMatmulHeuristicResult_t));
+  ExpectSame(offsetof(LtHeuristic, workspace_bytes),
+             offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
+  ExpectSame(offsetof(LtHeuristic, state),
+             offsetof(cublasLtMatmulHeuristicResult_t, state));
+}
+
+}  // namespace
+}  // namespace partita::cuda

@@ -1,0 +1,37 @@
+// cuBLASLt, opened at run time.
+#ifndef PARTITA_RUNTIME_CUDA_BLAS_H_
+#define PARTITA_RUNTIME_CUDA_BLAS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/cuda/blas_api.h"
+
+namespace partita::cuda {
+
+// The library's functions, and its handle for the context that was current when
+// it was opened.
+struct Blas {
+#define PARTITA_CUDA_MEMBER(member, symbol, parameters) \
+  LtStatus(*member) parameters = nullptr;
+  PARTITA_CUDA_BLAS_FUNCTIONS(PARTITA_CUDA_MEMBER)
+#undef PARTITA_CUDA_MEMBER
+  LtHandle handle = nullptr;
+
+  Blas() = default;
+  Blas(const Blas&) = delete;
+  ~Blas();
+
+  // libcublasLt.so, or the library at `path`. FailedPrecondition, with what to
+  // do, where there is none.
+  static absl::StatusOr<std::unique_ptr<Blas>> Open(const std::string& path);
+
+  // Unimplemented where the library has no algorithm, else Internal.
+  absl::Status Check(LtStatus status, const std::string& doing) const;
+};
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_BLAS_H_

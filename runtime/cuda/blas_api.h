@@ -1,0 +1,101 @@
+// The functions of cuBLASLt that we call, as its documentation describes them
+// (CUDA 11 to 13): names, parameters and numbers, under names of our own.
+// abi_check.cc compares them with the real headers where CUDA is installed.
+#ifndef PARTITA_RUNTIME_CUDA_BLAS_API_H_
+#define PARTITA_RUNTIME_CUDA_BLAS_API_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace partita::cuda {
+
+using LtHandle = void*;
+using LtMatmul = void*;      // what is multiplied how
+using LtLayout = void*;      // of a matrix
+using LtPreference = void*;  // of algorithms
+using LtStream = void*;
+
+enum LtStatus : int {
+  kLtSuccess = 0,
+  kLtNotInitialized = 1,
+  kLtAllocFailed = 3,
+  kLtNotSupported = 15,
+};
+
+enum LtDataType : int { kLtF32 = 0, kLtF16 = 2, kLtBF16 = 14 };
+enum LtComputeType : int { kLtComputeF32 = 68 };
+
+enum LtMatmulAttribute : int {
+  kLtTransposeA = 3,  // int32: 0 or 1
+  kLtTransposeB = 4,
+  kLtEpilogue = 7,     // LtEpilogueKind
+  kLtBiasPointer = 8,  // one value per row of the result
+};
+enum LtEpilogueKind : int {
+  kLtEpilogueNone = 1,
+  kLtEpilogueRelu = 2,
+  kLtEpilogueBias = 4,
+  kLtEpilogueGelu = 32,  // the one with tanh
+};
+enum LtLayoutAttribute : int {
+  kLtBatchCount = 5,   // int32
+  kLtBatchStride = 6,  // int64, in elements
+};
+enum LtPreferenceAttribute : int {
+  kLtMaxWorkspaceBytes = 1,  // uint64
+  kLtAlignmentA = 5,         // uint32, in bytes
+  kLtAlignmentB = 6,
+  kLtAlignmentC = 7,
+  kLtAlignmentD = 8,
+};
+
+struct LtAlgorithm {
+  uint64_t opaque[8];
+};
+struct LtHeuristic {
+  LtAlgorithm algorithm;
+  size_t workspace_bytes;
+  LtStatus state;
+  float waves;
+  int reserved[4];
+};
+
+// X(member, symbol in the library, parameters): all return LtStatus. Matrices
+// are column-major; D = alpha op(A) op(B) + beta C.
+#define PARTITA_CUDA_BLAS_FUNCTIONS(X)                                        \
+  X(Create, cublasLtCreate, (LtHandle * handle))                              \
+  X(Destroy, cublasLtDestroy, (LtHandle handle))                              \
+  X(CreateMatmul, cublasLtMatmulDescCreate,                                   \
+    (LtMatmul * matmul, LtComputeType compute, LtDataType scale))             \
+  X(DestroyMatmul, cublasLtMatmulDescDestroy, (LtMatmul matmul))              \
+  X(SetMatmul, cublasLtMatmulDescSetAttribute,                                \
+    (LtMatmul matmul, LtMatmulAttribute attribute, const void* value,         \
+     size_t bytes))                                                           \
+  X(CreateLayout, cublasLtMatrixLayoutCreate,                                 \
+    (LtLayout * layout, LtDataType type, uint64_t rows, uint64_t columns,     \
+     int64_t leading))                                                        \
+  X(DestroyLayout, cublasLtMatrixLayoutDestroy, (LtLayout layout))            \
+  X(SetLayout, cublasLtMatrixLayoutSetAttribute,                              \
+    (LtLayout layout, LtLayoutAttribute attribute, const void* value,         \
+     size_t bytes))                                                           \
+  X(CreatePreference, cublasLtMatmulPreferenceCreate,                         \
+    (LtPreference * preference))                                              \
+  X(DestroyPreference, cublasLtMatmulPreferenceDestroy,                       \
+    (LtPreference preference))                                                \
+  X(SetPreference, cublasLtMatmulPreferenceSetAttribute,                      \
+    (LtPreference preference, LtPreferenceAttribute attribute,                \
+     const void* value, size_t bytes))                                        \
+  X(Heuristics, cublasLtMatmulAlgoGetHeuristic,                               \
+    (LtHandle handle, LtMatmul matmul, LtLayout a, LtLayout b, LtLayout c,    \
+     LtLayout d, LtPreference preference, int wanted, LtHeuristic* results,   \
+     int* found))                                                             \
+  X(Multiply, cublasLtMatmul,                                                 \
+    (LtHandle handle, LtMatmul matmul, const void* alpha, const void* a_data, \
+     LtLayout a, const void* b_data, LtLayout b, const void* beta,            \
+     const void* c_data, LtLayout c, void* d_data, LtLayout d,                \
+     const LtAlgorithm* algorithm, void* workspace, size_t workspace_bytes,   \
+     LtStream stream))
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_BLAS_API_H_

@@ -1,0 +1,263 @@
+// The device: bookkeeping around the driver's calls.
+#include "runtime/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cuda/context.h"
+#include "runtime/cuda/library_op.h"
+#include "runtime/cuda/module.h"
+#include "runtime/cuda/staging.h"
+#include "runtime/cuda/workshop.h"
+
+namespace partita::cuda {
+namespace {
+
+class CudaStream : public device::Stream {
+ public:
+  CudaStream(std::shared_ptr<Context> context, CuStream stream)
+      : context_(std::move(context)), stream_(stream) {}
+  ~CudaStream() override {
+    if (context_->Enter().ok()) context_->driver().DestroyStream(stream_);
+  }
+  CuStream get() const { return stream_; }
+
+ private:
+  const std::shared_ptr<Context> context_;
+  const CuStream stream_;
+};
+
+class CudaEvent : public device::Event {
+ public:
+  CudaEvent(std::shared_ptr<Context> context, CuEvent event)
+      : context_(std::move(context)), event_(event) {}
+  ~CudaEvent() override {
+    if (context_->Enter().ok()) context_->driver().DestroyEvent(event_);
+  }
+  CuEvent get() const { return event_; }
+
+ private:
+  const std::shared_ptr<Context> context_;
+  const CuEvent event_;
+};
+
+CuStream Of(device::Stream& stream) {
+  return static_cast<CudaStream&>(stream).get();
+}
+CuEvent Of(device::Event& event) {
+  return static_cast<CudaEvent&>(event).get();
+}
+CuPointer At(const void* memory) {
+  return static_cast<CuPointer>(reinterpret_cast<uintptr_t>(memory));
+}
+
+class CudaDevice : public device::Device {
+ public:
+  CudaDevice(std::shared_ptr<Context> context, const CudaOptions& options,
+             bool blocking)
+      : context_(std::move(context)),
+        cuda_(context_->driver()),
+        staging_(context_),
+        workshop_(context_, options.blas),
+        blocking_(blocking) {}
+
+  std::string Name() const override { return "cuda"; }
+  absl::Status CheckTarget(const std::string& target,
+                           const std::string& features) const override {
+    return cuda::CheckTarget(context_->machine(), target, features);
+  }
+  bool SharesHostMemory() const override { return false; }
+  bool KeepsContent() const override { return true; }
+
+  absl::StatusOr<void*> Allocate(int64_t bytes) override;
+  void Free(void* memory, int64_t bytes) override;
+  // The driver takes back whole allocations only.
+  void Release(void* memory, int64_t bytes) override {}
+  device::MemoryReport Memory() const override {
+    return {allocated_, 0, workshop_.scratch_bytes()};
+  }
+
+  absl::StatusOr<std::unique_ptr<device::Stream>> CreateStream() override;
+  absl::StatusOr<std::unique_ptr<device::Event>> CreateEvent() override;
+  absl::Status Record(device::Stream& stream, device::Event& event) override;
+  absl::Status Wait(device::Stream& stream, device::Event& event) override;
+  absl::Status Synchronize(device::Stream& stream) override;
+  absl::Status Synchronize(device::Event& event) override;
+
+  absl::Status CopyToDevice(device::Stream& stream, void* target,
+                            const void* host, int64_t bytes) override;
+  absl::Status CopyToHost(device::Stream& stream, void* host,
+                          const void* source, int64_t bytes) override;
+  absl::Status Copy(device::Stream& stream, void* target, const void* source,
+                    int64_t bytes) override;
+
+  absl::StatusOr<std::unique_ptr<device::Module>> LoadModule(
+      std::string_view code) override;
+  absl::Status ReserveLaunchScratch(int64_t bytes_per_thread) override;
+  absl::Status Launch(device::Stream& stream, const device::Kernel& kernel,
+                      const device::LaunchShape& shape, void* const* buffers,
+                      int count) override;
+
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
+      const device::GemmDesc& desc,
+      const std::vector<const void*>& constants) override {
+    return workshop_.PrepareGemm(desc);
+  }
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
+      const device::ConvDesc& desc,
+      const std::vector<const void*>& constants) override {
+    return workshop_.PrepareConv(desc);
+  }
+  absl::Status Execute(device::Stream& stream, device::LibraryOp& op,
+                       void* const* buffers, int count) override;
+
+ private:
+  // After something was put on a stream.
+  absl::Status Done(CuStream stream, absl::Status status) const {
+    if (!blocking_ || !status.ok()) return status;
+    return context_->Check(cuda_.SynchronizeStream(stream),
+                           "waiting for this operation");
+  }
+
+  const std::shared_ptr<Context> context_;
+  const Driver& cuda_;
+  Staging staging_;
+  Workshop workshop_;
+  const bool blocking_;
+  int64_t allocated_ = 0;
+};
+
+absl::StatusOr<void*> CudaDevice::Allocate(int64_t bytes) {
+  if (bytes < 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot allocate ", bytes, " bytes"));
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  CuPointer memory = 0;
+  const CuResult result =
+      cuda_.Allocate(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+  if (result != kCuSuccess) {
+    size_t available = 0, total = 0;
+    cuda_.MemoryInfo(&available, &total);
+    return context_->Check(
+        result, absl::StrCat("allocating ", bytes, " bytes on a GPU with ",
+                             available, " of ", total, " bytes free"));
+  }
+  allocated_ += bytes;
+  return reinterpret_cast<void*>(memory);
+}
+
+void CudaDevice::Free(void* memory, int64_t bytes) {
+  if (context_->Enter().ok()) cuda_.Free(At(memory));
+  allocated_ -= bytes;
+}
+
+absl::StatusOr<std::unique_ptr<device::Stream>> CudaDevice::CreateStream() {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  CuStream stream = nullptr;
+  PARTITA_RETURN_IF_ERROR(context_->Check(
+      cuda_.CreateStream(&stream, kCuStreamNonBlocking), "making a stream"));
+  return std::make_unique<CudaStream>(context_, stream);
+}
+
+absl::StatusOr<std::unique_ptr<device::Event>> CudaDevice::CreateEvent() {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  CuEvent event = nullptr;
+  PARTITA_RETURN_IF_ERROR(context_->Check(
+      cuda_.CreateEvent(&event, kCuEventNoTiming), "making an event"));
+  return std::make_unique<CudaEvent>(context_, event);
+}
+
+absl::Status CudaDevice::Record(device::Stream& stream, device::Event& event) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return context_->Check(cuda_.RecordEvent(Of(event), Of(stream)),
+                         "recording an event");
+}
+
+absl::Status CudaDevice::Wait(device::Stream& stream, device::Event& event) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return context_->Check(cuda_.WaitEvent(Of(stream), Of(event), 0),
+                         "waiting for an event");
+}
+
+absl::Status CudaDevice::Synchronize(device::Stream& stream) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return context_->Check(cuda_.SynchronizeStream(Of(stream)),
+                         "waiting for the GPU");
+}
+
+absl::Status CudaDevice::Synchronize(device::Event& event) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return context_->Check(cuda_.SynchronizeEvent(Of(event)),
+                         "waiting for an event");
+}
+
+absl::Status CudaDevice::CopyToDevice(device::Stream& stream, void* target,
+                                      const void* host, int64_t bytes) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return Done(Of(stream), staging_.ToDevice(Of(stream), target, host, bytes));
+}
+
+absl::Status CudaDevice::CopyToHost(device::Stream& stream, void* host,
+                                    const void* source, int64_t bytes) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return staging_.ToHost(Of(stream), host, source, bytes);
+}
+
+absl::Status CudaDevice::Copy(device::Stream& stream, void* target,
+                              const void* source, int64_t bytes) {
+  if (bytes == 0 || target == source) return absl::OkStatus();
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return Done(Of(stream), context_->Check(cuda_.Copy(At(target), At(source),
+                                                     static_cast<size_t>(bytes),
+                                                     Of(stream)),
+                                          "copying on the GPU"));
+}
+
+absl::StatusOr<std::unique_ptr<device::Module>> CudaDevice::LoadModule(
+    std::string_view code) {
+  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<CudaModule> module,
+                           CudaModule::Load(context_, code));
+  return std::unique_ptr<device::Module>(std::move(module));
+}
+
+absl::Status CudaDevice::ReserveLaunchScratch(int64_t bytes_per_thread) {
+  if (bytes_per_thread == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "kernels of GPUs have no scratch, found one that asks for ",
+      bytes_per_thread, " bytes per thread; compile the model again"));
+}
+
+absl::Status CudaDevice::Launch(device::Stream& stream,
+                                const device::Kernel& kernel,
+                                const device::LaunchShape& shape,
+                                void* const* buffers, int count) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return Done(Of(stream), static_cast<const CudaKernel&>(kernel).Launch(
+                              Of(stream), shape, buffers, count));
+}
+
+absl::Status CudaDevice::Execute(device::Stream& stream, device::LibraryOp& op,
+                                 void* const* buffers, int count) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return Done(Of(stream), workshop_.Execute(static_cast<CudaOp&>(op),
+                                            Of(stream), buffers, count));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<device::Device>> MakeCudaDevice(
+    const CudaOptions& options) {
+  PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<const Driver> driver,
+                           Driver::Open(options.driver));
+  PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
+                           Context::Open(std::move(driver), options.ordinal));
+  const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  return std::unique_ptr<device::Device>(std::make_unique<CudaDevice>(
+      std::move(context), options,
+      blocking != nullptr && std::string(blocking) == "1"));
+}
+
+}  // namespace partita::cuda

@@ -1,0 +1,221 @@
+// What the device asks of the driver, and what it makes of the driver's errors.
+// That it computes what it should is tests/conformance's matter.
+#include "runtime/cuda/cuda_device.h"
+
+#include <stdlib.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/cuda/recording/recording.h"
+
+namespace partita::cuda {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
+constexpr char kPtx[] =
+    ".version 7.0\n.target sm_80\n.address_size 64\n"
+    ".visible .entry nothing(.param .u64 a, .param .u64 b) { ret; }\n";
+
+void Nothing(void**, const recording::Place&) {}
+
+std::string Message(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+class CudaDeviceTest : public ::testing::Test {
+ protected:
+  CudaDeviceTest() : recording_(kLibrary) {
+    recording_.Register("nothing", &Nothing);
+    device_ = std::move(MakeCudaDevice({0, kLibrary, kLibrary})).value();
+    stream_ = std::move(device_->CreateStream()).value();
+    recording_.TakeLog();
+  }
+  ~CudaDeviceTest() override {
+    stream_.reset();
+    device_.reset();
+    EXPECT_EQ(recording_.UsedBytes(), 0u);
+  }
+
+  absl::Status LaunchNothing(const device::LaunchShape& shape, int count = 2) {
+    if (module_ == nullptr)
+      module_ = std::move(device_->LoadModule(kPtx)).value();
+    recording_.TakeLog();
+    void* buffers[] = {nullptr, nullptr, nullptr};
+    const absl::Status status = device_->Launch(
+        *stream_, *module_->Find("nothing").value(), shape, buffers, count);
+    return status;
+  }
+  static device::LaunchShape Shape(std::array<int, 3> grid,
+                                   std::array<int, 3> block, int shared) {
+    device::LaunchShape shape;
+    shape.grid = grid;
+    shape.block = block;
+    shape.shared_bytes = shared;
+    return shape;
+  }
+
+  recording::Recording recording_;
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<device::Stream> stream_;
+  std::unique_ptr<device::Module> module_;
+};
+
+TEST(MakeCudaDeviceTest, WithoutADriverItSaysWhatToDo) {
+  const auto device = MakeCudaDevice({0, "libno_such_driver.so", ""});
+  EXPECT_TRUE(absl::IsFailedPrecondition(device.status()));
+  EXPECT_THAT(Message(device.status()),
+              AllOf(HasSubstr("the driver of NVIDIA GPUs is not there"),
+                    HasSubstr("libno_such_driver.so"),
+                    HasSubstr("install NVIDIA's driver, or compile and run the "
+                              "model for the CPU (--target cpu)")));
+}
+
+TEST(MakeCudaDeviceTest, LibrariesThatAreNoDriverAreRefused) {
+  const auto device = MakeCudaDevice({0, "libm.so.6", ""});
+  EXPECT_TRUE(absl::IsFailedPrecondition(device.status()));
+  EXPECT_THAT(Message(device.status()),
+              HasSubstr("libm.so.6 has no function cuInit"));
+}
+
+TEST(MakeCudaDeviceTest, GpusThatAreNotThereAreRefused) {
+  const auto device = MakeCudaDevice({2, kLibrary, ""});
+  EXPECT_TRUE(absl::IsFailedPrecondition(device.status()));
+  EXPECT_THAT(Message(device.status()),
+              HasSubstr("expected a GPU number 2, found 2 GPUs; look at "
+                        "nvidia-smi"));
+}
+
+TEST_F(CudaDeviceTest, LaunchesHaveTheirGeometry) {
+  ASSERT_TRUE(LaunchNothing(Shape({2, 3, 4}, {5, 6, 7}, 8)).ok());
+  EXPECT_EQ(recording_.TakeLog(),
+            "cuModuleGetFunction nothing\n"
+            "cuLaunchKernel nothing <2,3,4> <5,6,7> 8\n");
+  // More shared memory than any kernel may use is asked for once.
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(LaunchNothing(Shape({1, 1, 1}, {32, 1, 1}, 100000)).ok());
+    EXPECT_EQ(recording_.TakeLog(),
+              std::string(i == 0 ? "cuFuncSetAttribute 100000\n" : "") +
+                  "cuLaunchKernel nothing <1,1,1> <32,1,1> 100000\n");
+  }
+}
+
+TEST_F(CudaDeviceTest, ImpossibleLaunchesAreRefused) {
+  EXPECT_THAT(Message(LaunchNothing({100, 1, 0})),
+              HasSubstr("kernel nothing: expected a grid and a block of "
+                        "threads, found none; compile the model again"));
+  EXPECT_THAT(
+      Message(LaunchNothing(Shape({1, 1, 1}, {1024, 2, 1}, 0))),
+      HasSubstr("expected at most 1024 threads in a block, found 2048"));
+  EXPECT_THAT(Message(LaunchNothing(Shape({1, 1, 1}, {1, 1, 1}, 1 << 20))),
+              HasSubstr("it needs 1048576 bytes of shared memory, this GPU has "
+                        "232448 for a block"));
+  EXPECT_THAT(Message(LaunchNothing(Shape({1, 1, 1}, {1, 1, 1}, 0), 3)),
+              HasSubstr("it takes 2 buffers, found 3"));
+  EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("cuLaunchKernel")));
+  EXPECT_THAT(Message(device_->ReserveLaunchScratch(64)),
+              HasSubstr("kernels of GPUs have no scratch"));
+}
+
+TEST_F(CudaDeviceTest, ErrorsHaveNameCallAndAdvice) {
+  recording_.FailNext("cuMemAlloc_v2", kCuOutOfMemory);
+  const absl::Status full = device_->Allocate(4096).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(full));
+  EXPECT_THAT(
+      Message(full),
+      AllOf(HasSubstr("allocating 4096 bytes on a GPU with 1073741824 of "
+                      "1073741824 bytes free: CUDA_ERROR_OUT_OF_MEMORY (2"),
+            HasSubstr("divide the model over more devices")));
+  recording_.FailNext("cuStreamSynchronize", kCuIllegalAddress);
+  EXPECT_THAT(Message(device_->Synchronize(*stream_)),
+              AllOf(HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"),
+                    HasSubstr("CUDA_LAUNCH_BLOCKING=1")));
+  recording_.FailNext("cuLaunchKernel", kCuLaunchOutOfResources);
+  EXPECT_THAT(Message(LaunchNothing(Shape({1, 1, 1}, {1, 1, 1}, 0))),
+              HasSubstr("launching kernel nothing: an unknown error (701"));
+}
+
+TEST_F(CudaDeviceTest, TheCompilersWordsAreTold) {
+  const absl::Status bad = device_->LoadModule("mov r1, r2;").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(bad));
+  EXPECT_THAT(Message(bad),
+              AllOf(HasSubstr("loading the model's kernels: "
+                              "CUDA_ERROR_INVALID_PTX"),
+                    HasSubstr("the compiler says: ptxas fatal : Missing "
+                              ".version or .target directive")));
+  EXPECT_THAT(
+      Message(device_
+                  ->LoadModule(".version 8.6\n.target sm_100\n.visible "
+                               ".entry k() { ret; }")
+                  .status()),
+      AllOf(HasSubstr("CUDA_ERROR_NO_BINARY_FOR_GPU"),
+            HasSubstr("compile the model for this one (--target cuda:sm_XX)")));
+}
+
+TEST_F(CudaDeviceTest, LongCopiesAreStagedInPieces) {
+  std::vector<char> values(10 << 20), back(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<char>(i * 7 + (i >> 20));
+  const int64_t bytes = static_cast<int64_t>(values.size());
+  const auto memory =
+      std::move(device::Allocation::Make(*device_, bytes)).value();
+  ASSERT_TRUE(
+      device_->CopyToDevice(*stream_, memory.data(), values.data(), bytes)
+          .ok());
+  const std::vector<char> kept = values;
+  // The host's memory has been read.
+  values.assign(values.size(), 0);
+  ASSERT_TRUE(
+      device_->CopyToHost(*stream_, back.data(), memory.data(), bytes).ok());
+  EXPECT_TRUE(back == kept);
+  const std::string log = recording_.TakeLog();
+  EXPECT_THAT(log, HasSubstr("cuMemcpyHtoDAsync_v2 4194304\n"));
+  EXPECT_THAT(log, HasSubstr("cuMemcpyDtoHAsync_v2 2097152\n"));
+}
+
+// Two streams use the device's one scratch in turn.
+TEST_F(CudaDeviceTest, ProductsOfTwoStreamsDoNotMeetInTheScratch) {
+  device::GemmDesc desc;
+  desc.m = desc.n = desc.k = 16;
+  desc.lhs_strides = desc.rhs_strides = desc.out_strides = {0, 16, 1};
+  desc.activation = device::Activation::kSilu;
+  const auto op =
+      std::move(device_->PrepareGemm(desc, {nullptr, nullptr, nullptr}))
+          .value();
+  EXPECT_EQ(op->Description(), "cuBLASLt and own kernel");
+  const auto other = std::move(device_->CreateStream()).value();
+  const auto memory =
+      std::move(device::Allocation::Make(*device_, 3072)).value();
+  void* buffers[] = {memory.data(), memory.data() + 1024, memory.data() + 2048};
+  ASSERT_TRUE(device_->Execute(*stream_, *op, buffers, 3).ok());
+  EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("cuStreamWaitEvent")));
+  ASSERT_TRUE(device_->Execute(*other, *op, buffers, 3).ok());
+  EXPECT_THAT(
+      recording_.TakeLog(),
+      HasSubstr("cuStreamWaitEvent\ncublasLtMatmul 16x16x16 epilogue 1"));
+  EXPECT_FALSE(device_->Execute(*other, *op, buffers, 2).ok());
+}
+
+TEST(CudaBlockingTest, EveryOperationIsWaitedForOnDemand) {
+  setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  const recording::Recording recording(kLibrary);
+  const auto device = std::move(MakeCudaDevice({0, kLibrary, "none"})).value();
+  unsetenv("CUDA_LAUNCH_BLOCKING");
+  const auto stream = std::move(device->CreateStream()).value();
+  const auto memory = std::move(device::Allocation::Make(*device, 64)).value();
+  recording.FailNext("cuStreamSynchronize", kCuIllegalAddress);
+  EXPECT_THAT(
+      Message(device->Copy(*stream, memory.data(), memory.data() + 32, 32)),
+      HasSubstr("waiting for this operation: CUDA_ERROR_ILLEGAL_ADDRESS"));
+}
+
+}  // namespace
+}  // namespace partita::cuda

@@ -1,0 +1,240 @@
+// Whole programs on GPUs that are recorded: weights, init, steps, ports,
+// collectives and transfers of devices with memory of their own.
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/base/random_fill.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/recording/recording.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/multi_device.h"
+#include "runtime/program/test_pipeline_program.h"
+#include "runtime/program/test_program.h"
+#include "runtime/program/test_training_program.h"
+
+namespace partita::cuda {
+namespace {
+
+using base::DType;
+using executor::MultiDeviceRunner;
+using Floats = std::vector<float>;
+
+constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
+constexpr char kTarget[] = "cuda:sm_80";
+
+Floats Seeded(int64_t count, uint64_t seed) {
+  Floats values(static_cast<size_t>(count));
+  EXPECT_TRUE(base::FillElements({"uniform", 1.0, seed}, DType::kF32, 0, count,
+                                 values.data())
+                  .ok());
+  return values;
+}
+
+void ExpectNear(const Floats& expected, const Floats& found) {
+  ASSERT_EQ(expected.size(), found.size());
+  for (size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(expected[i], found[i], 1e-4) << i;
+}
+
+class CudaExecutorTest : public ::testing::Test {
+ protected:
+  CudaExecutorTest() : recording_(kLibrary) {
+    folder_ = ::testing::TempDir() + "/cuda_XXXXXX";
+    EXPECT_NE(mkdtemp(folder_.data()), nullptr);
+    path_ = folder_ + "/model.partita";
+  }
+  ~CudaExecutorTest() override {
+    std::filesystem::remove_all(folder_);
+    EXPECT_EQ(recording_.UsedBytes(), 0u);
+  }
+
+  template <typename Program>
+  void Write(Program program) {
+    program.program.target = kTarget;
+    const absl::Status status = program::WriteArtifact(path_, program.Parts());
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  // All devices share one GPU.
+  template <typename Program>
+  std::unique_ptr<MultiDeviceRunner> Load(Program program) {
+    Write(std::move(program));
+    executor::MultiDeviceOptions options;
+    options.make_device = [](int) {
+      return MakeCudaDevice({0, kLibrary, kLibrary});
+    };
+    auto runner = MultiDeviceRunner::Load(path_, options);
+    EXPECT_TRUE(runner.ok()) << runner.status();
+    return runner.ok() ? *std::move(runner) : nullptr;
+  }
+  static Floats Read(MultiDeviceRunner& runner, const std::string& name,
+                     int64_t rows, int64_t columns) {
+    Floats values(static_cast<size_t>(rows * columns), -99);
+    const absl::Status status = runner.ReadParameter(
+        name, {DType::kF32, {rows, columns}, values.data()});
+    EXPECT_TRUE(status.ok()) << status;
+    return values;
+  }
+
+  recording::Recording recording_;
+  std::string folder_, path_;
+};
+
+// relu(x w + b) for 8 columns.
+Floats Layer(const Floats& x, const Floats& w, const Floats& b) {
+  Floats y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    float sum = b[i % 8];
+    for (size_t k = 0; k < 8; ++k) sum += x[i / 8 * 8 + k] * w[k * 8 + i % 8];
+    y[i] = std::max(sum, 0.0f);
+  }
+  return y;
+}
+
+TEST_F(CudaExecutorTest, WeightsInitConstantsAndPorts) {
+  Write(program::SampleProgram());
+  const auto device =
+      std::move(MakeCudaDevice({0, kLibrary, kLibrary})).value();
+  auto executor = executor::Executor::Load(path_, *device);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  const Floats x = Seeded(32, 7), image = Seeded(256, 8);
+  Floats y(32), z(256);
+  std::vector<int64_t> k(8);
+  for (int run = 0; run < 2; ++run) {
+    std::vector<executor::ConstTensor> inputs;
+    for (const auto& spec : (*executor)->inputs())
+      inputs.push_back(
+          {spec.dtype, spec.shape, spec.name == "x" ? x.data() : image.data()});
+    std::vector<executor::MutableTensor> outputs;
+    for (const auto& spec : (*executor)->outputs())
+      outputs.push_back({spec.dtype, spec.shape,
+                         spec.name == "y"   ? static_cast<void*>(y.data())
+                         : spec.name == "z" ? static_cast<void*>(z.data())
+                                            : static_cast<void*>(k.data())});
+    const absl::Status status = (*executor)->Run(inputs, outputs);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  Floats b(8);
+  for (size_t i = 0; i < 8; ++i) b[i] = static_cast<float>(i) + 0.5f;
+  const Floats w0 = Seeded(64, 1), w1 = Seeded(64, 2);
+  Floats derived(64);
+  for (size_t i = 0; i < 8; ++i) {
+    const Floats row(w0.begin() + static_cast<std::ptrdiff_t>(i * 8),
+                     w0.begin() + static_cast<std::ptrdiff_t>(i * 8 + 8));
+    const Floats made = Layer(row, w1, b);
+    std::copy(made.begin(), made.end(),
+              derived.begin() + static_cast<std::ptrdiff_t>(i * 8));
+  }
+  ExpectNear(Layer(Layer(x, w0, b), derived, b), y);
+  EXPECT_EQ(k, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  // The middle of the first channel.
+  const Floats c = Seeded(144, 3);
+  float sum = 0;
+  for (size_t channel = 0; channel < 4; ++channel)
+    for (size_t i = 0; i < 9; ++i)
+      sum += image[channel * 64 + (3 + i / 3) * 8 + 3 + i % 3] *
+             c[channel * 9 + i];
+  EXPECT_NEAR(z[4 * 8 + 4], sum, 1e-4);
+}
+
+TEST_F(CudaExecutorTest, DividedProgramsExchangeThroughTheHost) {
+  for (const auto& [data, tensor] :
+       {std::pair(1, 1), std::pair(2, 1), std::pair(1, 3), std::pair(2, 2)}) {
+    SCOPED_TRACE(::testing::Message() << data << "x" << tensor);
+    const auto runner = Load(program::DividedProgram(5, data, tensor));
+    ASSERT_NE(runner, nullptr);
+    const Floats x = Seeded(40, 9), w0 = Seeded(56, 1), b0 = Seeded(7, 2);
+    Floats expected(40, 0);
+    for (size_t i = 0; i < 40; ++i) {
+      for (size_t m = 0; m < 7; ++m) {
+        float hidden = b0[m];
+        for (size_t k = 0; k < 8; ++k)
+          hidden += x[i / 8 * 8 + k] * w0[k * 7 + m];
+        expected[i] += std::max(hidden, 0.0f) *
+                       (static_cast<float>((m * 8 + i % 8) % 5) - 2.0f);
+      }
+    }
+    Floats y(40, -1), all(40, -1);
+    std::vector<int64_t> where(static_cast<size_t>(data * tensor), -1);
+    for (int run = 0; run < 2; ++run) {
+      const absl::Status status =
+          runner->Run({{DType::kF32, {5, 8}, x.data()}},
+                      {{DType::kF32, {5, 8}, y.data()},
+                       {DType::kF32, {5, 8}, all.data()},
+                       {DType::kI64, {data * tensor}, where.data()}});
+      ASSERT_TRUE(status.ok()) << status;
+      ExpectNear(expected, y);
+      ExpectNear(expected, all);
+      for (size_t i = 0; i < where.size(); ++i)
+        EXPECT_EQ(where[i], static_cast<int64_t>(i));
+    }
+  }
+}
+
+TEST_F(CudaExecutorTest, TrainsDivided) {
+  using program::TrainingProgram;
+  constexpr int64_t kWidth = TrainingProgram::kWidth,
+                    kOut = TrainingProgram::kOut;
+  constexpr float kRate = 0.02f;
+  for (const auto& [data, tensor] : {std::pair(1, 1), std::pair(2, 2)}) {
+    const auto runner = Load(TrainingProgram(5, data, tensor));
+    ASSERT_NE(runner, nullptr);
+    const Floats x = Seeded(5 * kWidth, 5), t = Seeded(5 * kOut, 6);
+    Floats w = TrainingProgram::Start();
+    for (int64_t step = 1; step <= 3; ++step) {
+      float loss = -1;
+      int64_t at = -1;
+      const absl::Status status =
+          runner->Run({{DType::kF32, {5, kWidth}, x.data()},
+                       {DType::kF32, {5, kOut}, t.data()},
+                       {DType::kF32, {}, &kRate},
+                       {DType::kI64, {}, &step}},
+                      {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
+      ASSERT_TRUE(status.ok()) << status;
+      const float expected = program::TrainingStep(x, t, kRate, w);
+      EXPECT_NEAR(loss, expected, 1e-4 * expected);
+      EXPECT_EQ(at, step);
+      ExpectNear(w, Read(*runner, "w", kWidth, kOut));
+    }
+  }
+}
+
+TEST_F(CudaExecutorTest, TrainsInAPipeline) {
+  using program::PipelineProgram;
+  constexpr int64_t kBatch = 8, kWidth = PipelineProgram::kWidth,
+                    kHidden = PipelineProgram::kHidden,
+                    kOut = PipelineProgram::kOut;
+  constexpr float kRate = 0.001f;
+  const auto runner = Load(PipelineProgram(kBatch, 2));
+  ASSERT_NE(runner, nullptr);
+  const Floats x = Seeded(kBatch * kWidth, 7), t = Seeded(kBatch * kOut, 8);
+  Floats w = PipelineProgram::StartOfW(), u = PipelineProgram::StartOfU();
+  for (int64_t step = 1; step <= 3; ++step) {
+    float loss = -1;
+    int64_t at = -1;
+    Floats y(static_cast<size_t>(kBatch * kOut), -1);
+    const absl::Status status =
+        runner->Run({{DType::kF32, {kBatch, kWidth}, x.data()},
+                     {DType::kF32, {kBatch, kOut}, t.data()},
+                     {DType::kF32, {}, &kRate},
+                     {DType::kI64, {}, &step}},
+                    {{DType::kF32, {}, &loss},
+                     {DType::kI64, {}, &at},
+                     {DType::kF32, {kBatch, kOut}, y.data()}});
+    ASSERT_TRUE(status.ok()) << status;
+    const auto expected = program::PipelineStep(x, t, kRate, w, u);
+    EXPECT_NEAR(loss, expected.loss, 1e-4 * expected.loss);
+    ExpectNear(expected.y, y);
+    ExpectNear(w, Read(*runner, "w", kHidden, kOut));
+    ExpectNear(u, Read(*runner, "u", kWidth, kHidden));
+  }
+}
+
+}  // namespace
+}  // namespace partita::cuda

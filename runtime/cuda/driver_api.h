@@ -1,0 +1,132 @@
+// The functions of NVIDIA's driver library that we call, as its documentation
+// describes them (CUDA driver API, 11.4 to 13): names, parameters and numbers,
+// under names of our own. abi_check.cc compares them with the real headers
+// where CUDA is installed.
+#ifndef PARTITA_RUNTIME_CUDA_DRIVER_API_H_
+#define PARTITA_RUNTIME_CUDA_DRIVER_API_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace partita::cuda {
+
+using CuDevice = int;
+using CuPointer = unsigned long long;  // an address in device memory
+using CuContext = void*;
+using CuStream = void*;
+using CuEvent = void*;
+using CuModule = void*;
+using CuFunction = void*;
+using CuGraph = void*;
+using CuGraphExec = void*;
+
+// What the functions return.
+enum CuResult : int {
+  kCuSuccess = 0,
+  kCuInvalidValue = 1,
+  kCuOutOfMemory = 2,
+  kCuDeinitialized = 4,
+  kCuNoDevice = 100,
+  kCuInvalidDevice = 101,
+  kCuInvalidImage = 200,
+  kCuNoBinaryForGpu = 209,
+  kCuEccUncorrectable = 214,
+  kCuInvalidPtx = 218,
+  kCuJitCompilerNotFound = 221,
+  kCuUnsupportedPtxVersion = 222,
+  kCuNotFound = 500,
+  kCuIllegalAddress = 700,
+  kCuLaunchOutOfResources = 701,
+  kCuLaunchTimeout = 702,
+  kCuMisalignedAddress = 716,
+  kCuLaunchFailed = 719,
+  kCuSystemDriverMismatch = 803,
+};
+
+// Of a device.
+enum CuDeviceAttribute : int {
+  kCuMultiprocessors = 16,
+  kCuCapabilityMajor = 75,
+  kCuCapabilityMinor = 76,
+  kCuMaxSharedBytesOptIn = 97,
+};
+
+// Of a function.
+enum CuFunctionAttribute : int { kCuMaxDynamicSharedBytes = 8 };
+
+// Of the loading of modules; values are passed as pointers.
+enum CuJitOption : int {
+  kCuJitErrorLog = 5,       // char*
+  kCuJitErrorLogBytes = 6,  // the number itself
+};
+
+constexpr unsigned kCuStreamNonBlocking = 1;
+constexpr unsigned kCuEventNoTiming = 2;
+// Capture of a stream: calls of other threads do not matter.
+constexpr int kCuCaptureThreadLocal = 1;
+
+// X(member, symbol in the library, parameters): all return CuResult.
+#define PARTITA_CUDA_DRIVER_FUNCTIONS(X)                                       \
+  X(Init, cuInit, (unsigned flags))                                            \
+  X(DriverVersion, cuDriverGetVersion, (int* version))                         \
+  X(ErrorName, cuGetErrorName, (CuResult error, const char** text))            \
+  X(ErrorText, cuGetErrorString, (CuResult error, const char** text))          \
+  X(DeviceCount, cuDeviceGetCount, (int* count))                               \
+  X(DeviceAt, cuDeviceGet, (CuDevice * device, int ordinal))                   \
+  X(DeviceName, cuDeviceGetName, (char* name, int bytes, CuDevice device))     \
+  X(DeviceMemory, cuDeviceTotalMem_v2, (size_t* bytes, CuDevice device))       \
+  X(DeviceAttribute, cuDeviceGetAttribute,                                     \
+    (int* value, CuDeviceAttribute attribute, CuDevice device))                \
+  X(RetainContext, cuDevicePrimaryCtxRetain,                                   \
+    (CuContext * context, CuDevice device))                                    \
+  X(ReleaseContext, cuDevicePrimaryCtxRelease_v2, (CuDevice device))           \
+  X(SetContext, cuCtxSetCurrent, (CuContext context))                          \
+  X(SynchronizeAll, cuCtxSynchronize, ())                                      \
+  X(MemoryInfo, cuMemGetInfo_v2, (size_t* available, size_t* total))           \
+  X(Allocate, cuMemAlloc_v2, (CuPointer * memory, size_t bytes))               \
+  X(Free, cuMemFree_v2, (CuPointer memory))                                    \
+  X(AllocateHost, cuMemAllocHost_v2, (void** memory, size_t bytes))            \
+  X(FreeHost, cuMemFreeHost, (void* memory))                                   \
+  X(CopyToDevice, cuMemcpyHtoDAsync_v2,                                        \
+    (CuPointer target, const void* source, size_t bytes, CuStream stream))     \
+  X(CopyToHost, cuMemcpyDtoHAsync_v2,                                          \
+    (void* target, CuPointer source, size_t bytes, CuStream stream))           \
+  X(Copy, cuMemcpyDtoDAsync_v2,                                                \
+    (CuPointer target, CuPointer source, size_t bytes, CuStream stream))       \
+  X(CreateStream, cuStreamCreate, (CuStream * stream, unsigned flags))         \
+  X(DestroyStream, cuStreamDestroy_v2, (CuStream stream))                      \
+  X(SynchronizeStream, cuStreamSynchronize, (CuStream stream))                 \
+  X(WaitEvent, cuStreamWaitEvent,                                              \
+    (CuStream stream, CuEvent event, unsigned flags))                          \
+  X(CreateEvent, cuEventCreate, (CuEvent * event, unsigned flags))             \
+  X(DestroyEvent, cuEventDestroy_v2, (CuEvent event))                          \
+  X(RecordEvent, cuEventRecord, (CuEvent event, CuStream stream))              \
+  X(SynchronizeEvent, cuEventSynchronize, (CuEvent event))                     \
+  X(LoadModule, cuModuleLoadDataEx,                                            \
+    (CuModule * module, const void* image, unsigned options,                   \
+     CuJitOption* names, void** values))                                       \
+  X(UnloadModule, cuModuleUnload, (CuModule module))                           \
+  X(FindFunction, cuModuleGetFunction,                                         \
+    (CuFunction * function, CuModule module, const char* name))                \
+  X(SetFunctionAttribute, cuFuncSetAttribute,                                  \
+    (CuFunction function, CuFunctionAttribute attribute, int value))           \
+  X(Launch, cuLaunchKernel,                                                    \
+    (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,   \
+     unsigned block_x, unsigned block_y, unsigned block_z,                     \
+     unsigned shared_bytes, CuStream stream, void** parameters, void** extra)) \
+  X(BeginCapture, cuStreamBeginCapture_v2, (CuStream stream, int mode))        \
+  X(EndCapture, cuStreamEndCapture, (CuStream stream, CuGraph * graph))        \
+  X(InstantiateGraph, cuGraphInstantiateWithFlags,                             \
+    (CuGraphExec * graph_exec, CuGraph graph, unsigned long long flags))       \
+  X(LaunchGraph, cuGraphLaunch, (CuGraphExec graph_exec, CuStream stream))     \
+  X(DestroyGraphExec, cuGraphExecDestroy, (CuGraphExec graph_exec))            \
+  X(DestroyGraph, cuGraphDestroy, (CuGraph graph))
+
+// Newer than what we ask for: null where the driver lacks them.
+#define PARTITA_CUDA_DRIVER_OPTIONAL_FUNCTIONS(X) \
+  X(ParameterInfo, cuFuncGetParamInfo,            \
+    (CuFunction function, size_t index, size_t* offset, size_t* bytes))
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_DRIVER_API_H_

@@ -1,0 +1,23 @@
+// Products by cuBLASLt.
+#ifndef PARTITA_RUNTIME_CUDA_GEMM_H_
+#define PARTITA_RUNTIME_CUDA_GEMM_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "runtime/cuda/blas.h"
+#include "runtime/cuda/library_op.h"
+#include "runtime/cuda/own_ops.h"
+#include "runtime/device/operations.h"
+
+namespace partita::cuda {
+
+// Unimplemented where the library has no such product: then a kernel of our own
+// computes it. `blas` must outlive the result.
+absl::StatusOr<std::unique_ptr<CudaOp>> MakeBlasProduct(
+    const Blas& blas, std::shared_ptr<const OwnKernels> kernels,
+    const device::GemmDesc& desc);
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_GEMM_H_

@@ -1,0 +1,34 @@
+// What products and convolutions of this device have in common.
+#ifndef PARTITA_RUNTIME_CUDA_LIBRARY_OP_H_
+#define PARTITA_RUNTIME_CUDA_LIBRARY_OP_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "runtime/cuda/driver_api.h"
+#include "runtime/device/device.h"
+
+namespace partita::cuda {
+
+class CudaOp : public device::LibraryOp {
+ public:
+  explicit CudaOp(int operands) : operands_(operands) {}
+  // GPUs take weights as they are.
+  bool Packed(int index) const final { return false; }
+
+  int operands() const { return operands_; }
+  // Of device memory, while it runs.
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+  virtual absl::Status Run(CuStream stream, void* const* buffers,
+                           void* scratch) = 0;
+
+ protected:
+  int64_t scratch_bytes_ = 0;
+
+ private:
+  const int operands_;
+};
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_LIBRARY_OP_H_

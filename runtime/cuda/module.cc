@@ -1,0 +1,150 @@
+// Loading of code and launching of kernels.
+#include "runtime/cuda/module.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace partita::cuda {
+namespace {
+
+constexpr size_t kLogBytes = 8192;
+constexpr size_t kToldBytes = 1500;
+
+std::string Told(std::string log) {
+  log.resize(std::min(log.size(), log.find('\0')));
+  while (!log.empty() && log.back() == '\n') log.pop_back();
+  if (log.size() > kToldBytes) log = log.substr(0, kToldBytes) + " ...";
+  return log.empty() ? log : absl::StrCat("; the compiler says: ", log);
+}
+
+}  // namespace
+
+CudaKernel::CudaKernel(std::shared_ptr<Context> context, std::string name,
+                       CuFunction function)
+    : context_(std::move(context)),
+      name_(std::move(name)),
+      function_(function) {
+  const auto info = context_->driver().ParameterInfo;
+  if (info == nullptr) return;
+  size_t offset = 0, bytes = 0, count = 0;
+  while (info(function_, count, &offset, &bytes) == kCuSuccess) ++count;
+  parameters_ = static_cast<int>(count);
+}
+
+absl::Status CudaKernel::CheckShape(const device::LaunchShape& shape,
+                                    int count) const {
+  const auto bad = [&](const std::string& text) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "kernel ", name_, ": ", text, "; compile the model again"));
+  };
+  const int64_t threads =
+      int64_t{1} * shape.block[0] * shape.block[1] * shape.block[2];
+  for (size_t i = 0; i < 3; ++i) {
+    if (shape.grid[i] < 0 || shape.block[i] < 1)
+      return bad("expected a grid and a block of threads, found none");
+  }
+  if (threads > 1024)
+    return bad(absl::StrCat("expected at most 1024 threads in a block, found ",
+                            threads));
+  if (parameters_ >= 0 && count != parameters_)
+    return bad(
+        absl::StrCat("it takes ", parameters_, " buffers, found ", count));
+  if (shape.shared_bytes > context_->max_shared_bytes())
+    return bad(absl::StrCat("it needs ", shape.shared_bytes,
+                            " bytes of shared memory, this GPU has ",
+                            context_->max_shared_bytes(), " for a block"));
+  return absl::OkStatus();
+}
+
+absl::Status CudaKernel::Launch(CuStream stream,
+                                const device::LaunchShape& shape,
+                                void* const* buffers, int count) const {
+  PARTITA_RETURN_IF_ERROR(CheckShape(shape, count));
+  if (*std::min_element(shape.grid.begin(), shape.grid.end()) == 0)
+    return absl::OkStatus();
+  const Driver& cuda = context_->driver();
+  if (shape.shared_bytes > shared_bytes_) {
+    PARTITA_RETURN_IF_ERROR(context_->Check(
+        cuda.SetFunctionAttribute(function_, kCuMaxDynamicSharedBytes,
+                                  shape.shared_bytes),
+        "asking for shared memory"));
+    shared_bytes_ = shape.shared_bytes;
+  }
+  constexpr int kMost = 64;
+  void* few[kMost];
+  std::vector<void*> many;
+  void** parameters = few;
+  if (count > kMost) {
+    many.resize(static_cast<size_t>(count));
+    parameters = many.data();
+  }
+  // The driver takes where each parameter lies.
+  for (int i = 0; i < count; ++i)
+    parameters[i] = const_cast<void**>(buffers + i);
+  const auto u = [](int value) { return static_cast<unsigned>(value); };
+  const CuResult result = cuda.Launch(
+      function_, u(shape.grid[0]), u(shape.grid[1]), u(shape.grid[2]),
+      u(shape.block[0]), u(shape.block[1]), u(shape.block[2]),
+      u(shape.shared_bytes), stream, parameters, nullptr);
+  return result == kCuSuccess
+             ? absl::OkStatus()
+             : context_->Check(result,
+                               absl::StrCat("launching kernel ", name_));
+}
+
+absl::StatusOr<std::unique_ptr<CudaModule>> CudaModule::Load(
+    std::shared_ptr<Context> context, std::string_view code) {
+  if (code.empty())
+    return absl::InvalidArgumentError(
+        "expected PTX or machine code of a GPU, found nothing; compile the "
+        "model again");
+  PARTITA_RETURN_IF_ERROR(context->Enter());
+  // The driver finds the end of PTX by a zero.
+  const std::string text(code);
+  std::string log(kLogBytes, '\0');
+  CuJitOption names[] = {kCuJitErrorLog, kCuJitErrorLogBytes};
+  void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
+  CuModule module = nullptr;
+  const absl::Status status = context->Check(
+      context->driver().LoadModule(&module, text.c_str(), 2, names, values),
+      "loading the model's kernels");
+  if (!status.ok())
+    return absl::Status(status.code(),
+                        absl::StrCat(status.message(), Told(std::move(log))));
+  return std::unique_ptr<CudaModule>(
+      new CudaModule(std::move(context), module));
+}
+
+CudaModule::~CudaModule() {
+  if (context_->Enter().ok()) context_->driver().UnloadModule(module_);
+}
+
+absl::StatusOr<CuFunction> CudaModule::FindFunction(
+    const std::string& symbol) const {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  CuFunction function = nullptr;
+  const CuResult result =
+      context_->driver().FindFunction(&function, module_, symbol.c_str());
+  if (result == kCuNotFound)
+    return absl::NotFoundError(absl::StrCat("the code has no kernel '", symbol,
+                                            "'; compile the model again"));
+  PARTITA_RETURN_IF_ERROR(
+      context_->Check(result, absl::StrCat("looking for kernel ", symbol)));
+  return function;
+}
+
+absl::StatusOr<const device::Kernel*> CudaModule::Find(
+    const std::string& symbol) {
+  const auto known = kernels_.find(symbol);
+  if (known != kernels_.end()) return &known->second;
+  PARTITA_ASSIGN_OR_RETURN(const CuFunction function, FindFunction(symbol));
+  return &kernels_
+              .emplace(std::piecewise_construct, std::forward_as_tuple(symbol),
+                       std::forward_as_tuple(context_, symbol, function))
+              .first->second;
+}
+
+}  // namespace partita::cuda

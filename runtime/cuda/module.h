@@ -1,0 +1,64 @@
+// Kernels in PTX or machine code.
+#ifndef PARTITA_RUNTIME_CUDA_MODULE_H_
+#define PARTITA_RUNTIME_CUDA_MODULE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/cuda/context.h"
+#include "runtime/device/device.h"
+
+namespace partita::cuda {
+
+class CudaKernel : public device::Kernel {
+ public:
+  CudaKernel(std::shared_ptr<Context> context, std::string name,
+             CuFunction function);
+
+  // One pointer parameter per buffer; a grid of no block is no work.
+  // InvalidArgument where the shape is none or the kernel takes another number
+  // of parameters.
+  absl::Status Launch(CuStream stream, const device::LaunchShape& shape,
+                      void* const* buffers, int count) const;
+
+ private:
+  absl::Status CheckShape(const device::LaunchShape& shape, int count) const;
+
+  const std::shared_ptr<Context> context_;
+  const std::string name_;
+  const CuFunction function_;
+  int parameters_ = -1;                  // not known
+  mutable int shared_bytes_ = 48 << 10;  // what a launch may ask for by now
+};
+
+class CudaModule : public device::Module {
+ public:
+  // PTX as text, or a cubin or fatbin. InvalidArgument, with what the driver's
+  // compiler says, if it is none.
+  static absl::StatusOr<std::unique_ptr<CudaModule>> Load(
+      std::shared_ptr<Context> context, std::string_view code);
+  CudaModule(const CudaModule&) = delete;
+  ~CudaModule() override;
+
+  absl::StatusOr<const device::Kernel*> Find(
+      const std::string& symbol) override;
+  // For kernels of the runtime's own, which take other parameters.
+  absl::StatusOr<CuFunction> FindFunction(const std::string& symbol) const;
+
+ private:
+  CudaModule(std::shared_ptr<Context> context, CuModule module)
+      : context_(std::move(context)), module_(module) {}
+
+  const std::shared_ptr<Context> context_;
+  const CuModule module_;
+  std::map<std::string, CudaKernel> kernels_;
+};
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_MODULE_H_

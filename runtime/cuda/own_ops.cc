@@ -1,0 +1,198 @@
+// Arguments of our kernels.
+#include "runtime/cuda/own_ops.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace partita::cuda {
+
+// PTX of own_kernels.cu, made when this library is built.
+extern const char kOwnKernelsPtx[];
+
+namespace {
+
+constexpr int64_t kThreads = 256;
+
+absl::StatusOr<KernelType> TypeOf(base::DType dtype) {
+  switch (dtype) {
+    case base::DType::kF32:
+      return KernelType::kF32;
+    case base::DType::kF16:
+      return KernelType::kF16;
+    case base::DType::kBF16:
+      return KernelType::kBF16;
+    default:
+      return absl::UnimplementedError(absl::StrCat(
+          "expected f32, f16 or bf16, found ", base::NameOf(dtype)));
+  }
+}
+
+KernelActivation ActivationOf(device::Activation activation) {
+  static_assert(static_cast<int>(device::Activation::kSigmoid) ==
+                static_cast<int>(KernelActivation::kSigmoid));
+  return static_cast<KernelActivation>(activation);
+}
+
+class OwnProduct : public CudaOp {
+ public:
+  OwnProduct(std::shared_ptr<const OwnKernels> kernels, CuFunction function,
+             const device::GemmDesc& desc, const ProductArgs& args)
+      : CudaOp(device::OperandCount(desc.has_bias, desc.has_residual)),
+        kernels_(std::move(kernels)),
+        function_(function),
+        desc_(desc),
+        args_(args) {}
+  std::string Description() const override { return "own kernel"; }
+  absl::Status Run(CuStream stream, void* const* buffers,
+                   void* scratch) override {
+    SetOperands(desc_, buffers, args_);
+    return kernels_->Launch(stream, function_, &args_, args_.count);
+  }
+
+ private:
+  const std::shared_ptr<const OwnKernels> kernels_;
+  const CuFunction function_;
+  const device::GemmDesc desc_;
+  ProductArgs args_;
+};
+
+class OwnConv : public CudaOp {
+ public:
+  OwnConv(std::shared_ptr<const OwnKernels> kernels, CuFunction function,
+          const device::ConvDesc& desc, const ConvArgs& args)
+      : CudaOp(device::OperandCount(desc.has_bias, desc.has_residual)),
+        kernels_(std::move(kernels)),
+        function_(function),
+        has_bias_(desc.has_bias),
+        has_residual_(desc.has_residual),
+        args_(args) {}
+  std::string Description() const override { return "own kernel"; }
+  absl::Status Run(CuStream stream, void* const* buffers,
+                   void* scratch) override {
+    size_t next = 0;
+    args_.first = buffers[next++];
+    args_.second = buffers[next++];
+    args_.bias = has_bias_ ? buffers[next++] : nullptr;
+    args_.residual = has_residual_ ? buffers[next++] : nullptr;
+    args_.out = buffers[next];
+    return kernels_->Launch(stream, function_, &args_, args_.count);
+  }
+
+ private:
+  const std::shared_ptr<const OwnKernels> kernels_;
+  const CuFunction function_;
+  const bool has_bias_, has_residual_;
+  ConvArgs args_;
+};
+
+int64_t Product(const std::vector<int64_t>& sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) product *= size;
+  return product;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const OwnKernels>> OwnKernels::Load(
+    std::shared_ptr<Context> context) {
+  auto kernels = std::make_shared<OwnKernels>();
+  PARTITA_ASSIGN_OR_RETURN(kernels->module_,
+                           CudaModule::Load(context, kOwnKernelsPtx));
+  kernels->context_ = std::move(context);
+  return std::shared_ptr<const OwnKernels>(std::move(kernels));
+}
+
+absl::Status OwnKernels::Launch(CuStream stream, CuFunction function,
+                                const void* args, int64_t count) const {
+  const int64_t blocks = (count + kThreads - 1) / kThreads;
+  if (blocks == 0) return absl::OkStatus();
+  if (blocks > std::numeric_limits<int>::max())
+    return absl::UnimplementedError(
+        absl::StrCat(count, " elements are too many for one kernel"));
+  void* parameters[] = {const_cast<void*>(args)};
+  return context_->Check(
+      context_->driver().Launch(function, static_cast<unsigned>(blocks), 1, 1,
+                                kThreads, 1, 1, 0, stream, parameters, nullptr),
+      "launching a kernel of the runtime");
+}
+
+absl::StatusOr<ProductArgs> ToProductArgs(const device::GemmDesc& desc) {
+  ProductArgs args = {};
+  PARTITA_ASSIGN_OR_RETURN(args.type, TypeOf(desc.dtype));
+  args.activation = ActivationOf(desc.activation);
+  args.m = desc.m;
+  args.n = desc.n;
+  args.k = desc.k;
+  args.count = desc.batch * desc.m * desc.n;
+  std::copy(desc.lhs_strides.begin(), desc.lhs_strides.end(), args.lhs_strides);
+  std::copy(desc.rhs_strides.begin(), desc.rhs_strides.end(), args.rhs_strides);
+  std::copy(desc.out_strides.begin(), desc.out_strides.end(), args.out_strides);
+  return args;
+}
+
+void SetOperands(const device::GemmDesc& desc, void* const* buffers,
+                 ProductArgs& args) {
+  size_t next = 0;
+  args.lhs = buffers[next++];
+  args.rhs = buffers[next++];
+  args.bias = desc.has_bias ? buffers[next++] : nullptr;
+  args.residual = desc.has_residual ? buffers[next++] : nullptr;
+  args.out = buffers[next];
+}
+
+absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnProduct(
+    std::shared_ptr<const OwnKernels> kernels, const device::GemmDesc& desc) {
+  PARTITA_ASSIGN_OR_RETURN(const CuFunction function,
+                           kernels->Find("partita_product"));
+  PARTITA_ASSIGN_OR_RETURN(const ProductArgs args, ToProductArgs(desc));
+  return std::unique_ptr<CudaOp>(
+      std::make_unique<OwnProduct>(std::move(kernels), function, desc, args));
+}
+
+absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnConv(
+    std::shared_ptr<const OwnKernels> kernels, const device::ConvDesc& desc) {
+  const size_t spatial = desc.weight_shape.size() - 2;
+  if (spatial > 3)
+    return absl::UnimplementedError(absl::StrCat(
+        "convolutions on GPUs have up to 3 spatial dimensions, found ",
+        spatial));
+  ConvArgs args = {};
+  PARTITA_ASSIGN_OR_RETURN(args.type, TypeOf(desc.dtype));
+  args.activation = ActivationOf(desc.activation);
+  args.channels_last = desc.channels_last;
+  args.groups = desc.groups;
+  args.batch = desc.input_shape[0];
+  args.channels = desc.weight_shape[1] * desc.groups;
+  args.features = desc.weight_shape[0];
+  const size_t first = desc.channels_last ? 1 : 2;
+  for (size_t i = 0; i < 3; ++i) {
+    args.input[i] = args.kernel[i] = args.output[i] = 1;
+    args.strides[i] = args.dilations[i] = 1;
+    if (i + spatial < 3) continue;
+    const size_t dim = i + spatial - 3;
+    args.input[i] = desc.input_shape[first + dim];
+    args.kernel[i] = desc.weight_shape[2 + dim];
+    args.output[i] = desc.out_shape[first + dim];
+    args.strides[i] = desc.strides[dim];
+    args.dilations[i] = desc.dilations[dim];
+    args.low[i] = desc.low[dim];
+  }
+  const char* symbol = "partita_conv_forward";
+  args.count = Product(desc.out_shape);
+  if (desc.direction == device::ConvDirection::kInputGrad) {
+    symbol = "partita_conv_input_grad";
+    args.count = Product(desc.input_shape);
+  } else if (desc.direction == device::ConvDirection::kWeightGrad) {
+    symbol = "partita_conv_weight_grad";
+    args.count = Product(desc.weight_shape);
+  }
+  PARTITA_ASSIGN_OR_RETURN(const CuFunction function, kernels->Find(symbol));
+  return std::unique_ptr<CudaOp>(
+      std::make_unique<OwnConv>(std::move(kernels), function, desc, args));
+}
+
+}  // namespace partita::cuda

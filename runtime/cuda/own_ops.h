@@ -1,0 +1,50 @@
+// Products and convolutions by the runtime's own kernels.
+#ifndef PARTITA_RUNTIME_CUDA_OWN_OPS_H_
+#define PARTITA_RUNTIME_CUDA_OWN_OPS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/cuda/context.h"
+#include "runtime/cuda/library_op.h"
+#include "runtime/cuda/module.h"
+#include "runtime/cuda/own_kernels.h"
+#include "runtime/device/operations.h"
+
+namespace partita::cuda {
+
+// The kernels, loaded on a GPU.
+class OwnKernels {
+ public:
+  static absl::StatusOr<std::shared_ptr<const OwnKernels>> Load(
+      std::shared_ptr<Context> context);
+
+  absl::StatusOr<CuFunction> Find(const std::string& symbol) const {
+    return module_->FindFunction(symbol);
+  }
+  // One thread for each of `count` elements; `args` is the kernel's parameter.
+  absl::Status Launch(CuStream stream, CuFunction function, const void* args,
+                      int64_t count) const;
+
+ private:
+  std::shared_ptr<Context> context_;
+  std::unique_ptr<CudaModule> module_;
+};
+
+// The part of the arguments that does not change from call to call.
+absl::StatusOr<ProductArgs> ToProductArgs(const device::GemmDesc& desc);
+// Operands of a product, in the order of GemmDesc.
+void SetOperands(const device::GemmDesc& desc, void* const* buffers,
+                 ProductArgs& args);
+
+absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnProduct(
+    std::shared_ptr<const OwnKernels> kernels, const device::GemmDesc& desc);
+// Up to three spatial dimensions; Unimplemented beyond.
+absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnConv(
+    std::shared_ptr<const OwnKernels> kernels, const device::ConvDesc& desc);
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_OWN_OPS_H_

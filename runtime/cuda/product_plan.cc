@@ -1,0 +1,95 @@
+// A row-major matrix is a transposed column-major one, and (L R)^T = R^T L^T.
+#include "runtime/cuda/product_plan.h"
+
+#include <algorithm>
+
+namespace partita::cuda {
+namespace {
+
+using device::Activation;
+using device::GemmDesc;
+
+// op(M) is rows x columns with these strides.
+std::optional<MatrixPlan> PlanMatrix(int64_t rows, int64_t columns,
+                                     int64_t row_stride, int64_t column_stride,
+                                     int64_t batch_stride) {
+  MatrixPlan plan;
+  plan.batch_stride = batch_stride;
+  if (rows == 1 || row_stride == 1) {
+    plan.rows = rows;
+    plan.columns = columns;
+    plan.leading = columns == 1 ? std::max(rows, column_stride) : column_stride;
+    if (plan.leading >= rows) return plan;
+  }
+  if (columns == 1 || column_stride == 1) {
+    plan.transposed = true;
+    plan.rows = columns;
+    plan.columns = rows;
+    plan.leading = rows == 1 ? std::max(columns, row_stride) : row_stride;
+    if (plan.leading >= columns) return plan;
+  }
+  return std::nullopt;
+}
+
+// A batch that shares its right-hand side and whose rows follow one another is
+// one matrix of more rows.
+GemmDesc Flattened(GemmDesc desc) {
+  if (desc.batch > 1 && desc.rhs_strides[0] == 0 &&
+      desc.lhs_strides[0] == desc.m * desc.lhs_strides[1] &&
+      desc.out_strides[0] == desc.m * desc.out_strides[1]) {
+    desc.m *= desc.batch;
+    desc.batch = 1;
+  }
+  return desc;
+}
+
+// The library's GELU is the one with tanh; its residual is added before the
+// activation, ours after it.
+bool LibraryFinishes(const GemmDesc& desc) {
+  switch (desc.activation) {
+    case Activation::kNone:
+      return true;
+    case Activation::kRelu:
+    case Activation::kGeluTanh:
+      return !desc.has_residual;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::optional<ProductPlan> PlanProduct(const GemmDesc& whole) {
+  const GemmDesc desc = Flattened(whole);
+  const auto& l = desc.lhs_strides;
+  const auto& r = desc.rhs_strides;
+  const auto& o = desc.out_strides;
+  const auto left = PlanMatrix(desc.k, desc.m, l[2], l[1], l[0]);
+  const auto right = PlanMatrix(desc.n, desc.k, r[2], r[1], r[0]);
+  if (!left || !right) return std::nullopt;
+  ProductPlan plan;
+  plan.batch = desc.batch;
+  plan.a = *right;
+  plan.b = *left;
+  const auto out = PlanMatrix(desc.n, desc.m, o[2], o[1], o[0]);
+  plan.whole = LibraryFinishes(desc) && out.has_value();
+  if (plan.whole && out->transposed) {
+    // Its columns lie together; a bias is one value per row of the result only.
+    plan.whole = !desc.has_bias;
+    plan.rhs_first = !plan.whole;
+  }
+  if (!plan.whole) {
+    plan.d = {desc.n, desc.m, desc.n, desc.m * desc.n};
+  } else if (plan.rhs_first) {
+    plan.d = *out;
+  } else {
+    const auto a = PlanMatrix(desc.m, desc.k, l[1], l[2], l[0]);
+    const auto b = PlanMatrix(desc.k, desc.n, r[1], r[2], r[0]);
+    plan.a = *a;
+    plan.b = *b;
+    plan.d = *PlanMatrix(desc.m, desc.n, o[1], o[2], o[0]);
+  }
+  return plan;
+}
+
+}  // namespace partita::cuda

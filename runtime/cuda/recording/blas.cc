@@ -1,0 +1,237 @@
+// cuBLASLt's functions by plain loops on the recording driver's streams. Who
+// breaks the library's rules, of leading dimensions, alignment and workspace,
+// gets its error.
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "runtime/cuda/blas_api.h"
+#include "runtime/cuda/own_kernels.h"
+#include "runtime/cuda/recording/queue.h"
+
+namespace partita::cuda::recording {
+namespace {
+
+constexpr LtStatus kInvalidValue = static_cast<LtStatus>(7);
+constexpr size_t kWorkspace = 4096;
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+struct Layout {
+  LtDataType type;
+  int64_t rows, columns, leading;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+struct Matmul {
+  int32_t transposed[2] = {0, 0};
+  int32_t epilogue = kLtEpilogueNone;
+  const void* bias = nullptr;
+};
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t alignments[4] = {256, 256, 256, 256};
+};
+
+KernelType TypeOf(LtDataType type) {
+  return type == kLtF32   ? KernelType::kF32
+         : type == kLtF16 ? KernelType::kF16
+                          : KernelType::kBF16;
+}
+
+struct Operand {
+  Layout layout;
+  const void* data = nullptr;
+  int32_t transposed = 0;
+
+  int64_t rows() const { return transposed ? layout.columns : layout.rows; }
+  int64_t columns() const { return transposed ? layout.rows : layout.columns; }
+  int64_t IndexOf(int64_t batch, int64_t row, int64_t column) const {
+    if (transposed) std::swap(row, column);
+    return batch * layout.stride + column * layout.leading + row;
+  }
+  float At(int64_t batch, int64_t row, int64_t column) const {
+    return Load(TypeOf(layout.type), data, IndexOf(batch, row, column));
+  }
+};
+
+struct Product {
+  Operand a, b, c, d;
+  float alpha, beta;
+  int32_t epilogue;
+  const void* bias;
+  void* workspace;
+
+  bool Fits() const {
+    for (const Operand* x : {&a, &b, &c, &d})
+      if (x->layout.leading < x->layout.rows ||
+          x->layout.batch != d.layout.batch)
+        return false;
+    return a.rows() == d.rows() && b.columns() == d.columns() &&
+           a.columns() == b.rows();
+  }
+  void Run() const {
+    std::memset(workspace, 0x7f, kWorkspace);
+    for (int64_t batch = 0; batch < d.layout.batch; ++batch)
+      for (int64_t row = 0; row < d.rows(); ++row)
+        for (int64_t column = 0; column < d.columns(); ++column)
+          Make(batch, row, column);
+  }
+
+ private:
+  void Make(int64_t batch, int64_t row, int64_t column) const {
+    double sum = 0;
+    for (int64_t k = 0; k < a.columns(); ++k)
+      sum += double{a.At(batch, row, k)} * b.At(batch, k, column);
+    sum *= alpha;
+    if (beta != 0) sum += beta * c.At(batch, row, column);
+    const KernelType type = TypeOf(d.layout.type);
+    if (epilogue & kLtEpilogueBias) sum += Load(type, bias, row);
+    if (epilogue & kLtEpilogueRelu) sum = sum > 0 ? sum : 0;
+    if (epilogue & kLtEpilogueGelu)
+      sum = 0.5 * sum *
+            (1 + std::tanh(std::sqrt(2 / M_PI) *
+                           (sum + 0.044715 * sum * sum * sum)));
+    Store(type, const_cast<void*>(d.data), d.IndexOf(batch, row, column),
+          static_cast<float>(sum));
+  }
+};
+
+bool Aligned(const void* data, uint64_t bytes) {
+  return reinterpret_cast<uintptr_t>(data) % bytes == 0;
+}
+
+}  // namespace
+}  // namespace partita::cuda::recording
+
+using namespace partita::cuda;
+using namespace partita::cuda::recording;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+LtStatus cublasLtCreate(LtHandle* handle) {
+  static int only;
+  *handle = &only;
+  return kLtSuccess;
+}
+LtStatus cublasLtDestroy(LtHandle) { return kLtSuccess; }
+LtStatus cublasLtMatmulDescCreate(LtMatmul* matmul, LtComputeType, LtDataType) {
+  *matmul = new Matmul();
+  return kLtSuccess;
+}
+LtStatus cublasLtMatmulDescDestroy(LtMatmul matmul) {
+  delete static_cast<Matmul*>(matmul);
+  return kLtSuccess;
+}
+LtStatus cublasLtMatmulDescSetAttribute(LtMatmul matmul,
+                                        LtMatmulAttribute attribute,
+                                        const void* value, size_t bytes) {
+  Matmul& into = *static_cast<Matmul*>(matmul);
+  void* const target =
+      attribute == kLtTransposeA   ? static_cast<void*>(&into.transposed[0])
+      : attribute == kLtTransposeB ? static_cast<void*>(&into.transposed[1])
+      : attribute == kLtEpilogue   ? static_cast<void*>(&into.epilogue)
+                                   : static_cast<void*>(&into.bias);
+  if (bytes != (attribute == kLtBiasPointer ? 8 : 4)) return kInvalidValue;
+  std::memcpy(target, value, bytes);
+  return kLtSuccess;
+}
+LtStatus cublasLtMatrixLayoutCreate(LtLayout* layout, LtDataType type,
+                                    uint64_t rows, uint64_t columns,
+                                    int64_t leading) {
+  *layout = new Layout{type, static_cast<int64_t>(rows),
+                       static_cast<int64_t>(columns), leading};
+  return kLtSuccess;
+}
+LtStatus cublasLtMatrixLayoutDestroy(LtLayout layout) {
+  delete static_cast<Layout*>(layout);
+  return kLtSuccess;
+}
+LtStatus cublasLtMatrixLayoutSetAttribute(LtLayout layout,
+                                          LtLayoutAttribute attribute,
+                                          const void* value, size_t bytes) {
+  Layout& into = *static_cast<Layout*>(layout);
+  if (attribute == kLtBatchCount) {
+    if (bytes != sizeof(into.batch)) return kInvalidValue;
+    std::memcpy(&into.batch, value, bytes);
+  } else {
+    if (bytes != sizeof(into.stride)) return kInvalidValue;
+    std::memcpy(&into.stride, value, bytes);
+  }
+  return kLtSuccess;
+}
+LtStatus cublasLtMatmulPreferenceCreate(LtPreference* preference) {
+  *preference = new Preference();
+  return kLtSuccess;
+}
+LtStatus cublasLtMatmulPreferenceDestroy(LtPreference preference) {
+  delete static_cast<Preference*>(preference);
+  return kLtSuccess;
+}
+LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference preference,
+                                              LtPreferenceAttribute attribute,
+                                              const void* value, size_t bytes) {
+  Preference& into = *static_cast<Preference*>(preference);
+  if (attribute == kLtMaxWorkspaceBytes) {
+    if (bytes != sizeof(into.workspace)) return kInvalidValue;
+    std::memcpy(&into.workspace, value, bytes);
+  } else {
+    if (bytes != sizeof(into.alignments[0])) return kInvalidValue;
+    std::memcpy(&into.alignments[attribute - kLtAlignmentA], value, bytes);
+  }
+  return kLtSuccess;
+}
+// The algorithm remembers what it may rely on.
+LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtMatmul matmul, LtLayout,
+                                        LtLayout, LtLayout, LtLayout,
+                                        LtPreference preference, int,
+                                        LtHeuristic* results, int* found) {
+  const Preference& wanted = *static_cast<Preference*>(preference);
+  const Matmul& desc = *static_cast<Matmul*>(matmul);
+  if ((desc.epilogue & kLtEpilogueBias) && desc.bias == nullptr)
+    return kInvalidValue;
+  *results = {};
+  for (size_t i = 0; i < 4; ++i)
+    results->algorithm.opaque[i] = wanted.alignments[i];
+  results->workspace_bytes = kWorkspace;
+  *found = wanted.workspace >= kWorkspace ? 1 : 0;
+  return kLtSuccess;
+}
+LtStatus cublasLtMatmul(LtHandle, LtMatmul matmul, const void* alpha,
+                        const void* a_data, LtLayout a, const void* b_data,
+                        LtLayout b, const void* beta, const void* c_data,
+                        LtLayout c, void* d_data, LtLayout d,
+                        const LtAlgorithm* algorithm, void* workspace,
+                        size_t workspace_bytes, LtStream stream) {
+  Machine& machine = Machine::Get();
+  const Lock lock(machine.mutex);
+  const Matmul& desc = *static_cast<Matmul*>(matmul);
+  Product product = {{*static_cast<Layout*>(a), a_data, desc.transposed[0]},
+                     {*static_cast<Layout*>(b), b_data, desc.transposed[1]},
+                     {*static_cast<Layout*>(c), c_data, 0},
+                     {*static_cast<Layout*>(d), d_data, 0},
+                     *static_cast<const float*>(alpha),
+                     *static_cast<const float*>(beta),
+                     desc.epilogue,
+                     desc.bias,
+                     workspace};
+  machine.Enter("cublasLtMatmul",
+                std::to_string(product.d.rows()) + "x" +
+                    std::to_string(product.d.columns()) + "x" +
+                    std::to_string(product.a.columns()) + " epilogue " +
+                    std::to_string(desc.epilogue));
+  if (!product.Fits() || workspace_bytes < kWorkspace ||
+      !Aligned(workspace, 256) || !Aligned(a_data, algorithm->opaque[0]) ||
+      !Aligned(b_data, algorithm->opaque[1]) ||
+      !Aligned(c_data, algorithm->opaque[2]) ||
+      !Aligned(d_data, algorithm->opaque[3]))
+    return kInvalidValue;
+  Step step;
+  step.work = [product] { product.Run(); };
+  machine.Put(*static_cast<Stream*>(stream), std::move(step));
+  return kLtSuccess;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

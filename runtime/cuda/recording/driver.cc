@@ -1,0 +1,404 @@
+// The driver's functions over host memory, each call written down. Two GPUs of
+// capability 9.0.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "runtime/cuda/own_kernels.h"
+#include "runtime/cuda/recording/ptx.h"
+#include "runtime/cuda/recording/queue.h"
+
+namespace partita::cuda::recording {
+namespace {
+
+constexpr int kGpus = 2;
+constexpr int kCapability = 90;
+constexpr size_t kTotalBytes = size_t{1} << 30;
+
+struct Function {
+  std::string name;
+  std::vector<size_t> parameters;
+  int shared_bytes = 48 << 10;  // what a launch may ask for
+};
+struct Module {
+  std::map<std::string, Function> functions;
+};
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+Stream& Of(CuStream stream) { return *static_cast<Stream*>(stream); }
+Event& OfEvent(CuEvent event) { return *static_cast<Event*>(event); }
+
+std::string Text(size_t number) { return std::to_string(number); }
+
+CuResult Copy(const char* symbol, void* target, const void* source,
+              size_t bytes, CuStream stream) {
+  Machine& machine = Machine::Get();
+  const Lock lock(machine.mutex);
+  const CuResult result = machine.Enter(symbol, Text(bytes));
+  if (result != kCuSuccess) return result;
+  Step step;
+  step.work = [=] { std::memmove(target, source, bytes); };
+  machine.Put(Of(stream), std::move(step));
+  return kCuSuccess;
+}
+
+#define PARTITA_RUN(symbol, Args, Body)                       \
+  void Host_##symbol(void** parameters, const Place& place) { \
+    const Int block = place.block_at[0];                      \
+    Body(*static_cast<const Args*>(parameters[0]),            \
+         block * place.block[0] + place.thread_at[0]);        \
+  }
+PARTITA_OWN_KERNELS(PARTITA_RUN)
+#undef PARTITA_RUN
+
+void RegisterOwnKernels() {
+#define PARTITA_REGISTER(symbol, Args, Body) \
+  Machine::Get().Register(#symbol, &Host_##symbol);
+  PARTITA_OWN_KERNELS(PARTITA_REGISTER)
+#undef PARTITA_REGISTER
+}
+
+// A launch with its parameters as they are now.
+struct Launched {
+  HostKernel kernel;
+  std::vector<std::vector<char>> values;
+  Place place;
+  size_t shared_bytes;
+
+  void Run() {
+    std::vector<void*> parameters;
+    for (std::vector<char>& value : values) parameters.push_back(value.data());
+    std::vector<char> shared;
+    for (Place at = place; NextBlock(at);) {
+      shared.assign(shared_bytes + 1, 0);
+      at.shared = shared.data();
+      for (unsigned z = 0; z < at.block[2]; ++z)
+        for (unsigned y = 0; y < at.block[1]; ++y)
+          for (unsigned x = 0; x < at.block[0]; ++x) {
+            at.thread_at[0] = x, at.thread_at[1] = y, at.thread_at[2] = z;
+            kernel(parameters.data(), at);
+          }
+    }
+  }
+
+ private:
+  // Starts before the first block: x is then -1.
+  static bool NextBlock(Place& at) {
+    for (int d = 0; d < 3; ++d) {
+      if (++at.block_at[d] < at.grid[d]) return true;
+      at.block_at[d] = 0;
+    }
+    return false;
+  }
+};
+
+}  // namespace
+}  // namespace partita::cuda::recording
+
+using namespace partita::cuda;
+using namespace partita::cuda::recording;
+
+#define PARTITA_ENTER(...)                                            \
+  Machine& machine = Machine::Get();                                  \
+  const Lock lock(machine.mutex);                                     \
+  if (const CuResult result = machine.Enter(__func__, ##__VA_ARGS__); \
+      result != kCuSuccess)                                           \
+    return result;                                                    \
+  static_cast<void>(machine)
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+CuResult cuInit(unsigned) {
+  PARTITA_ENTER();
+  static const bool registered = (RegisterOwnKernels(), true);
+  static_cast<void>(registered);
+  return kCuSuccess;
+}
+CuResult cuDriverGetVersion(int* version) {
+  *version = 12040;
+  return kCuSuccess;
+}
+CuResult cuGetErrorName(CuResult error, const char** text) {
+  static const std::map<int, const char*> names = {
+      {kCuInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {kCuOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kCuInvalidPtx, "CUDA_ERROR_INVALID_PTX"},
+      {kCuNoBinaryForGpu, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+      {kCuNotFound, "CUDA_ERROR_NOT_FOUND"},
+      {kCuIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+  const auto found = names.find(error);
+  *text = found == names.end() ? nullptr : found->second;
+  return found == names.end() ? kCuInvalidValue : kCuSuccess;
+}
+CuResult cuGetErrorString(CuResult, const char** text) {
+  *text = "as recorded";
+  return kCuSuccess;
+}
+CuResult cuDeviceGetCount(int* count) {
+  PARTITA_ENTER();
+  *count = kGpus;
+  return kCuSuccess;
+}
+CuResult cuDeviceGet(CuDevice* device, int ordinal) {
+  PARTITA_ENTER(Text(static_cast<size_t>(ordinal)));
+  *device = ordinal;
+  return ordinal < kGpus ? kCuSuccess : kCuInvalidDevice;
+}
+CuResult cuDeviceGetName(char* name, int bytes, CuDevice) {
+  std::strncpy(name, "Recording GPU", static_cast<size_t>(bytes));
+  return kCuSuccess;
+}
+CuResult cuDeviceTotalMem_v2(size_t* bytes, CuDevice) {
+  *bytes = kTotalBytes;
+  return kCuSuccess;
+}
+CuResult cuDeviceGetAttribute(int* value, CuDeviceAttribute attribute,
+                              CuDevice) {
+  *value = attribute == kCuCapabilityMajor       ? kCapability / 10
+           : attribute == kCuCapabilityMinor     ? kCapability % 10
+           : attribute == kCuMaxSharedBytesOptIn ? 227 << 10
+                                                 : 132;
+  return kCuSuccess;
+}
+CuResult cuDevicePrimaryCtxRetain(CuContext* context, CuDevice device) {
+  PARTITA_ENTER(Text(static_cast<size_t>(device)));
+  static int contexts[kGpus];
+  *context = &contexts[device];
+  return kCuSuccess;
+}
+CuResult cuDevicePrimaryCtxRelease_v2(CuDevice device) {
+  PARTITA_ENTER(Text(static_cast<size_t>(device)));
+  return kCuSuccess;
+}
+CuResult cuCtxSetCurrent(CuContext) { return kCuSuccess; }
+CuResult cuCtxSynchronize() {
+  PARTITA_ENTER();
+  machine.RunAll();
+  return kCuSuccess;
+}
+CuResult cuMemGetInfo_v2(size_t* available, size_t* total) {
+  *total = kTotalBytes;
+  *available = kTotalBytes - Machine::Get().used_bytes();
+  return kCuSuccess;
+}
+CuResult cuMemAlloc_v2(CuPointer* memory, size_t bytes) {
+  PARTITA_ENTER(Text(bytes));
+  if (bytes == 0) return kCuInvalidValue;
+  void* const found = machine.Allocate(bytes);
+  *memory = reinterpret_cast<uintptr_t>(found);
+  return found == nullptr ? kCuOutOfMemory : kCuSuccess;
+}
+CuResult cuMemFree_v2(CuPointer memory) {
+  PARTITA_ENTER();
+  machine.RunAll();
+  return machine.Free(reinterpret_cast<void*>(memory)) ? kCuSuccess
+                                                       : kCuInvalidValue;
+}
+CuResult cuMemAllocHost_v2(void** memory, size_t bytes) {
+  PARTITA_ENTER(Text(bytes));
+  *memory = ::operator new(bytes);
+  return kCuSuccess;
+}
+CuResult cuMemFreeHost(void* memory) {
+  PARTITA_ENTER();
+  ::operator delete(memory);
+  return kCuSuccess;
+}
+CuResult cuMemcpyHtoDAsync_v2(CuPointer target, const void* source,
+                              size_t bytes, CuStream stream) {
+  return Copy(__func__, reinterpret_cast<void*>(target), source, bytes, stream);
+}
+CuResult cuMemcpyDtoHAsync_v2(void* target, CuPointer source, size_t bytes,
+                              CuStream stream) {
+  return Copy(__func__, target, reinterpret_cast<void*>(source), bytes, stream);
+}
+CuResult cuMemcpyDtoDAsync_v2(CuPointer target, CuPointer source, size_t bytes,
+                              CuStream stream) {
+  return Copy(__func__, reinterpret_cast<void*>(target),
+              reinterpret_cast<void*>(source), bytes, stream);
+}
+CuResult cuStreamCreate(CuStream* stream, unsigned) {
+  PARTITA_ENTER();
+  *stream = machine.AddStream();
+  return kCuSuccess;
+}
+CuResult cuStreamDestroy_v2(CuStream stream) {
+  PARTITA_ENTER();
+  machine.RemoveStream(&Of(stream));
+  return kCuSuccess;
+}
+CuResult cuStreamSynchronize(CuStream stream) {
+  PARTITA_ENTER();
+  machine.RunAll(Of(stream));
+  return kCuSuccess;
+}
+CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
+  PARTITA_ENTER();
+  if (OfEvent(event).mark == nullptr) return kCuSuccess;
+  Step step;
+  step.waits_for = OfEvent(event).mark;
+  machine.Put(Of(stream), std::move(step));
+  return kCuSuccess;
+}
+CuResult cuEventCreate(CuEvent* event, unsigned) {
+  PARTITA_ENTER();
+  *event = new Event();
+  return kCuSuccess;
+}
+CuResult cuEventDestroy_v2(CuEvent event) {
+  PARTITA_ENTER();
+  delete &OfEvent(event);
+  return kCuSuccess;
+}
+CuResult cuEventRecord(CuEvent event, CuStream stream) {
+  PARTITA_ENTER();
+  OfEvent(event).mark = std::make_shared<Mark>(Mark{&Of(stream), false});
+  Step step;
+  step.reaches = OfEvent(event).mark;
+  machine.Put(Of(stream), std::move(step));
+  return kCuSuccess;
+}
+CuResult cuEventSynchronize(CuEvent event) {
+  PARTITA_ENTER();
+  if (OfEvent(event).mark != nullptr) machine.RunUntil(*OfEvent(event).mark);
+  return kCuSuccess;
+}
+CuResult cuModuleLoadDataEx(CuModule* module, const void* image,
+                            unsigned options, CuJitOption* names,
+                            void** values) {
+  PARTITA_ENTER();
+  Ptx ptx;
+  std::string error;
+  if (!ParsePtx(static_cast<const char*>(image), ptx, error)) {
+    char* log = nullptr;
+    size_t bytes = 0;
+    for (unsigned i = 0; i < options; ++i) {
+      if (names[i] == kCuJitErrorLog) log = static_cast<char*>(values[i]);
+      if (names[i] == kCuJitErrorLogBytes)
+        bytes = reinterpret_cast<size_t>(values[i]);
+    }
+    if (bytes > 0) std::strncpy(log, error.c_str(), bytes - 1);
+    return kCuInvalidPtx;
+  }
+  if (ptx.target > kCapability) return kCuNoBinaryForGpu;
+  auto* loaded = new Module();
+  for (const auto& [name, parameters] : ptx.kernels)
+    loaded->functions[name] = {name, parameters};
+  *module = loaded;
+  return kCuSuccess;
+}
+CuResult cuModuleUnload(CuModule module) {
+  PARTITA_ENTER();
+  machine.RunAll();
+  delete static_cast<Module*>(module);
+  return kCuSuccess;
+}
+CuResult cuModuleGetFunction(CuFunction* function, CuModule module,
+                             const char* name) {
+  PARTITA_ENTER(name);
+  auto& functions = static_cast<Module*>(module)->functions;
+  const auto found = functions.find(name);
+  if (found == functions.end()) return kCuNotFound;
+  *function = &found->second;
+  return kCuSuccess;
+}
+CuResult cuFuncGetParamInfo(CuFunction function, size_t index, size_t* offset,
+                            size_t* bytes) {
+  const auto& parameters = static_cast<Function*>(function)->parameters;
+  if (index >= parameters.size()) return kCuInvalidValue;
+  *offset = 0;
+  *bytes = parameters[index];
+  return kCuSuccess;
+}
+CuResult cuFuncSetAttribute(CuFunction function, CuFunctionAttribute,
+                            int value) {
+  PARTITA_ENTER(Text(static_cast<size_t>(value)));
+  static_cast<Function*>(function)->shared_bytes = value;
+  return kCuSuccess;
+}
+CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned grid_y,
+                        unsigned grid_z, unsigned block_x, unsigned block_y,
+                        unsigned block_z, unsigned shared_bytes,
+                        CuStream stream, void** parameters, void**) {
+  const Function& called = *static_cast<Function*>(function);
+  PARTITA_ENTER(called.name + " <" + Text(grid_x) + "," + Text(grid_y) + "," +
+                Text(grid_z) + "> <" + Text(block_x) + "," + Text(block_y) +
+                "," + Text(block_z) + "> " + Text(shared_bytes));
+  const HostKernel kernel = machine.Find(called.name);
+  if (kernel == nullptr) return kCuNotFound;
+  if (grid_x * grid_y * grid_z == 0 || block_x * block_y * block_z == 0 ||
+      shared_bytes > static_cast<unsigned>(called.shared_bytes))
+    return kCuInvalidValue;
+  Launched launched = {kernel,
+                       {},
+                       {{grid_x, grid_y, grid_z},
+                        {block_x, block_y, block_z},
+                        {~0u, 0, 0},
+                        {0, 0, 0},
+                        nullptr},
+                       shared_bytes};
+  for (size_t i = 0; i < called.parameters.size(); ++i) {
+    const char* const value = static_cast<const char*>(parameters[i]);
+    launched.values.emplace_back(value, value + called.parameters[i]);
+  }
+  Step step;
+  step.work = [launched]() mutable { launched.Run(); };
+  machine.Put(Of(stream), std::move(step));
+  return kCuSuccess;
+}
+CuResult cuStreamBeginCapture_v2(CuStream stream, int) {
+  PARTITA_ENTER();
+  Of(stream).captured = std::make_unique<recording::Graph>();
+  return kCuSuccess;
+}
+CuResult cuStreamEndCapture(CuStream stream, CuGraph* graph) {
+  PARTITA_ENTER();
+  *graph = Of(stream).captured.release();
+  return kCuSuccess;
+}
+CuResult cuGraphInstantiateWithFlags(CuGraphExec* graph_exec, CuGraph graph,
+                                     unsigned long long) {
+  PARTITA_ENTER();
+  *graph_exec = new recording::Graph(*static_cast<recording::Graph*>(graph));
+  return kCuSuccess;
+}
+CuResult cuGraphLaunch(CuGraphExec graph_exec, CuStream stream) {
+  PARTITA_ENTER();
+  for (const Step& step : static_cast<recording::Graph*>(graph_exec)->steps)
+    machine.Put(Of(stream), step);
+  return kCuSuccess;
+}
+CuResult cuGraphExecDestroy(CuGraphExec graph_exec) {
+  PARTITA_ENTER();
+  delete static_cast<recording::Graph*>(graph_exec);
+  return kCuSuccess;
+}
+CuResult cuGraphDestroy(CuGraph graph) {
+  PARTITA_ENTER();
+  delete static_cast<recording::Graph*>(graph);
+  return kCuSuccess;
+}
+
+const char* partita_recording_take_log() {
+  const Lock lock(Machine::Get().mutex);
+  static std::string log;
+  log = Machine::Get().TakeLog();
+  return log.c_str();
+}
+void partita_recording_fail_next(const char* symbol, CuResult result) {
+  const Lock lock(Machine::Get().mutex);
+  Machine::Get().FailNext(symbol, result);
+}
+void partita_recording_register(const char* kernel, HostKernel function) {
+  const Lock lock(Machine::Get().mutex);
+  Machine::Get().Register(kernel, function);
+}
+size_t partita_recording_used_bytes() {
+  const Lock lock(Machine::Get().mutex);
+  return Machine::Get().used_bytes();
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

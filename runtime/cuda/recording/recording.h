@@ -1,0 +1,51 @@
+// What tests ask of the recording driver, beyond what the real one has. All are
+// functions of its library, to be found by name.
+#ifndef PARTITA_RUNTIME_CUDA_RECORDING_RECORDING_H_
+#define PARTITA_RUNTIME_CUDA_RECORDING_RECORDING_H_
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "runtime/cuda/recording/queue.h"
+
+namespace partita::cuda::recording {
+
+// The library at a path, which devices under test have opened too.
+class Recording {
+ public:
+  explicit Recording(const std::string& path)
+      : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {}
+
+  bool opened() const { return handle_ != nullptr; }
+  // One line per call since the last time, "cuMemAlloc_v2 4096".
+  std::string TakeLog() const {
+    return Find<const char*()>("partita_recording_take_log")();
+  }
+  // The next call of this function fails.
+  void FailNext(const char* symbol, CuResult result) const {
+    Find<void(const char*, CuResult)>("partita_recording_fail_next")(symbol,
+                                                                     result);
+  }
+  // What launches of a kernel of this name run.
+  void Register(const char* kernel, HostKernel function) const {
+    Find<void(const char*, HostKernel)>("partita_recording_register")(kernel,
+                                                                      function);
+  }
+  // Of device memory, by all.
+  size_t UsedBytes() const {
+    return Find<size_t()>("partita_recording_used_bytes")();
+  }
+
+ private:
+  template <typename Function>
+  Function* Find(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(handle_, name));
+  }
+
+  void* handle_;
+};
+
+}  // namespace partita::cuda::recording
+
+#endif  // PARTITA_RUNTIME_CUDA_RECORDING_RECORDING_H_

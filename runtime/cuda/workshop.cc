@@ -1,0 +1,94 @@
+// Libraries first, kernels of our own where they have nothing.
+#include "runtime/cuda/workshop.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cuda/gemm.h"
+
+namespace partita::cuda {
+
+Workshop::~Workshop() {
+  if (!context_->Enter().ok()) return;
+  if (scratch_ != 0) context_->driver().Free(scratch_);
+  if (handed_over_ != nullptr) context_->driver().DestroyEvent(handed_over_);
+}
+
+absl::Status Workshop::LoadKernels() {
+  if (kernels_ != nullptr) return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(kernels_, OwnKernels::Load(context_));
+  return absl::OkStatus();
+}
+
+absl::Status Workshop::Reserve(int64_t bytes) {
+  if (bytes <= scratch_bytes_) return absl::OkStatus();
+  const Driver& cuda = context_->driver();
+  if (scratch_ != 0) {
+    PARTITA_RETURN_IF_ERROR(
+        context_->Check(cuda.SynchronizeAll(), "waiting for the GPU"));
+    cuda.Free(scratch_);
+    scratch_ = 0;
+    scratch_bytes_ = 0;
+  }
+  PARTITA_RETURN_IF_ERROR(
+      context_->Check(cuda.Allocate(&scratch_, static_cast<size_t>(bytes)),
+                      absl::StrCat("allocating ", bytes, " bytes of scratch")));
+  scratch_bytes_ = bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
+    const device::GemmDesc& desc) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  PARTITA_RETURN_IF_ERROR(LoadKernels());
+  if (!looked_for_blas_ && blas_path_ != "none") {
+    looked_for_blas_ = true;
+    absl::StatusOr<std::unique_ptr<Blas>> blas = Blas::Open(blas_path_);
+    if (blas.ok()) blas_ = *std::move(blas);
+    if (!blas.ok() && !blas_path_.empty()) return blas.status();
+  }
+  absl::StatusOr<std::unique_ptr<CudaOp>> op =
+      absl::UnimplementedError("no library");
+  if (blas_ != nullptr) op = MakeBlasProduct(*blas_, kernels_, desc);
+  if (absl::IsUnimplemented(op.status())) op = MakeOwnProduct(kernels_, desc);
+  PARTITA_RETURN_IF_ERROR(op.status());
+  PARTITA_RETURN_IF_ERROR(Reserve((*op)->scratch_bytes()));
+  return std::unique_ptr<device::LibraryOp>(*std::move(op));
+}
+
+absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(
+    const device::ConvDesc& desc) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  PARTITA_RETURN_IF_ERROR(LoadKernels());
+  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<CudaOp> op,
+                           MakeOwnConv(kernels_, desc));
+  return std::unique_ptr<device::LibraryOp>(std::move(op));
+}
+
+absl::Status Workshop::HandOver(CuStream stream) {
+  if (user_ == stream) return absl::OkStatus();
+  const Driver& cuda = context_->driver();
+  if (handed_over_ == nullptr) {
+    PARTITA_RETURN_IF_ERROR(context_->Check(
+        cuda.CreateEvent(&handed_over_, kCuEventNoTiming), "making an event"));
+  } else {
+    PARTITA_RETURN_IF_ERROR(context_->Check(
+        cuda.WaitEvent(stream, handed_over_, 0), "waiting for the scratch"));
+  }
+  user_ = stream;
+  return absl::OkStatus();
+}
+
+absl::Status Workshop::Execute(CudaOp& op, CuStream stream,
+                               void* const* buffers, int count) {
+  if (count != op.operands())
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected ", op.operands(), " buffers, found ", count));
+  if (op.scratch_bytes() == 0) return op.Run(stream, buffers, nullptr);
+  PARTITA_RETURN_IF_ERROR(HandOver(stream));
+  PARTITA_RETURN_IF_ERROR(
+      op.Run(stream, buffers, reinterpret_cast<void*>(scratch_)));
+  return context_->Check(context_->driver().RecordEvent(handed_over_, stream),
+                         "marking the end of an operation");
+}
+
+}  // namespace partita::cuda

@@ -1,0 +1,56 @@
+// Where library operations of one device are prepared and run: what is loaded
+// for them, and the scratch that they share.
+#ifndef PARTITA_RUNTIME_CUDA_WORKSHOP_H_
+#define PARTITA_RUNTIME_CUDA_WORKSHOP_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/cuda/blas.h"
+#include "runtime/cuda/context.h"
+#include "runtime/cuda/library_op.h"
+#include "runtime/cuda/own_ops.h"
+#include "runtime/device/operations.h"
+
+namespace partita::cuda {
+
+class Workshop {
+ public:
+  // `blas` is the library to open; empty: the one that is installed, if any;
+  // "none": none.
+  Workshop(std::shared_ptr<Context> context, std::string blas)
+      : context_(std::move(context)), blas_path_(std::move(blas)) {}
+  Workshop(const Workshop&) = delete;
+  ~Workshop();
+
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
+      const device::GemmDesc& desc);
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareConv(
+      const device::ConvDesc& desc);
+  absl::Status Execute(CudaOp& op, CuStream stream, void* const* buffers,
+                       int count);
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+
+ private:
+  absl::Status LoadKernels();
+  absl::Status Reserve(int64_t bytes);
+  // The scratch is one stream's at a time.
+  absl::Status HandOver(CuStream stream);
+
+  const std::shared_ptr<Context> context_;
+  const std::string blas_path_;
+  bool looked_for_blas_ = false;
+  std::unique_ptr<Blas> blas_;  // null: not installed
+  std::shared_ptr<const OwnKernels> kernels_;
+  CuPointer scratch_ = 0;
+  int64_t scratch_bytes_ = 0;
+  CuStream user_ = nullptr;  // of the scratch
+  CuEvent handed_over_ = nullptr;
+};
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_WORKSHOP_H_

@@ -1,0 +1,30 @@
+// The device that runs a model.
+#ifndef PARTITA_RUNTIME_TOOLS_MAKE_DEVICE_H_
+#define PARTITA_RUNTIME_TOOLS_MAKE_DEVICE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/device/device.h"
+#include "runtime/program/artifact.h"
+#include "runtime/tools/run_options.h"
+
+namespace partita::tools {
+
+// "cpu", "cuda" or "null": what the options say, else what the model was
+// compiled for.
+std::string DeviceOf(const RunOptions& options,
+                     const program::Program& program);
+
+// The device numbered `index` among those of this job on this machine: a CPU
+// device with this many threads, or the GPU of that number. With --share-gpu
+// all stand on GPU 0, and so does a process to which CUDA_VISIBLE_DEVICES
+// leaves one only.
+absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
+    const RunOptions& options, const program::Program& program, int index,
+    int threads);
+
+}  // namespace partita::tools
+
+#endif  // PARTITA_RUNTIME_TOOLS_MAKE_DEVICE_H_
