@@ -2,12 +2,14 @@
 // headers declare.
 #include <cublasLt.h>
 #include <cuda.h>
+#include <nccl.h>
 
 #include <type_traits>
 
 #include "gtest/gtest.h"
 #include "runtime/cuda/blas_api.h"
 #include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/nccl_api.h"
 
 namespace partita::cuda {
 namespace {
@@ -49,6 +51,13 @@ PARTITA_CUDA_DRIVER_OPTIONAL_FUNCTIONS(PARTITA_SAME)
 PARTITA_CUDA_BLAS_FUNCTIONS(PARTITA_SAME)
 #undef PARTITA_SAME
 
+#define PARTITA_SAME(member, symbol, parameters)                      \
+  static_assert(                                                      \
+      SameFunction<NcclResult parameters, decltype(::symbol)>::value, \
+      #symbol);
+PARTITA_CUDA_NCCL_FUNCTIONS(PARTITA_SAME)
+#undef PARTITA_SAME
+
 template <typename Ours, typename Theirs>
 void ExpectSame(Ours ours, Theirs theirs) {
   EXPECT_EQ(static_cast<long long>(ours), static_cast<long long>(theirs));
@@ -68,6 +77,7 @@ TEST(AbiCheck, NumbersOfTheDriver) {
   ExpectSame(kCuJitCompilerNotFound, CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
   ExpectSame(kCuUnsupportedPtxVersion, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
   ExpectSame(kCuNotFound, CUDA_ERROR_NOT_FOUND);
+  ExpectSame(kCuNotReady, CUDA_ERROR_NOT_READY);
   ExpectSame(kCuIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS);
   ExpectSame(kCuLaunchOutOfResources, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   ExpectSame(kCuLaunchTimeout, CUDA_ERROR_LAUNCH_TIMEOUT);
@@ -122,6 +132,26 @@ TEST(AbiCheck, NumbersOfCublasLt) {
              offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
   ExpectSame(offsetof(LtHeuristic, state),
              offsetof(cublasLtMatmulHeuristicResult_t, state));
+}
+
+TEST(AbiCheck, NumbersOfNccl) {
+  ExpectSame(kNcclSuccess, ncclSuccess);
+  ExpectSame(kNcclInProgress, ncclInProgress);
+  ExpectSame(kNcclI8, ncclInt8);
+  ExpectSame(kNcclU8, ncclUint8);
+  ExpectSame(kNcclI32, ncclInt32);
+  ExpectSame(kNcclU32, ncclUint32);
+  ExpectSame(kNcclI64, ncclInt64);
+  ExpectSame(kNcclU64, ncclUint64);
+  ExpectSame(kNcclF16, ncclFloat16);
+  ExpectSame(kNcclF32, ncclFloat32);
+  ExpectSame(kNcclF64, ncclFloat64);
+  ExpectSame(kNcclBF16, ncclBfloat16);
+  ExpectSame(kNcclSum, ncclSum);
+  ExpectSame(kNcclProd, ncclProd);
+  ExpectSame(kNcclMax, ncclMax);
+  ExpectSame(kNcclMin, ncclMin);
+  ExpectSame(sizeof(NcclId), sizeof(ncclUniqueId));
 }
 
 }  // namespace

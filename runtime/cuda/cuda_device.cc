@@ -23,6 +23,7 @@ class CudaStream : public device::Stream {
   ~CudaStream() override {
     if (context_->Enter().ok()) context_->driver().DestroyStream(stream_);
   }
+  void* native_handle() const override { return stream_; }
   CuStream get() const { return stream_; }
 
  private:
@@ -96,7 +97,7 @@ class CudaDevice : public device::Device {
 
   absl::StatusOr<std::unique_ptr<device::Module>> LoadModule(
       std::string_view code) override;
-  absl::Status ReserveLaunchScratch(int64_t bytes_per_thread) override;
+  absl::Status ReserveLaunchScratch(int64_t bytes) override;
   absl::Status Launch(device::Stream& stream, const device::Kernel& kernel,
                       const device::LaunchShape& shape, void* const* buffers,
                       int count) override;
@@ -223,11 +224,9 @@ absl::StatusOr<std::unique_ptr<device::Module>> CudaDevice::LoadModule(
   return std::unique_ptr<device::Module>(std::move(module));
 }
 
-absl::Status CudaDevice::ReserveLaunchScratch(int64_t bytes_per_thread) {
-  if (bytes_per_thread == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "kernels of GPUs have no scratch, found one that asks for ",
-      bytes_per_thread, " bytes per thread; compile the model again"));
+absl::Status CudaDevice::ReserveLaunchScratch(int64_t bytes) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return workshop_.Reserve(bytes);
 }
 
 absl::Status CudaDevice::Launch(device::Stream& stream,
@@ -235,8 +234,14 @@ absl::Status CudaDevice::Launch(device::Stream& stream,
                                 const device::LaunchShape& shape,
                                 void* const* buffers, int count) {
   PARTITA_RETURN_IF_ERROR(context_->Enter());
-  return Done(Of(stream), static_cast<const CudaKernel&>(kernel).Launch(
-                              Of(stream), shape, buffers, count));
+  const CudaKernel& cuda_kernel = static_cast<const CudaKernel&>(kernel);
+  const auto launch = [&](void* scratch) {
+    return cuda_kernel.Launch(Of(stream), shape, buffers, count, scratch);
+  };
+  return Done(Of(stream), shape.scratch_bytes == 0
+                              ? launch(nullptr)
+                              : workshop_.WithScratch(
+                                    Of(stream), shape.scratch_bytes, launch));
 }
 
 absl::Status CudaDevice::Execute(device::Stream& stream, device::LibraryOp& op,

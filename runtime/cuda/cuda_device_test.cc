@@ -119,10 +119,22 @@ TEST_F(CudaDeviceTest, ImpossibleLaunchesAreRefused) {
               HasSubstr("it needs 1048576 bytes of shared memory, this GPU has "
                         "232448 for a block"));
   EXPECT_THAT(Message(LaunchNothing(Shape({1, 1, 1}, {1, 1, 1}, 0), 3)),
-              HasSubstr("it takes 2 buffers, found 3"));
+              HasSubstr("it takes 2 addresses, found 3"));
   EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("cuLaunchKernel")));
-  EXPECT_THAT(Message(device_->ReserveLaunchScratch(64)),
-              HasSubstr("kernels of GPUs have no scratch"));
+}
+
+// The last parameter is the launch's own scratch.
+TEST_F(CudaDeviceTest, LaunchesHaveScratch) {
+  device::LaunchShape shape = Shape({1, 1, 1}, {1, 1, 1}, 0);
+  shape.scratch_bytes = 5000;
+  EXPECT_TRUE(absl::IsInternal(LaunchNothing(shape, 1)));
+  ASSERT_TRUE(device_->ReserveLaunchScratch(5000).ok());
+  EXPECT_EQ(device_->Memory().scratch, 5000);
+  EXPECT_THAT(recording_.TakeLog(), HasSubstr("cuMemAlloc_v2 5000\n"));
+  EXPECT_TRUE(LaunchNothing(shape, 1).ok());
+  EXPECT_THAT(Message(LaunchNothing(shape, 2)),
+              HasSubstr("it takes 2 addresses, found 3"));
+  ASSERT_TRUE(device_->Synchronize(*stream_).ok());
 }
 
 TEST_F(CudaDeviceTest, ErrorsHaveNameCallAndAdvice) {

@@ -35,6 +35,7 @@ enum CuResult : int {
   kCuJitCompilerNotFound = 221,
   kCuUnsupportedPtxVersion = 222,
   kCuNotFound = 500,
+  kCuNotReady = 600,
   kCuIllegalAddress = 700,
   kCuLaunchOutOfResources = 701,
   kCuLaunchTimeout = 702,
@@ -93,6 +94,9 @@ constexpr int kCuCaptureThreadLocal = 1;
     (void* target, CuPointer source, size_t bytes, CuStream stream))           \
   X(Copy, cuMemcpyDtoDAsync_v2,                                                \
     (CuPointer target, CuPointer source, size_t bytes, CuStream stream))       \
+  X(Fill, cuMemsetD8Async,                                                     \
+    (CuPointer target, unsigned char value, size_t bytes, CuStream stream))    \
+  X(AskStream, cuStreamQuery, (CuStream stream))                               \
   X(CreateStream, cuStreamCreate, (CuStream * stream, unsigned flags))         \
   X(DestroyStream, cuStreamDestroy_v2, (CuStream stream))                      \
   X(SynchronizeStream, cuStreamSynchronize, (CuStream stream))                 \

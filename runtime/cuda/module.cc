@@ -51,7 +51,7 @@ absl::Status CudaKernel::CheckShape(const device::LaunchShape& shape,
                             threads));
   if (parameters_ >= 0 && count != parameters_)
     return bad(
-        absl::StrCat("it takes ", parameters_, " buffers, found ", count));
+        absl::StrCat("it takes ", parameters_, " addresses, found ", count));
   if (shape.shared_bytes > context_->max_shared_bytes())
     return bad(absl::StrCat("it needs ", shape.shared_bytes,
                             " bytes of shared memory, this GPU has ",
@@ -61,8 +61,10 @@ absl::Status CudaKernel::CheckShape(const device::LaunchShape& shape,
 
 absl::Status CudaKernel::Launch(CuStream stream,
                                 const device::LaunchShape& shape,
-                                void* const* buffers, int count) const {
-  PARTITA_RETURN_IF_ERROR(CheckShape(shape, count));
+                                void* const* buffers, int count,
+                                void* scratch) const {
+  const int all = count + (scratch != nullptr ? 1 : 0);
+  PARTITA_RETURN_IF_ERROR(CheckShape(shape, all));
   if (*std::min_element(shape.grid.begin(), shape.grid.end()) == 0)
     return absl::OkStatus();
   const Driver& cuda = context_->driver();
@@ -77,13 +79,14 @@ absl::Status CudaKernel::Launch(CuStream stream,
   void* few[kMost];
   std::vector<void*> many;
   void** parameters = few;
-  if (count > kMost) {
-    many.resize(static_cast<size_t>(count));
+  if (all > kMost) {
+    many.resize(static_cast<size_t>(all));
     parameters = many.data();
   }
   // The driver takes where each parameter lies.
   for (int i = 0; i < count; ++i)
     parameters[i] = const_cast<void**>(buffers + i);
+  if (scratch != nullptr) parameters[count] = &scratch;
   const auto u = [](int value) { return static_cast<unsigned>(value); };
   const CuResult result = cuda.Launch(
       function_, u(shape.grid[0]), u(shape.grid[1]), u(shape.grid[2]),

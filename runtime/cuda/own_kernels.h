@@ -281,13 +281,83 @@ PARTITA_KERNEL_CODE void ConvWeightGradElement(const ConvArgs& a, Int i) {
   Store(a.type, a.out, i, sum);
 }
 
+// comm::Box in units of `unit` bytes, a power of two up to 16; thread i copies
+// one unit.
+struct CopyBoxArgs {
+  const char* from;
+  char* to;
+  Int count, units;                               // of all runs, of one
+  Int counts[3], from_strides[3], to_strides[3];  // strides in bytes
+  int unit;
+};
+
+// Elements of all runs of a box's target; thread i writes one.
+struct FillBoxArgs {
+  char* to;
+  Int count, elements;
+  Int counts[3], to_strides[3];
+  unsigned long long value;  // the element's bytes, the first ones lowest
+  int element_bytes;
+};
+
+// Unit i lies in run `at`, the returned one of it.
+PARTITA_KERNEL_CODE Int SplitBox(const Int (&counts)[3], Int units, Int i,
+                                 Int (&at)[3]) {
+  const Int unit = i % units;
+  i /= units;
+  for (int d = 2; d >= 0; --d) at[d] = i % counts[d], i /= counts[d];
+  return unit;
+}
+
+PARTITA_KERNEL_CODE void CopyBoxUnit(const CopyBoxArgs& a, Int i) {
+  if (i >= a.count) return;
+  Int at[3];
+  const Int offset = SplitBox(a.counts, a.units, i, at) * a.unit;
+  const char* from = a.from + offset;
+  char* to = a.to + offset;
+  for (int d = 0; d < 3; ++d) {
+    from += at[d] * a.from_strides[d];
+    to += at[d] * a.to_strides[d];
+  }
+  struct alignas(16) Wide {
+    unsigned long long halves[2];
+  };
+  switch (a.unit) {
+    case 16:
+      *reinterpret_cast<Wide*>(to) = *reinterpret_cast<const Wide*>(from);
+      return;
+    case 8:
+      *reinterpret_cast<Int*>(to) = *reinterpret_cast<const Int*>(from);
+      return;
+    case 4:
+      *reinterpret_cast<int*>(to) = *reinterpret_cast<const int*>(from);
+      return;
+    case 2:
+      *reinterpret_cast<short*>(to) = *reinterpret_cast<const short*>(from);
+      return;
+    default:
+      *to = *from;
+  }
+}
+
+PARTITA_KERNEL_CODE void FillBoxElement(const FillBoxArgs& a, Int i) {
+  if (i >= a.count) return;
+  Int at[3];
+  char* to = a.to + SplitBox(a.counts, a.elements, i, at) * a.element_bytes;
+  for (int d = 0; d < 3; ++d) to += at[d] * a.to_strides[d];
+  for (int b = 0; b < a.element_bytes; ++b)
+    to[b] = static_cast<char>(a.value >> (8 * b));
+}
+
 // X(symbol, arguments, body): the symbol's only parameter is its arguments.
-#define PARTITA_OWN_KERNELS(X)                                \
-  X(partita_product, ProductArgs, ProductElement)             \
-  X(partita_finish_product, FinishArgs, FinishProductElement) \
-  X(partita_conv_forward, ConvArgs, ConvForwardElement)       \
-  X(partita_conv_input_grad, ConvArgs, ConvInputGradElement)  \
-  X(partita_conv_weight_grad, ConvArgs, ConvWeightGradElement)
+#define PARTITA_OWN_KERNELS(X)                                 \
+  X(partita_product, ProductArgs, ProductElement)              \
+  X(partita_finish_product, FinishArgs, FinishProductElement)  \
+  X(partita_conv_forward, ConvArgs, ConvForwardElement)        \
+  X(partita_conv_input_grad, ConvArgs, ConvInputGradElement)   \
+  X(partita_conv_weight_grad, ConvArgs, ConvWeightGradElement) \
+  X(partita_copy_box, CopyBoxArgs, CopyBoxUnit)                \
+  X(partita_fill_box, FillBoxArgs, FillBoxElement)
 
 }  // namespace partita::cuda
 

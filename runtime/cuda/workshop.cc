@@ -84,9 +84,19 @@ absl::Status Workshop::Execute(CudaOp& op, CuStream stream,
     return absl::InvalidArgumentError(
         absl::StrCat("expected ", op.operands(), " buffers, found ", count));
   if (op.scratch_bytes() == 0) return op.Run(stream, buffers, nullptr);
+  return WithScratch(stream, op.scratch_bytes(), [&](void* scratch) {
+    return op.Run(stream, buffers, scratch);
+  });
+}
+
+absl::Status Workshop::WithScratch(
+    CuStream stream, int64_t bytes,
+    const std::function<absl::Status(void*)>& work) {
+  if (bytes > scratch_bytes_)
+    return absl::InternalError(absl::StrCat(
+        "expected ", bytes, " bytes of scratch, found ", scratch_bytes_));
   PARTITA_RETURN_IF_ERROR(HandOver(stream));
-  PARTITA_RETURN_IF_ERROR(
-      op.Run(stream, buffers, reinterpret_cast<void*>(scratch_)));
+  PARTITA_RETURN_IF_ERROR(work(reinterpret_cast<void*>(scratch_)));
   return context_->Check(context_->driver().RecordEvent(handed_over_, stream),
                          "marking the end of an operation");
 }

@@ -3,6 +3,7 @@
 #ifndef PARTITA_RUNTIME_CUDA_WORKSHOP_H_
 #define PARTITA_RUNTIME_CUDA_WORKSHOP_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,9 +35,14 @@ class Workshop {
                        int count);
   int64_t scratch_bytes() const { return scratch_bytes_; }
 
+  // Makes the scratch at least this big; waits for the GPU where it grows.
+  absl::Status Reserve(int64_t bytes);
+  // Puts work on the stream that uses so much of the scratch.
+  absl::Status WithScratch(CuStream stream, int64_t bytes,
+                           const std::function<absl::Status(void*)>& work);
+
  private:
   absl::Status LoadKernels();
-  absl::Status Reserve(int64_t bytes);
   // The scratch is one stream's at a time.
   absl::Status HandOver(CuStream stream);
 

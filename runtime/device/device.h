@@ -27,6 +27,9 @@ namespace partita::device {
 class Stream {
  public:
   virtual ~Stream() = default;
+  // What the device's library calls it, for other libraries that put work on
+  // it; null where there is none.
+  virtual void* native_handle() const { return nullptr; }
 };
 
 // A point in a stream.
@@ -54,7 +57,7 @@ class Module {
 struct LaunchShape {
   int64_t range = 0;              // the kernel covers [0, range), in any split
   int64_t grain = 1;              // smallest share worth a thread of its own
-  int64_t scratch_bytes = 0;      // per thread
+  int64_t scratch_bytes = 0;      // per thread; with a grid, of all
   std::array<int, 3> grid = {};   // blocks along x, y and z
   std::array<int, 3> block = {};  // threads of each
   int shared_bytes = 0;           // of each block, beyond what its code names
@@ -128,9 +131,9 @@ class Device {
   // `code` is copied; its format is the target's own.
   virtual absl::StatusOr<std::unique_ptr<Module>> LoadModule(
       std::string_view code) = 0;
-  // Makes room for launches that need this much scratch per thread. Launch
-  // never allocates.
-  virtual absl::Status ReserveLaunchScratch(int64_t bytes_per_thread) = 0;
+  // Makes room for launches whose shapes say this much scratch. Launch never
+  // allocates.
+  virtual absl::Status ReserveLaunchScratch(int64_t bytes) = 0;
   // `buffers` is read before the call returns.
   virtual absl::Status Launch(Stream& stream, const Kernel& kernel,
                               const LaunchShape& shape, void* const* buffers,

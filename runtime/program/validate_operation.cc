@@ -178,10 +178,11 @@ absl::Status ValidateLaunch(const Program& program, const Launch& launch) {
                             SizeOrZero(program.kernels())));
   const bool for_gpus = program.target() != nullptr &&
                         program.target()->str().rfind("cuda:", 0) == 0;
-  if (for_gpus || launch.grid() != nullptr || launch.block() != nullptr)
-    return CheckGrid(launch);
-  if (launch.range() < 0 || launch.grain() < 1 || launch.scratch_bytes() < 0 ||
-      launch.scratch_bytes() > kMaxBytes) {
+  const bool gridded =
+      for_gpus || launch.grid() != nullptr || launch.block() != nullptr;
+  if (gridded) PARTITA_RETURN_IF_ERROR(CheckGrid(launch));
+  if (launch.range() < 0 || (launch.grain() < 1 && !gridded) ||
+      launch.scratch_bytes() < 0 || launch.scratch_bytes() > kMaxBytes) {
     return Bad(absl::StrCat("launch: range ", launch.range(), ", grain ",
                             launch.grain(), " or scratch of ",
                             launch.scratch_bytes(), " bytes is out of range"));

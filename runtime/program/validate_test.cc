@@ -144,6 +144,10 @@ TEST(ValidateTest, LaunchesOnGpus) {
             where +
                 "a block of 2048 threads with 1024 bytes of shared memory "
                 "is out of range");
+  EXPECT_EQ(after([](LaunchT& l) { l.scratch_bytes = 4096; }), "");
+  EXPECT_EQ(after([](LaunchT& l) { l.scratch_bytes = -1; }),
+            "function 'main', instruction 4: launch: range 0, grain 0 or "
+            "scratch of -1 bytes is out of range");
   EXPECT_EQ(after([](LaunchT& l) { l.shared_bytes = -1; }),
             where +
                 "a block of 256 threads with -1 bytes of shared memory is "

@@ -219,6 +219,23 @@ CuResult cuMemcpyDtoDAsync_v2(CuPointer target, CuPointer source, size_t bytes,
   return Copy(__func__, reinterpret_cast<void*>(target),
               reinterpret_cast<void*>(source), bytes, stream);
 }
+CuResult cuMemsetD8Async(CuPointer target, unsigned char value, size_t bytes,
+                         CuStream stream) {
+  PARTITA_ENTER(Text(bytes));
+  Step step;
+  step.work = [=] {
+    std::memset(reinterpret_cast<void*>(target), value, bytes);
+  };
+  machine.Put(Of(stream), std::move(step));
+  return kCuSuccess;
+}
+// Asking often enough gets everything done.
+CuResult cuStreamQuery(CuStream stream) {
+  PARTITA_ENTER();
+  if (Of(stream).steps.empty()) return kCuSuccess;
+  machine.RunAll(Of(stream));
+  return kCuNotReady;
+}
 CuResult cuStreamCreate(CuStream* stream, unsigned) {
   PARTITA_ENTER();
   *stream = machine.AddStream();
@@ -387,9 +404,10 @@ const char* partita_recording_take_log() {
   log = Machine::Get().TakeLog();
   return log.c_str();
 }
-void partita_recording_fail_next(const char* symbol, CuResult result) {
+void partita_recording_fail_next(const char* symbol, CuResult result,
+                                 int times) {
   const Lock lock(Machine::Get().mutex);
-  Machine::Get().FailNext(symbol, result);
+  Machine::Get().FailNext(symbol, result, times);
 }
 void partita_recording_register(const char* kernel, HostKernel function) {
   const Lock lock(Machine::Get().mutex);

@@ -27,11 +27,10 @@ Machine::Machine() {
 
 CuResult Machine::Enter(const char* symbol, const std::string& detail) {
   log_ += symbol + (detail.empty() ? "" : " " + detail) + "\n";
-  for (size_t i = 0; i < failures_.size(); ++i) {
-    if (failures_[i].first != symbol) continue;
-    const CuResult result = failures_[i].second;
-    failures_.erase(failures_.begin() + static_cast<std::ptrdiff_t>(i));
-    return result;
+  for (Failure& failure : failures_) {
+    if (failure.symbol != symbol || failure.times == 0) continue;
+    --failure.times;
+    return failure.result;
   }
   return kCuSuccess;
 }
@@ -120,8 +119,21 @@ bool Machine::Free(void* memory) {
 
 std::string Machine::TakeLog() { return std::exchange(log_, ""); }
 
-void Machine::FailNext(const std::string& symbol, CuResult result) {
-  failures_.emplace_back(symbol, result);
+void Machine::FailNext(const std::string& symbol, CuResult result, int times) {
+  failures_.erase(std::remove_if(failures_.begin(), failures_.end(),
+                                 [&](const Failure& failure) {
+                                   return failure.symbol == symbol;
+                                 }),
+                  failures_.end());
+  failures_.push_back({symbol, result, times});
+}
+
+std::string Machine::Read(Stream& stream, const void* memory, size_t bytes) {
+  RunAll(stream);
+  Open();
+  std::string content(static_cast<const char*>(memory), bytes);
+  Close();
+  return content;
 }
 
 void Machine::Register(const std::string& kernel, HostKernel function) {

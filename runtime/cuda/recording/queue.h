@@ -65,6 +65,8 @@ class Machine {
   void RunUntil(const Mark& mark);
   void RunAll(Stream& stream);
   void RunAll();
+  // What lies in device memory when the stream has done its work.
+  std::string Read(Stream& stream, const void* memory, size_t bytes);
 
   Stream* AddStream();
   void RemoveStream(Stream* stream);
@@ -76,7 +78,7 @@ class Machine {
   size_t used_bytes() const { return used_; }
 
   std::string TakeLog();
-  void FailNext(const std::string& symbol, CuResult result);
+  void FailNext(const std::string& symbol, CuResult result, int times);
   void Register(const std::string& kernel, HostKernel function);
   HostKernel Find(const std::string& kernel) const;
 
@@ -92,7 +94,12 @@ class Machine {
   void RunFront(Stream& stream);
 
   std::string log_;
-  std::vector<std::pair<std::string, CuResult>> failures_;
+  struct Failure {
+    std::string symbol;
+    CuResult result;
+    int times;
+  };
+  std::vector<Failure> failures_;
   std::vector<std::pair<std::string, HostKernel>> kernels_;
   std::vector<std::unique_ptr<Stream>> streams_;
   char* memory_ = nullptr;

@@ -22,10 +22,10 @@ class Recording {
   std::string TakeLog() const {
     return Find<const char*()>("partita_recording_take_log")();
   }
-  // The next call of this function fails.
-  void FailNext(const char* symbol, CuResult result) const {
-    Find<void(const char*, CuResult)>("partita_recording_fail_next")(symbol,
-                                                                     result);
+  // The next calls of this function return this.
+  void FailNext(const char* symbol, CuResult result, int times = 1) const {
+    Find<void(const char*, CuResult, int)>("partita_recording_fail_next")(
+        symbol, result, times);
   }
   // What launches of a kernel of this name run.
   void Register(const char* kernel, HostKernel function) const {

@@ -1,0 +1,37 @@
+// Collectives on memory of devices, as work of their streams.
+#ifndef PARTITA_RUNTIME_COMM_DEVICE_COMMUNICATOR_H_
+#define PARTITA_RUNTIME_COMM_DEVICE_COMMUNICATOR_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
+
+namespace partita::comm {
+
+// One rank's end, beside its Communicator. Every rank of a group prepares and
+// enqueues the group's operations in the same order. Used by one thread at a
+// time.
+class DeviceCommunicator {
+ public:
+  virtual ~DeviceCommunicator() = default;
+
+  // As Communicator::Prepare; null, on all ranks of the group, where such an
+  // operation must go through the host's memory.
+  virtual absl::StatusOr<std::unique_ptr<Collective>> Prepare(
+      const Operation& operation, const std::vector<int>& ranks) = 0;
+  // Puts the operation on a stream of the device, as the device's library names
+  // it; `input` and `output` are the device's memory.
+  virtual absl::Status Enqueue(Collective& collective, const void* input,
+                               void* output, void* stream) = 0;
+  // Waits for the stream, but not for ever: DeadlineExceeded after the
+  // patience, naming the rank that stands still, or the error of a rank that
+  // failed.
+  virtual absl::Status Await(void* stream) = 0;
+};
+
+}  // namespace partita::comm
+
+#endif  // PARTITA_RUNTIME_COMM_DEVICE_COMMUNICATOR_H_

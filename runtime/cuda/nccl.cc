@@ -1,0 +1,354 @@
+// Groups find each other by an id that their first member broadcasts over the
+// base communicator.
+#include "runtime/cuda/nccl.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cuda/context.h"
+#include "runtime/cuda/nccl_library.h"
+#include "runtime/cuda/nccl_plan.h"
+#include "runtime/cuda/own_ops.h"
+
+namespace partita::cuda {
+namespace {
+
+using comm::Box;
+using Clock = std::chrono::steady_clock;
+
+class NcclCollective : public comm::Collective {
+ public:
+  NcclCollective(comm::Operation operation, std::vector<int> ranks, int index,
+                 NcclPlan plan, NcclComm comm)
+      : Collective(std::move(operation), std::move(ranks), index),
+        plan_(std::move(plan)),
+        comm_(comm) {}
+  const NcclPlan& plan() const { return plan_; }
+  NcclComm comm() const { return comm_; }
+
+ private:
+  const NcclPlan plan_;
+  const NcclComm comm_;  // null: the group is this rank alone
+};
+
+class NcclCommunicator : public comm::DeviceCommunicator {
+ public:
+  NcclCommunicator(comm::Communicator& base,
+                   std::shared_ptr<const NcclLibrary> nccl,
+                   std::shared_ptr<Context> context,
+                   std::chrono::milliseconds patience)
+      : base_(base),
+        nccl_(std::move(nccl)),
+        context_(std::move(context)),
+        patience_(patience) {}
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  ~NcclCommunicator() override;
+
+  absl::Status LoadKernels();
+  absl::StatusOr<std::unique_ptr<comm::Collective>> Prepare(
+      const comm::Operation& operation, const std::vector<int>& ranks) override;
+  absl::Status Enqueue(comm::Collective& collective, const void* input,
+                       void* output, void* stream) override;
+  absl::Status Await(void* stream) override;
+
+ private:
+  absl::StatusOr<NcclComm> Join(const std::vector<int>& ranks, int index);
+  absl::Status Reserve(int64_t bytes);
+  absl::Status CopyBox(CuStream stream, const Box& box, const void* from,
+                       void* to) const;
+  absl::Status FillBox(CuStream stream, const Box& box, const std::string& fill,
+                       void* to) const;
+  absl::Status ExchangePieces(const NcclCollective& collective,
+                              const char* input, char* output,
+                              CuStream stream) const;
+  absl::Status CheckGroups();
+  absl::Status GiveUp(const absl::Status& status);
+
+  comm::Communicator& base_;
+  const std::shared_ptr<const NcclLibrary> nccl_;
+  const std::shared_ptr<Context> context_;
+  const std::chrono::milliseconds patience_;
+  std::shared_ptr<const OwnKernels> kernels_;
+  CuFunction copy_ = nullptr, fill_ = nullptr;
+  std::map<std::vector<int>, NcclComm> groups_;
+  CuPointer scratch_ = 0;
+  int64_t scratch_bytes_ = 0;
+  absl::Status failure_;
+};
+
+NcclCommunicator::~NcclCommunicator() {
+  if (!context_->Enter().ok()) return;
+  for (const auto& [ranks, comm] : groups_) {
+    if (comm == nullptr) continue;
+    // Leaving waits for the others, and some may not come any more.
+    if (base_.Progress().ok()) {
+      nccl_->Leave(comm);
+    } else {
+      nccl_->Abort(comm);
+    }
+  }
+  if (scratch_ != 0) context_->driver().Free(scratch_);
+}
+
+absl::Status NcclCommunicator::LoadKernels() {
+  PARTITA_ASSIGN_OR_RETURN(kernels_, OwnKernels::Load(context_));
+  PARTITA_ASSIGN_OR_RETURN(copy_, kernels_->Find("partita_copy_box"));
+  PARTITA_ASSIGN_OR_RETURN(fill_, kernels_->Find("partita_fill_box"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NcclComm> NcclCommunicator::Join(const std::vector<int>& ranks,
+                                                int index) {
+  if (ranks.size() == 1) return nullptr;
+  const auto found = groups_.find(ranks);
+  if (found != groups_.end()) return found->second;
+  comm::Operation share;
+  share.kind = comm::Kind::kBroadcast;
+  share.dtype = base::DType::kU8;
+  share.input_shape = share.output_shape = {sizeof(NcclId)};
+  share.name = "the id of a group of GPUs";
+  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<comm::Collective> broadcast,
+                           base_.Prepare(std::move(share), ranks));
+  NcclId own = {}, id = {};
+  if (index == 0)
+    PARTITA_RETURN_IF_ERROR(
+        nccl_->Check(nccl_->MakeId(&own), "making a group of GPUs"));
+  PARTITA_RETURN_IF_ERROR(base_.Run(*broadcast, &own, &id));
+  NcclComm comm = nullptr;
+  PARTITA_RETURN_IF_ERROR(nccl_->Check(
+      nccl_->Join(&comm, static_cast<int>(ranks.size()), id, index),
+      absl::StrCat("joining a group of ", ranks.size(), " GPUs")));
+  groups_[ranks] = comm;
+  return comm;
+}
+
+absl::Status NcclCommunicator::Reserve(int64_t bytes) {
+  if (bytes <= scratch_bytes_) return absl::OkStatus();
+  const Driver& cuda = context_->driver();
+  if (scratch_ != 0) {
+    PARTITA_RETURN_IF_ERROR(
+        context_->Check(cuda.SynchronizeAll(), "waiting for the GPU"));
+    cuda.Free(scratch_);
+    scratch_ = 0;
+  }
+  scratch_bytes_ = 0;
+  PARTITA_RETURN_IF_ERROR(context_->Check(
+      cuda.Allocate(&scratch_, static_cast<size_t>(bytes)),
+      absl::StrCat("allocating ", bytes, " bytes for what GPUs exchange")));
+  scratch_bytes_ = bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<comm::Collective>> NcclCommunicator::Prepare(
+    const comm::Operation& operation, const std::vector<int>& ranks) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  const int index = static_cast<int>(
+      std::find(ranks.begin(), ranks.end(), base_.rank()) - ranks.begin());
+  std::optional<NcclPlan> plan =
+      PlanNccl(operation, static_cast<int>(ranks.size()), index);
+  if (!plan) return std::unique_ptr<comm::Collective>();
+  PARTITA_ASSIGN_OR_RETURN(const NcclComm comm, Join(ranks, index));
+  PARTITA_RETURN_IF_ERROR(Reserve(plan->scratch_bytes));
+  return std::unique_ptr<comm::Collective>(std::make_unique<NcclCollective>(
+      operation, ranks, index, *std::move(plan), comm));
+}
+
+absl::Status NcclCommunicator::CopyBox(CuStream stream, const Box& box,
+                                       const void* from, void* to) const {
+  if (box.Bytes() == 0) return absl::OkStatus();
+  CopyBoxArgs args = {};
+  args.from = static_cast<const char*>(from) + box.from;
+  args.to = static_cast<char*>(to) + box.to;
+  uint64_t all = reinterpret_cast<uintptr_t>(args.from) |
+                 reinterpret_cast<uintptr_t>(args.to) |
+                 static_cast<uint64_t>(box.run) | 16;
+  for (int d = 0; d < 3; ++d) {
+    args.counts[d] = box.counts[d];
+    args.from_strides[d] = box.from_strides[d];
+    args.to_strides[d] = box.to_strides[d];
+    if (box.counts[d] > 1)
+      all |= static_cast<uint64_t>(box.from_strides[d]) |
+             static_cast<uint64_t>(box.to_strides[d]);
+  }
+  args.unit = static_cast<int>(all & (~all + 1));  // its lowest bit
+  args.units = box.run / args.unit;
+  args.count = box.Bytes() / args.unit;
+  return kernels_->Launch(stream, copy_, &args, args.count);
+}
+
+absl::Status NcclCommunicator::FillBox(CuStream stream, const Box& box,
+                                       const std::string& fill,
+                                       void* to) const {
+  if (box.Bytes() == 0) return absl::OkStatus();
+  FillBoxArgs args = {};
+  args.to = static_cast<char*>(to) + box.to;
+  args.element_bytes = static_cast<int>(fill.size());
+  args.elements = box.run / args.element_bytes;
+  args.count = box.Bytes() / args.element_bytes;
+  for (int d = 0; d < 3; ++d) {
+    args.counts[d] = box.counts[d];
+    args.to_strides[d] = box.to_strides[d];
+  }
+  std::memcpy(&args.value, fill.data(), fill.size());
+  return kernels_->Launch(stream, fill_, &args, args.count);
+}
+
+absl::Status NcclCommunicator::ExchangePieces(const NcclCollective& collective,
+                                              const char* input, char* output,
+                                              CuStream stream) const {
+  const NcclPlan& plan = collective.plan();
+  char* const scratch = reinterpret_cast<char*>(scratch_);
+  const bool meets = !plan.sends.empty() || !plan.receives.empty();
+  const auto check = [&](NcclResult result) {
+    return nccl_->Check(result, comm::Describe(collective.operation()));
+  };
+  if (meets) PARTITA_RETURN_IF_ERROR(check(nccl_->BeginGroup()));
+  absl::Status status;
+  for (const NcclPlan::Message& message : plan.sends)
+    status.Update(
+        check(nccl_->Send((message.in_scratch ? scratch : input) + message.at,
+                          static_cast<size_t>(message.bytes), kNcclU8,
+                          message.member, collective.comm(), stream)));
+  for (const NcclPlan::Message& message : plan.receives)
+    status.Update(check(
+        nccl_->Receive((message.in_scratch ? scratch : output) + message.at,
+                       static_cast<size_t>(message.bytes), kNcclU8,
+                       message.member, collective.comm(), stream)));
+  if (meets) status.Update(check(nccl_->EndGroup()));
+  PARTITA_RETURN_IF_ERROR(status);
+  for (const Box& box : plan.unpacked)
+    PARTITA_RETURN_IF_ERROR(CopyBox(stream, box, scratch, output));
+  PARTITA_RETURN_IF_ERROR(CopyBox(stream, plan.own, input, output));
+  const std::string fill = comm::FillOf(collective.operation());
+  for (const Box& box : plan.blanks)
+    PARTITA_RETURN_IF_ERROR(FillBox(stream, box, fill, output));
+  return absl::OkStatus();
+}
+
+absl::Status NcclCommunicator::Enqueue(comm::Collective& base,
+                                       const void* input, void* output,
+                                       void* stream) {
+  PARTITA_RETURN_IF_ERROR(failure_);
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  const NcclCollective& collective = static_cast<NcclCollective&>(base);
+  const comm::Operation& operation = collective.operation();
+  const NcclPlan& plan = collective.plan();
+  const Driver& cuda = context_->driver();
+  if (collective.comm() == nullptr && plan.kind != NcclPlan::Kind::kPieces) {
+    // All there is of the group: these give their input.
+    const size_t bytes = static_cast<size_t>(operation.OutputBytes());
+    if (input == output || bytes == 0) return absl::OkStatus();
+    return context_->Check(
+        cuda.Copy(reinterpret_cast<CuPointer>(output),
+                  reinterpret_cast<CuPointer>(input), bytes, stream),
+        "copying on the GPU");
+  }
+  if (plan.clear)
+    PARTITA_RETURN_IF_ERROR(context_->Check(
+        cuda.Fill(scratch_, 0, static_cast<size_t>(plan.scratch_bytes), stream),
+        "clearing the scratch"));
+  for (const Box& box : plan.packed)
+    PARTITA_RETURN_IF_ERROR(
+        CopyBox(stream, box, input, reinterpret_cast<void*>(scratch_)));
+  const auto check = [&](NcclResult result) {
+    return nccl_->Check(result, comm::Describe(operation));
+  };
+  const auto elements = [&](int64_t bytes) {
+    return static_cast<size_t>(bytes / base::SizeOf(operation.dtype));
+  };
+  switch (plan.kind) {
+    case NcclPlan::Kind::kAllReduce:
+      return check(nccl_->AllReduce(
+          input, output, elements(operation.OutputBytes()), plan.type,
+          plan.reduction, collective.comm(), stream));
+    case NcclPlan::Kind::kReduceScatter:
+      return check(nccl_->ReduceScatter(
+          plan.scratch_bytes > 0 ? reinterpret_cast<void*>(scratch_) : input,
+          output, elements(operation.OutputBytes()), plan.type, plan.reduction,
+          collective.comm(), stream));
+    case NcclPlan::Kind::kAllGather:
+      return check(nccl_->AllGather(input, output,
+                                    static_cast<size_t>(operation.InputBytes()),
+                                    kNcclU8, collective.comm(), stream));
+    case NcclPlan::Kind::kBroadcast:
+      return check(nccl_->Broadcast(
+          input, output, static_cast<size_t>(operation.OutputBytes()), kNcclU8,
+          operation.root, collective.comm(), stream));
+    case NcclPlan::Kind::kPieces:
+      break;
+  }
+  return ExchangePieces(collective, static_cast<const char*>(input),
+                        static_cast<char*>(output), stream);
+}
+
+absl::Status NcclCommunicator::CheckGroups() {
+  for (const auto& [ranks, comm] : groups_) {
+    NcclResult error = kNcclSuccess;
+    PARTITA_RETURN_IF_ERROR(nccl_->Check(nccl_->AsyncError(comm, &error),
+                                         "asking how GPUs exchange"));
+    if (error != kNcclInProgress)
+      PARTITA_RETURN_IF_ERROR(nccl_->Check(error, "exchanging among GPUs"));
+  }
+  return absl::OkStatus();
+}
+
+// Ends what hangs on the GPU.
+absl::Status NcclCommunicator::GiveUp(const absl::Status& status) {
+  failure_ = status;
+  for (auto& [ranks, comm] : groups_) nccl_->Abort(comm);
+  groups_.clear();
+  return status;
+}
+
+absl::Status NcclCommunicator::Await(void* stream) {
+  PARTITA_RETURN_IF_ERROR(failure_);
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  const Clock::time_point begin = Clock::now();
+  for (int round = 0;; ++round) {
+    const CuResult result = context_->driver().AskStream(stream);
+    if (result != kCuNotReady)
+      return context_->Check(result, "waiting for the GPU");
+    // The first rounds are for short steps.
+    if (round < 1000) continue;
+    absl::Status status = base_.Progress();
+    if (status.ok()) status = CheckGroups();
+    if (!status.ok()) return GiveUp(status);
+    if (Clock::now() - begin > patience_) break;
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  const absl::Status late = absl::DeadlineExceededError(absl::StrCat(
+      "the GPU of ", base_.Describe(base_.rank()), " did not end its work in ",
+      patience_.count() / 1000,
+      " s: it waits for the GPU of another rank, or its steps are long; give "
+      "it more time with --timeout"));
+  GiveUp(late).IgnoreError();
+  // Whoever is not there any more is named.
+  const absl::Status agreed = base_.Agree(late, 1);
+  failure_ = agreed.ok() ? late : agreed;
+  return failure_;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> MakeNcclCommunicator(
+    comm::Communicator& base, const NcclOptions& options) {
+  PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<const NcclLibrary> nccl,
+                           NcclLibrary::Open(options.nccl));
+  PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<const Driver> driver,
+                           Driver::Open(options.driver));
+  PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
+                           Context::Open(std::move(driver), options.ordinal));
+  auto communicator = std::make_unique<NcclCommunicator>(
+      base, std::move(nccl), std::move(context), options.comm.patience);
+  PARTITA_RETURN_IF_ERROR(communicator->LoadKernels());
+  return std::unique_ptr<comm::DeviceCommunicator>(std::move(communicator));
+}
+
+}  // namespace partita::cuda
