@@ -9,7 +9,12 @@ namespace {
 using absl::InvalidArgumentError;
 using absl::Status;
 
-constexpr int64_t kMost = int64_t{1} << 32;
+// What no model exceeds, and 64 bits hold the products of.
+constexpr int64_t kMostLayers = 1 << 16, kMostWidth = 1 << 20;
+constexpr int64_t kMostTokens = 1 << 30, kMostVocab = 1 << 24;
+constexpr int64_t kMostDevices = 1 << 24;
+// A timetable has cells for each of them.
+constexpr int64_t kMostRanks = 256, kMostStages = 1024;
 
 int64_t AttentionParameters(const Architecture& a) {
   const int64_t kv = a.hidden / a.heads * a.kv_heads;
@@ -29,10 +34,10 @@ double LayerProducts(const Architecture& a) {
          (a.gated() ? 3.0 : 2.0) * a.hidden * a.ffn;
 }
 
-Status CheckSize(const char* name, int64_t value) {
-  if (value >= 1 && value <= kMost) return absl::OkStatus();
+Status CheckSize(const char* name, int64_t value, int64_t most) {
+  if (value >= 1 && value <= most) return absl::OkStatus();
   return InvalidArgumentError(std::string(name) + ": expected 1 to " +
-                              std::to_string(kMost) + ", found " +
+                              std::to_string(most) + ", found " +
                               std::to_string(value));
 }
 
@@ -99,12 +104,20 @@ double ModelFlops(const Architecture& a, int64_t sequences) {
 
 Status CheckDivision(const Architecture& a, const Division& d) {
   for (Status status :
-       {CheckSize("layers", a.layers), CheckSize("hidden", a.hidden),
-        CheckSize("heads", a.heads), CheckSize("kv_heads", a.kv_heads),
-        CheckSize("ffn", a.ffn), CheckSize("seq_len", a.seq),
-        CheckSize("vocab", a.vocab), CheckSize("mbs", d.microbatch),
-        CheckSize("gbs", d.batch), CheckSize("tp", d.tp), CheckSize("pp", d.pp),
-        CheckSize("dp", d.dp), CheckSize("cp", d.cp), CheckSize("vpp", d.vpp)})
+       {CheckSize("layers", a.layers, kMostLayers),
+        CheckSize("hidden", a.hidden, kMostWidth),
+        CheckSize("heads", a.heads, kMostWidth),
+        CheckSize("kv_heads", a.kv_heads, kMostWidth),
+        CheckSize("ffn", a.ffn, kMostWidth),
+        CheckSize("seq_len", a.seq, kMostTokens),
+        CheckSize("vocab", a.vocab, kMostVocab),
+        CheckSize("mbs", d.microbatch, kMostDevices),
+        CheckSize("gbs", d.batch, kMostDevices),
+        CheckSize("tp", d.tp, kMostDevices), CheckSize("pp", d.pp, kMostRanks),
+        CheckSize("dp", d.dp, kMostDevices),
+        CheckSize("cp", d.cp, kMostDevices),
+        CheckSize("vpp", d.vpp, kMostStages),
+        CheckSize("pp x vpp", int64_t{d.pp} * d.vpp, kMostStages)})
     if (!status.ok()) return status;
   if (double(d.tp) * d.pp * d.dp * d.cp != d.devices)
     return InvalidArgumentError(

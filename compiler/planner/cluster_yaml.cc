@@ -289,18 +289,20 @@ StatusOr<Cluster> Reader::Read(const Node& root) {
   return cluster;
 }
 
-std::string Number(double value, double factor, const char* unit) {
+// The shortest that reads back as the same: in `unit`, else in that of
+// factor 1.
+std::string Number(double value, double factor, const char* unit,
+                   const char* base) {
   char text[64];
-  std::snprintf(text, sizeof(text), "%.17g", value / factor);
-  // The shortest that reads back as the same.
-  for (int digits = 1; digits < 17; ++digits) {
+  std::snprintf(text, sizeof(text), "%.17g %s", value, base);
+  for (int digits = 1; digits <= 17; ++digits) {
     char shorter[64];
     std::snprintf(shorter, sizeof(shorter), "%.*g", digits, value / factor);
     if (std::strtod(shorter, nullptr) * factor != value) continue;
-    std::snprintf(text, sizeof(text), "%s", shorter);
+    std::snprintf(text, sizeof(text), "%s %s", shorter, unit);
     break;
   }
-  return std::string(text) + (*unit ? " " : "") + unit;
+  return plan::Trim(text);
 }
 
 }  // namespace
@@ -319,31 +321,30 @@ std::string WriteCluster(const Cluster& cluster) {
     if (device.peak[p] > 0)
       peaks += (peaks.empty() ? "" : ", ") +
                ToString(static_cast<Precision>(p)) + ": " +
-               Number(device.peak[p], 1e12, "TFLOP/s");
+               Number(device.peak[p], 1e12, "TFLOP/s", "FLOP/s");
   std::string text = "name: " + cluster.name +
                      "\ndevices: " + std::to_string(cluster.devices) +
                      "\ndevice:\n";
   if (!device.name.empty()) text += "  name: " + device.name + "\n";
   text += "  peak: {" + peaks + "}\n";
-  text += "  memory: " + Number(device.memory, 1e9, "GB") + "\n";
-  text +=
-      "  memory_bandwidth: " + Number(device.memory_bandwidth, 1e9, "GB/s") +
-      "\n";
+  text += "  memory: " + Number(device.memory, 1e9, "GB", "B") + "\n";
+  text += "  memory_bandwidth: " +
+          Number(device.memory_bandwidth, 1e9, "GB/s", "B/s") + "\n";
   text += "  units: " + std::to_string(device.units) + "\n";
-  text += "  l2: " + Number(device.l2, 1e6, "MB") + "\n";
-  text += "  launch: " + Number(device.launch, 1e-6, "us") + "\n";
-  text += "  kernel: " + Number(device.kernel, 1e-6, "us") + "\n";
-  text += "  matmul: " + Number(device.matmul, 1, "") + "\n";
-  text += "  attention: " + Number(device.attention, 1, "") + "\n";
-  text += "  streaming: " + Number(device.streaming, 1, "") + "\n";
+  text += "  l2: " + Number(device.l2, 1e6, "MB", "B") + "\n";
+  text += "  launch: " + Number(device.launch, 1e-6, "us", "s") + "\n";
+  text += "  kernel: " + Number(device.kernel, 1e-6, "us", "s") + "\n";
+  text += "  matmul: " + Number(device.matmul, 1, "", "") + "\n";
+  text += "  attention: " + Number(device.attention, 1, "", "") + "\n";
+  text += "  streaming: " + Number(device.streaming, 1, "", "") + "\n";
   if (cluster.levels.empty()) return text;
   text += "levels:\n";
   for (const Level& level : cluster.levels)
     text += "  - {name: " + level.name +
             ", devices: " + std::to_string(level.devices) +
-            ", bandwidth: " + Number(level.bandwidth, 1e9, "GB/s") +
-            ", latency: " + Number(level.latency, 1e-6, "us") +
-            ", efficiency: " + Number(level.efficiency, 1, "") + "}\n";
+            ", bandwidth: " + Number(level.bandwidth, 1e9, "GB/s", "B/s") +
+            ", latency: " + Number(level.latency, 1e-6, "us", "s") +
+            ", efficiency: " + Number(level.efficiency, 1, "", "") + "}\n";
   return text;
 }
 

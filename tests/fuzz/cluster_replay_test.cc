@@ -1,0 +1,67 @@
+// The cluster fuzz target on damage that needs no luck: every truncation, every
+// flipped bit and every field of a real file left out or twice.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "compiler/planner/cluster.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace {
+
+std::string Real() {
+  std::ifstream file("tests/fuzz/cluster.yaml", std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(file)), {});
+}
+
+void Replay(const std::string& bytes) {
+  LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()),
+                         bytes.size());
+}
+
+TEST(ClusterReplay, TheRealFileIsGood) {
+  const auto cluster = partita::planner::ReadCluster(Real(), "cluster.yaml");
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  EXPECT_EQ(cluster->devices, 64);
+}
+
+TEST(ClusterReplay, TruncationsAreSurvived) {
+  const std::string file = Real();
+  for (size_t size = 0; size <= file.size(); ++size)
+    Replay(file.substr(0, size));
+}
+
+TEST(ClusterReplay, FlippedBitsAreSurvived) {
+  const std::string file = Real();
+  for (size_t i = 0; i < file.size(); ++i)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string bad = file;
+      bad[i] = static_cast<char>(bad[i] ^ (1 << bit));
+      Replay(bad);
+    }
+}
+
+TEST(ClusterReplay, FieldsLeftOutOrTwice) {
+  const std::string file = Real();
+  for (size_t from = 0; from < file.size();) {
+    const size_t end = file.find_first_of(",\n", from);
+    if (end == std::string::npos) break;
+    const std::string field = file.substr(from, end + 1 - from);
+    Replay(file.substr(0, from) + file.substr(end + 1));
+    Replay(file.substr(0, from) + field + file.substr(from));
+    from = end + 1;
+  }
+}
+
+TEST(ClusterReplay, NumbersOfAnySizeAreSurvived) {
+  const std::string file = Real();
+  for (size_t i = 0; i < file.size(); ++i)
+    for (const char* digits : {"0", "00", "999", "9999999999", "1e308", "-"})
+      Replay(file.substr(0, i) + digits + file.substr(i));
+}
+
+}  // namespace
