@@ -147,9 +147,13 @@ void Evaluation::RunPipeline() {
     return;
   }
   const double tokens = double(d_.microbatch) * a_.seq / d_.cp;
-  const double bytes = tokens * a_.hidden * BytesOf(d_.precision) /
-                       (d_.sequence_parallel ? d_.tp : 1);
-  transfer_ = TransferTime(cluster_, 0, d_.devices / d_.pp, bytes);
+  const double bytes = tokens * a_.hidden * BytesOf(d_.precision);
+  const bool parts = d_.sequence_parallel || software_.scatters;
+  transfer_ = TransferTime(cluster_, 0, d_.devices / d_.pp,
+                           parts ? bytes / d_.tp : bytes);
+  if (parts && !d_.sequence_parallel)
+    transfer_ += CollectiveTime(cluster_, CollectiveKind::kAllGather, bytes,
+                                ShapeOfStride(cluster_, 1, d_.tp));
   core::Costs costs;
   costs.transfer = transfer_;
   for (const PartCost& stage : stages_) {

@@ -29,6 +29,7 @@ std::vector<Software> MakeTable() {
   megatron.state_bytes = 18;
   megatron.gradient_bytes = 2;
   megatron.blocking = true;
+  megatron.scatters = true;
   table.push_back(megatron);
 
   Software v1 = megatron;
@@ -70,6 +71,7 @@ std::vector<Software> MakeTable() {
   nemo.gradient_bytes = 2;
   nemo.state_bytes = 18;
   nemo.blocking = true;
+  nemo.scatters = true;
   table.push_back(nemo);
 
   Software core = Make("megatron-core");

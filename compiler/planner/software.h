@@ -24,6 +24,7 @@ struct Software {
   int gradient_bytes = 2;     // of a gradient as it is reduced
   int state_bytes = 16;       // parameter, gradient and optimizer state of Adam
   bool blocking = false;      // a rank computes nothing while it sends
+  bool scatters = false;  // between stages each of tp's ranks sends its part
 };
 
 // By the words of a `framework` column ("Megatron-LM v1.x", "Composer+PyTorch
