@@ -32,7 +32,7 @@ Device V100() {
   device.l2 = 6 * kMega;
   device.launch = 6 * kMicro;
   device.kernel = 3 * kMicro;
-  device.matmul = 0.82;
+  device.matmul = 0.85;
   device.streaming = 0.8;
   return device;
 }
@@ -49,7 +49,7 @@ Device A100(int gigabytes) {
   device.kernel = 3 * kMicro;
   device.matmul = 0.75;
   device.attention = 0.74;
-  device.streaming = 0.74;
+  device.streaming = 0.77;
   return device;
 }
 

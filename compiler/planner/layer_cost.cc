@@ -64,7 +64,7 @@ class LayerModel {
     cost_.backward.elementwise += Kernel(kBackwardPasses * elements);
   }
   double Kernel(double elements) const {
-    return MemoryBoundTime(device_, software_.passes * elements * element_);
+    return MemoryBoundTime(device_, elements * element_);
   }
   void AddRing(int64_t tokens, double attention);
   Precision sixteen_bit() const {

@@ -23,9 +23,8 @@ std::vector<Software> MakeTable() {
 
   Software megatron = Make("megatron-lm");
   megatron.fused_attention = false;
-  megatron.passes = 0.88;
   megatron.dispatch = 0.5e-3;
-  megatron.step = 19e-3;
+  megatron.step = 10e-3;
   megatron.state_bytes = 18;
   megatron.gradient_bytes = 2;
   megatron.blocking = true;
@@ -39,33 +38,31 @@ std::vector<Software> MakeTable() {
   Software deepspeed = megatron;
   deepspeed.name = "megatron-deepspeed";
   deepspeed.dispatch = 0.98e-3;
-  deepspeed.step = 7e-3;
+  deepspeed.step = 6e-3;
   table.push_back(deepspeed);
 
   Software three_d = deepspeed;
   three_d.name = "deepspeed 3d";
-  three_d.products = 0.77;
+  three_d.products = 0.75;
   table.push_back(three_d);
 
   Software zero = megatron;
   zero.name = "deepspeed zero-3";
   zero.gather = 0.105;
-  zero.gather_overlap = 0.45;
+  zero.gather_overlap = 0.42;
   zero.state_bytes = 16;
   table.push_back(zero);
 
   Software fsdp = Make("fsdp");
   fsdp.dispatch = 0.5e-3;
-  fsdp.step = 50e-3;
+  fsdp.step = 56e-3;
   fsdp.attention = 0.56;
-  fsdp.passes = 1.06;
-  fsdp.gather_overlap = 0.48;
+  fsdp.gather_overlap = 0.49;
   table.push_back(fsdp);
 
   Software nemo = Make("nemo megatron");
   nemo.fused_attention = false;
-  nemo.products = 0.87;
-  nemo.passes = 0.88;
+  nemo.products = 0.89;
   nemo.dispatch = 1.7e-3;
   nemo.step = 20e-3;
   nemo.gradient_bytes = 2;
@@ -77,8 +74,8 @@ std::vector<Software> MakeTable() {
   Software core = Make("megatron-core");
   core.dispatch = 0.4e-3;
   core.step = 20e-3;
-  core.tensor_overlap = 0.51;
-  core.gradient_overlap = 0.46;
+  core.tensor_overlap = 0.64;
+  core.gradient_overlap = 0.42;
   core.gradient_bytes = 4;
   core.state_bytes = 18;
   table.push_back(core);

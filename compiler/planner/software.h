@@ -14,7 +14,6 @@ struct Software {
   double products =
       1;  // of the device's rate, by choice of kernels and layouts
   double attention = 1;         // of the device's rate, fused attention
-  double passes = 1;            // over the activations, of well-fused kernels'
   double dispatch = 0;          // s that the host takes for a layer's forward
   double step = 0;              // s of a step that belong to no layer
   double tensor_overlap = 0;    // part of tp's collectives that products hide
