@@ -17,7 +17,9 @@ std::string Number(double value) {
 
 // Of several rows' problems, what they share: no sizes.
 std::string KindOf(const std::string& problem) {
-  return problem.substr(0, problem.find(':'));
+  const std::string kind =
+      plan::Trim(problem.substr(0, problem.find_first_of(":0123456789")));
+  return kind.empty() ? problem : kind;
 }
 
 std::vector<std::string> CellsOf(const SweepRow& row,
