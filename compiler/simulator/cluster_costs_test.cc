@@ -1,6 +1,7 @@
 #include "compiler/simulator/cluster_costs.h"
 
 #include "compiler/planner/cost.h"
+#include "compiler/simulator/report.h"
 #include "compiler/simulator/simulate.h"
 #include "compiler/simulator/trace.h"
 #include "gmock/gmock.h"
@@ -13,6 +14,7 @@ namespace {
 
 using program::Frame;
 using testing::HasSubstr;
+using testing::Not;
 
 planner::Cluster ClusterOf(const std::string& name) {
   auto cluster = planner::BuiltInCluster(name);
@@ -110,6 +112,24 @@ TEST(ClusterCostsTest, TracesHaveARowForEachRankAndStream) {
         "\"cat\":\"transfer\"", "\"cat\":\"wait\"", "\"name\":\"memory\""})
     EXPECT_THAT(trace, HasSubstr(part));
   EXPECT_EQ(JsonString("a\"\\\n"), "\"a\\\"\\\\\\u000a\"");
+}
+
+TEST(ClusterCostsTest, ReportsArePagesWithEverythingInThem) {
+  const program::DividedProgram sample(/*batch=*/8, /*data_axis=*/2,
+                                       /*tensor_axis=*/4);
+  const std::string bytes = sample.Parts().program;
+  const program::Program& program = *program::GetProgram(bytes.data());
+  const Simulation simulation =
+      Simulate(program, ClusterCosts(ClusterOf("a100-80-sxm"), {}), {1, true});
+  const std::string page =
+      WriteReport(simulation, program, {"a<b", "data=2", "a node", 8e10});
+  for (const char* part :
+       {"<h1>a&lt;b</h1>", "rank 0 and 7 like it", "<h2>Timeline</h2>",
+        "all_gather", "class=\"c1\"", "80.0 GB of a device", "</html>"})
+    EXPECT_THAT(page, HasSubstr(part));
+  for (const char* part : {"http", "src=", "nan", "inf%"})
+    EXPECT_THAT(page, Not(HasSubstr(part)));
+  EXPECT_EQ(HtmlText("<&\">"), "&lt;&amp;&quot;&gt;");
 }
 
 }  // namespace

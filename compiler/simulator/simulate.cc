@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <tuple>
+#include <utility>
 
 #include "compiler/simulator/engine.h"
 #include "compiler/simulator/steps.h"
@@ -94,8 +97,21 @@ std::vector<OperationTotal> AddUp(const Steps& steps, const Folding& folding,
       }
     }
   }
+  // What people cannot tell apart is one.
+  std::map<std::tuple<std::string, std::string, std::string, int64_t, int64_t>,
+           OperationTotal>
+      described;
+  for (auto& [place, total] : totals) {
+    OperationTotal& sum = described[{total.function, total.name, total.kind,
+                                     total.bytes, total.group}];
+    const double calls = sum.calls + total.calls,
+                 seconds = sum.seconds + total.seconds;
+    sum = std::move(total);
+    sum.calls = calls;
+    sum.seconds = seconds;
+  }
   std::vector<OperationTotal> result;
-  for (auto& [place, total] : totals) result.push_back(std::move(total));
+  for (auto& [key, total] : described) result.push_back(std::move(total));
   std::stable_sort(result.begin(), result.end(),
                    [](const OperationTotal& a, const OperationTotal& b) {
                      return a.seconds > b.seconds;

@@ -45,7 +45,8 @@ struct DeviceTimes {
   double idle = 0;         // for others to be ready; the bubble
 };
 
-// One operation of a function, in all calls of it, or one of main.
+// The operations of a function that have one name, kind and size, in all calls
+// of it; or of main.
 struct OperationTotal {
   std::string function, name, kind;
   double calls = 0;    // a step's, mean over all devices

@@ -1,0 +1,393 @@
+// Sections of plain HTML and SVG, sizes in percent, so that zooming is a width.
+#include "compiler/simulator/report.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/simulator/memory.h"
+#include "compiler/simulator/trace.h"
+#include "runtime/base/quantity.h"
+
+namespace partita::simulator {
+namespace {
+
+using Kind = Span::Kind;
+
+// Classes that are drawn, and operations that are listed, at the most.
+constexpr size_t kMostRows = 48, kMostOperations = 40;
+// Of a step: what is shorter cannot be seen, what is longer has room for its
+// name.
+constexpr double kVisible = 1.0 / 4000, kNamed = 1.0 / 60;
+constexpr int kRowHeight = 22, kLinkHeight = 8;
+
+constexpr char kStyle[] = R"(
+body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:1180px;padding:24px;color:#1b2733;background:#fff}
+h1{font-size:24px;margin:0 0 4px}h2{font-size:18px;margin:34px 0 8px}p{margin:4px 0 10px;color:#51606e}
+.facts{display:flex;flex-wrap:wrap;gap:12px;margin:16px 0}.fact{border:1px solid #d9e0e6;border-radius:8px;padding:8px 14px}
+.fact b{display:block;font-size:20px;color:#1b2733}.fact span{color:#51606e;font-size:13px}
+table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:#51606e;font-weight:600}
+td,th{padding:3px 10px 3px 0;border-bottom:1px solid #e8edf1;vertical-align:top}td.n,th.n{text-align:right;white-space:nowrap}
+.legend span{margin-right:16px;font-size:13px;white-space:nowrap}.legend i{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:5px;vertical-align:-1px}
+.rows{display:grid;grid-template-columns:230px 1fr;border-top:1px solid #e8edf1}.names div{font-size:12px;white-space:nowrap;overflow:hidden;text-overflow:ellipsis;padding-right:8px}
+.scroll{overflow-x:auto}svg{display:block}svg text{font:11px system-ui,sans-serif;fill:#fff;pointer-events:none}
+.c0{fill:#2f7d6d}.c1{fill:#c4622d}.c2{fill:#e0a458}.c3{fill:#8a6fb3}.c4{fill:#5b8bc0}.c5{fill:#e6eaee}
+button{font:inherit;font-size:13px;padding:2px 12px;margin-right:6px;border:1px solid #c3ccd4;border-radius:6px;background:#f6f8fa;cursor:pointer}
+.axis{font-size:12px;color:#51606e;display:flex;justify-content:space-between}
+)";
+
+// In the order of Span::Kind.
+constexpr const char* kClasses[] = {"c0", "c1", "c2", "c3", "c4", "c5"};
+constexpr const char* kColours[] = {"#2f7d6d", "#c4622d", "#e0a458",
+                                    "#8a6fb3", "#5b8bc0", "#e6eaee"};
+constexpr const char* kKindNames[] = {
+    "computing", "collectives, waited for", "collectives beside computing",
+    "sending",   "receiving, waited for",   "waiting for others"};
+
+std::string Seconds(double seconds) {
+  if (seconds >= 1) return absl::StrFormat("%.3f s", seconds);
+  if (seconds >= 1e-3) return absl::StrFormat("%.3f ms", seconds * 1e3);
+  return absl::StrFormat("%.1f µs", seconds * 1e6);
+}
+
+std::string Percent(double share) {
+  return absl::StrFormat("%.1f%%", 100 * share);
+}
+
+class ReportWriter {
+ public:
+  ReportWriter(const Simulation& simulation, const program::Program& program,
+               const ReportTitle& title)
+      : simulation_(simulation),
+        program_(program),
+        title_(title),
+        rows_(std::min(kMostRows, simulation.classes.size())) {}
+
+  std::string Write() {
+    Head();
+    TimeOfEach();
+    Timeline();
+    Memory();
+    Communication();
+    Operations();
+    absl::StrAppend(&page_, "</body></html>\n");
+    return std::move(page_);
+  }
+
+ private:
+  void Add(const std::string& text) { page_ += text; }
+
+  void Fact(const std::string& value, const std::string& what) {
+    Add(absl::StrCat("<div class=\"fact\"><b>", value, "</b><span>", what,
+                     "</span></div>\n"));
+  }
+
+  void Head() {
+    Add(absl::StrCat(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta "
+        "charset=\"utf-8\"><title>",
+        HtmlText(title_.model), "</title><style>", kStyle,
+        "</style></head><body>\n<h1>", HtmlText(title_.model), "</h1>\n<p>",
+        title_.mesh.empty() ? "one device" : "mesh ", HtmlText(title_.mesh),
+        ", simulated on ", HtmlText(title_.cluster),
+        "</p>\n<div class=\"facts\">\n"));
+    int64_t devices = 0, most = 0;
+    for (const DeviceClass& each : simulation_.classes) {
+      devices += each.devices;
+      most = std::max(most, MemoryOf(program_, each.entry).total());
+    }
+    Fact(Seconds(simulation_.step), "a step");
+    Fact(absl::StrCat(devices), devices == 1 ? "device" : "devices");
+    Fact(Percent(simulation_.Bubble()), "waiting for others (bubble)");
+    Fact(Percent(simulation_.Exposed()), "exposed communication");
+    Fact(base::FormatBytes(most),
+         absl::StrCat(
+             static_cast<double>(most) > title_.device_memory
+                 ? "does not fit in the "
+                 : "at most, of ",
+             base::FormatBytes(static_cast<int64_t>(title_.device_memory)),
+             " of a device"));
+    Add("</div>\n");
+  }
+
+  void Legend(std::initializer_list<Kind> kinds) {
+    Add("<p class=\"legend\">");
+    for (const Kind kind : kinds)
+      Add(absl::StrCat(
+          "<span><i style=\"background:", kColours[static_cast<int>(kind)],
+          "\"></i>", kKindNames[static_cast<int>(kind)], "</span>"));
+    Add("</p>\n");
+  }
+
+  // Names on the left; the caller adds the drawing and closes the grid.
+  void OpenRows(int height) {
+    Add("<div class=\"rows\"><div class=\"names\">\n");
+    for (size_t i = 0; i < rows_; ++i)
+      Add(
+          absl::StrFormat("<div style=\"height:%dpx;line-height:%dpx\">%s"
+                          "</div>\n",
+                          height, height, HtmlText(Describe(simulation_, i))));
+    Add("</div>");
+  }
+
+  void NoteRows() {
+    if (rows_ < simulation_.classes.size())
+      Add(absl::StrCat("<p>The first ", rows_, " of ",
+                       simulation_.classes.size(), " kinds of ranks.</p>\n"));
+  }
+
+  static std::string Box(double from, double share, int y, int height,
+                         Kind kind, const std::string& what) {
+    return absl::StrFormat(
+        "<rect class=\"%s\" x=\"%.4f%%\" width=\"%.4f%%\" y=\"%d\" "
+        "height=\"%d\"><title>%s</title></rect>\n",
+        kClasses[static_cast<int>(kind)], 100 * from, 100 * share, y, height,
+        HtmlText(what));
+  }
+
+  void TimeOfEach() {
+    Add("<h2>Where the time goes</h2>\n");
+    Legend({Kind::kCompute, Kind::kCollective, Kind::kReceive, Kind::kWait});
+    OpenRows(kRowHeight);
+    Add(absl::StrFormat("<svg width=\"100%%\" height=\"%d\">\n",
+                        static_cast<int>(rows_) * kRowHeight));
+    for (size_t i = 0; i < rows_ && simulation_.step > 0; ++i) {
+      const DeviceTimes& times = simulation_.times[i];
+      const std::pair<Kind, double> parts[] = {
+          {Kind::kCompute, times.compute},
+          {Kind::kCollective, times.collectives},
+          {Kind::kReceive, times.transfers},
+          {Kind::kWait, times.idle}};
+      double from = 0;
+      for (const auto& [kind, seconds] : parts) {
+        const double share = seconds / simulation_.step;
+        Add(Box(from, share, static_cast<int>(i) * kRowHeight + 2,
+                kRowHeight - 4, kind,
+                absl::StrCat(kKindNames[static_cast<int>(kind)], ": ",
+                             Seconds(seconds), ", ", Percent(share))));
+        from += share;
+      }
+    }
+    Add("</svg></div>\n");
+    NoteRows();
+  }
+
+  // What is drawn of a row: what is too short to be seen goes with the one
+  // before, if that is of its kind.
+  std::vector<Span> Visible(size_t row, bool link) const {
+    std::vector<Span> visible;
+    const double least = simulation_.step * kVisible;
+    for (const Span& span : sorted_.at(row)) {
+      const bool on_link =
+          span.kind == Kind::kTransfer || span.kind == Kind::kOverlapped;
+      if (on_link != link) continue;
+      Span shown = span;
+      if (shown.call >= 0 && shown.kind == Kind::kCompute)
+        shown.name = shown.call;
+      if (!visible.empty()) {
+        Span& last = visible.back();
+        const bool small =
+            shown.end - shown.start < least || last.end - last.start < least;
+        if (last.kind == shown.kind && shown.start - last.end < least &&
+            (small || last.name == shown.name)) {
+          if (shown.end - shown.start > last.end - last.start)
+            last.name = shown.name;
+          last.end = std::max(last.end, shown.end);
+          continue;
+        }
+      }
+      visible.push_back(shown);
+    }
+    return visible;
+  }
+
+  void DrawSpan(const Span& span, int y, int height) {
+    const double from = span.start / simulation_.step,
+                 share = (span.end - span.start) / simulation_.step;
+    const std::string& name = simulation_.names[static_cast<size_t>(span.name)];
+    const std::string box =
+        Box(from, share, y, height, span.kind,
+            absl::StrCat(name, ": ", Seconds(span.end - span.start), " from ",
+                         Seconds(span.start), ", ",
+                         kKindNames[static_cast<int>(span.kind)]));
+    Add(box);
+    if (share < kNamed || height < kRowHeight - 4 || span.kind == Kind::kWait)
+      return;
+    Add(
+        absl::StrFormat("<svg x=\"%.4f%%\" width=\"%.4f%%\" y=\"%d\" "
+                        "height=\"%d\"><text x=\"4\" y=\"13\">%s</text>"
+                        "</svg>\n",
+                        100 * from, 100 * share, y, height, HtmlText(name)));
+  }
+
+  void Timeline() {
+    for (const Span& span : simulation_.spans)
+      sorted_[static_cast<size_t>(span.device_class)].push_back(span);
+    for (auto& [row, spans] : sorted_)
+      std::sort(spans.begin(), spans.end(),
+                [](const Span& a, const Span& b) { return a.start < b.start; });
+    constexpr int kHeight = kRowHeight + kLinkHeight + 2;
+    Add("<h2>Timeline</h2>\n");
+    Legend({Kind::kCompute, Kind::kCollective, Kind::kOverlapped,
+            Kind::kTransfer, Kind::kReceive, Kind::kWait});
+    Add("<p><button onclick=\"zoom(2)\">zoom in</button><button "
+        "onclick=\"zoom(.5)\">zoom out</button> Below each row, what is on its "
+        "links beside that. Point at something to read what it is.</p>\n");
+    OpenRows(kHeight);
+    Add(
+        absl::StrFormat("<div class=\"scroll\"><svg id=\"timeline\" "
+                        "width=\"100%%\" height=\"%d\">\n",
+                        static_cast<int>(rows_) * kHeight));
+    for (size_t row = 0; row < rows_ && simulation_.step > 0; ++row) {
+      if (sorted_.count(row) == 0) continue;
+      const int y = static_cast<int>(row) * kHeight + 2;
+      for (const Span& span : Visible(row, /*link=*/false))
+        DrawSpan(span, y, kRowHeight - 4);
+      for (const Span& span : Visible(row, /*link=*/true))
+        DrawSpan(span, y + kRowHeight - 4, kLinkHeight);
+    }
+    Add(
+        absl::StrCat("</svg></div></div>\n<div class=\"axis\"><span "
+                     "style=\"padding-left:230px\">0</span><span>",
+                     Seconds(simulation_.step), "</span></div>\n"));
+    NoteRows();
+    Add("<script>let scale=1;function zoom(by){scale=Math.max(1,scale*by);"
+        "document.getElementById('timeline').style.width=100*scale+'%'}"
+        "</script>\n");
+  }
+
+  // Steps of memory over time, as points of a chart 1000 wide and 200 high.
+  std::string MemoryLine(size_t row, int64_t most) const {
+    const int entry = simulation_.classes[row].entry;
+    const int64_t fixed = MemoryOf(program_, entry).fixed();
+    const std::vector<int64_t> alive = AliveBytes(program_, entry);
+    const auto& main = simulation_.main[row];
+    std::string points;
+    for (size_t i = 0; i < main.size(); ++i) {
+      const bool last = i + 1 == main.size();
+      const size_t end = last ? alive.size() : main[i + 1].instruction;
+      int64_t high = 0;
+      for (size_t k = main[i].instruction; k < end; ++k)
+        high = std::max(high, alive[k]);
+      const double y = 200 - 196 * static_cast<double>(fixed + high) /
+                                 static_cast<double>(most);
+      const double until = last ? simulation_.step : main[i + 1].time;
+      for (const double x : {main[i].time, until})
+        absl::StrAppend(
+            &points,
+            absl::StrFormat("%.2f,%.2f ", 1000 * x / simulation_.step, y));
+    }
+    return points;
+  }
+
+  void Memory() {
+    Add("<h2>Memory over time</h2>\n");
+    int64_t most = 1;
+    for (const DeviceClass& each : simulation_.classes)
+      most = std::max(most, MemoryOf(program_, each.entry).total());
+    Add("<p class=\"legend\">");
+    for (size_t i = 0; i < rows_; ++i)
+      Add(absl::StrFormat(
+          "<span><i style=\"background:%s\"></i>%s: %s</span> ", ColourOf(i),
+          HtmlText(Describe(simulation_, i)),
+          base::FormatBytes(
+              MemoryOf(program_, simulation_.classes[i].entry).total())));
+    Add(absl::StrCat(
+        "</p>\n<p>Parameters, states and what of the arena is alive; the "
+        "figures are what is reserved. The top of the chart is ",
+        base::FormatBytes(most), ".</p>\n",
+        "<svg viewBox=\"0 0 1000 200\" width=\"100%\" height=\"200\" "
+        "preserveAspectRatio=\"none\" style=\"border:1px solid "
+        "#e8edf1\">\n"));
+    for (size_t i = 0; i < rows_ && simulation_.step > 0; ++i)
+      Add(absl::StrFormat(
+          "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" "
+          "vector-effect=\"non-scaling-stroke\" points=\"%s\"/>\n",
+          ColourOf(i), MemoryLine(i, most)));
+    Add(absl::StrCat("</svg>\n<div class=\"axis\"><span>0</span><span>",
+                     Seconds(simulation_.step), "</span></div>\n"));
+  }
+
+  std::string ColourOf(size_t row) const {
+    return absl::StrFormat("hsl(%d,55%%,42%%)",
+                           static_cast<int>(360 * row / rows_ + 165) % 360);
+  }
+
+  void Row(const OperationTotal& total, bool moves) {
+    const double share =
+        simulation_.step > 0 ? total.seconds / simulation_.step : 0;
+    Add(absl::StrFormat("<tr><td>%s</td><td>%s</td><td>%s</td>",
+                        HtmlText(total.kind), HtmlText(total.name),
+                        HtmlText(total.function)));
+    if (moves)
+      Add(absl::StrFormat(
+          "<td class=\"n\">%s</td><td class=\"n\">%s</td>",
+          base::FormatBytes(total.bytes),
+          total.group > 0 ? absl::StrCat(total.group) : std::string("2")));
+    Add(
+        absl::StrFormat("<td class=\"n\">%.4g</td><td class=\"n\">%s</td><td "
+                        "class=\"n\">%s</td></tr>\n",
+                        total.calls, Seconds(total.seconds), Percent(share)));
+  }
+
+  void Communication() {
+    Add("<h2>Collectives and transfers</h2>\n<p>Each by the operation that it "
+        "is for and the function it stands in. Times are those waited for; "
+        "means of all devices.</p>\n<table><tr><th>what</th><th>for</th>"
+        "<th>in</th><th class=\"n\">bytes</th><th class=\"n\">among</th><th "
+        "class=\"n\">a step</th><th class=\"n\">time</th><th class=\"n\">of "
+        "step</th></tr>\n");
+    for (const OperationTotal& total : simulation_.operations)
+      if (total.bytes > 0) Row(total, /*moves=*/true);
+    Add("</table>\n");
+  }
+
+  void Operations() {
+    Add("<h2>Most expensive operations</h2>\n<table><tr><th>what</th>"
+        "<th>of</th><th>in</th><th class=\"n\">a step</th><th "
+        "class=\"n\">time</th><th class=\"n\">of step</th></tr>\n");
+    size_t listed = 0;
+    for (const OperationTotal& total : simulation_.operations) {
+      if (total.bytes > 0 || total.seconds <= 0) continue;
+      if (++listed > kMostOperations) break;
+      Row(total, /*moves=*/false);
+    }
+    Add("</table>\n");
+  }
+
+  const Simulation& simulation_;
+  const program::Program& program_;
+  const ReportTitle& title_;
+  const size_t rows_;
+  std::map<size_t, std::vector<Span>> sorted_;
+  std::string page_;
+};
+
+}  // namespace
+
+std::string HtmlText(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '<')
+      result += "&lt;";
+    else if (c == '>')
+      result += "&gt;";
+    else if (c == '&')
+      result += "&amp;";
+    else if (c == '"')
+      result += "&quot;";
+    else
+      result += c;
+  }
+  return result;
+}
+
+std::string WriteReport(const Simulation& simulation,
+                        const program::Program& program,
+                        const ReportTitle& title) {
+  return ReportWriter(simulation, program, title).Write();
+}
+
+}  // namespace partita::simulator
