@@ -25,6 +25,7 @@ Command addAnnotate(CLI::App& app);
 Command addInspect(CLI::App& app);
 Command addRun(CLI::App& app);
 Command addTrain(CLI::App& app);
+Command addSimulate(CLI::App& app);
 
 }  // namespace partita::driver
 

@@ -1,0 +1,221 @@
+// The simulator does it; here it meets files and tables.
+#include "compiler/driver/simulate.h"
+
+#include <algorithm>
+
+#include "compiler/core/schedule_csv.h"
+#include "compiler/planner/cluster.h"
+#include "compiler/simulator/cluster_costs.h"
+#include "compiler/simulator/memory.h"
+#include "compiler/simulator/report.h"
+#include "compiler/simulator/simulate.h"
+#include "compiler/simulator/trace.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/quantity.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/program/artifact.h"
+#include "runtime/program/mesh.h"
+
+namespace partita::driver {
+namespace {
+
+using llvm::formatv;
+using llvm::json::Array;
+using llvm::json::Object;
+using llvm::json::Value;
+using simulator::Simulation;
+
+absl::StatusOr<planner::Cluster> openCluster(const std::string& name,
+                                             int64_t devices) {
+  auto cluster = planner::OpenCluster(name);
+  if (!cluster.ok()) return cluster.status();
+  if (devices <= cluster->devices) return cluster;
+  return absl::InvalidArgumentError(
+      formatv("--cluster: expected at least {0} devices, which the program "
+              "runs on, found '{1}' with {2}; take a larger cluster, as in "
+              "\"{0}x a100-80-sxm\"",
+              devices, name, cluster->devices)
+          .str());
+}
+
+// A schedule that does not flush shows its step when the pipeline is full.
+int stepsOf(const program::Program& program) {
+  const auto* text = program.schedule();
+  if (text == nullptr || text->size() == 0) return 1;
+  auto schedule = core::ReadScheduleCsv(text->str(), "schedule");
+  if (!schedule.ok() || schedule->flushes) return 1;
+  return 2 * schedule->stages + 1;
+}
+
+absl::Status write(const std::string& option, const std::string& path,
+                   const std::string& text) {
+  absl::Status written = base::WriteFileAtomically(path, text);
+  if (written.ok()) return written;
+  return absl::Status(written.code(),
+                      option + ": " + std::string(written.message()));
+}
+
+Array ranksOf(const Simulation& simulation, const program::Program& program) {
+  Array ranks;
+  for (auto [index, device_class] : llvm::enumerate(simulation.classes)) {
+    const simulator::DeviceTimes& times = simulation.times[index];
+    const simulator::DeviceMemory memory =
+        simulator::MemoryOf(program, device_class.entry);
+    ranks.push_back(
+        Object{{"rank", device_class.rank},
+               {"devices", device_class.devices},
+               {"stage", device_class.entry},
+               {"name", simulator::Describe(simulation, index)},
+               {"compute_seconds", times.compute},
+               {"collectives_seconds", times.collectives},
+               {"transfers_seconds", times.transfers},
+               {"idle_seconds", times.idle},
+               {"parameters_bytes", memory.parameters + memory.derived},
+               {"states_bytes", memory.states},
+               {"arena_bytes", memory.arena},
+               {"memory_bytes", memory.total()}});
+  }
+  return ranks;
+}
+
+Array operationsOf(const Simulation& simulation, int64_t count) {
+  Array operations;
+  for (const simulator::OperationTotal& total : simulation.operations) {
+    if (static_cast<int64_t>(operations.size()) == count) break;
+    if (total.seconds == 0) continue;
+    Object row{{"function", total.function},
+               {"name", total.name},
+               {"kind", total.kind},
+               {"calls", total.calls},
+               {"seconds", total.seconds}};
+    if (total.bytes > 0) row["bytes"] = total.bytes;
+    if (total.group > 0) row["devices"] = total.group;
+    operations.push_back(std::move(row));
+  }
+  return operations;
+}
+
+std::string secondsText(double seconds) {
+  if (seconds >= 1) return formatv("{0:F3} s", seconds).str();
+  if (seconds >= 1e-3) return formatv("{0:F3} ms", seconds * 1e3).str();
+  return formatv("{0:F1} us", seconds * 1e6).str();
+}
+
+double number(const Object& object, llvm::StringRef key) {
+  return object.getNumber(key).value_or(0);
+}
+
+std::string shareText(double part, double whole) {
+  return formatv("{0:F1}%", whole > 0 ? 100 * part / whole : 0).str();
+}
+
+void printRanks(const Object& facts, double step, llvm::raw_ostream& stream) {
+  stream << formatv("{0,-34} {1,9} {2,12} {3,10} {4,8} {5,10}\n", "",
+                    "computes", "collectives", "transfers", "bubble", "memory");
+  for (const Value& value : *facts.getArray("ranks")) {
+    const Object& rank = *value.getAsObject();
+    stream << formatv(
+        "{0,-34} {1,9} {2,12} {3,10} {4,8} {5,10}\n",
+        rank.getString("name").value_or(""),
+        shareText(number(rank, "compute_seconds"), step),
+        shareText(number(rank, "collectives_seconds"), step),
+        shareText(number(rank, "transfers_seconds"), step),
+        shareText(number(rank, "idle_seconds"), step),
+        base::FormatBytes(rank.getInteger("memory_bytes").value_or(0)));
+  }
+}
+
+void printOperations(const Object& facts, double step,
+                     llvm::raw_ostream& stream) {
+  stream << formatv("{0,10} {1,7} {2,8}  most expensive, mean of a device\n",
+                    "time", "of step", "calls");
+  for (const Value& value : *facts.getArray("operations")) {
+    const Object& row = *value.getAsObject();
+    stream << formatv("{0,10} {1,7} {2,8:F1}  {3} {4} in {5}",
+                      secondsText(number(row, "seconds")),
+                      shareText(number(row, "seconds"), step),
+                      number(row, "calls"), row.getString("kind").value_or(""),
+                      row.getString("name").value_or(""),
+                      row.getString("function").value_or(""));
+    if (auto bytes = row.getInteger("bytes"))
+      stream << ", " << base::FormatBytes(*bytes);
+    if (auto devices = row.getInteger("devices"))
+      stream << " among " << *devices << " devices";
+    stream << "\n";
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
+  PARTITA_ASSIGN_OR_RETURN(const program::Artifact artifact,
+                           program::Artifact::Open(arguments.artifact));
+  const program::Program& program = artifact.program();
+  const int64_t devices = program::SizeOf(program.mesh());
+  PARTITA_ASSIGN_OR_RETURN(const planner::Cluster cluster,
+                           openCluster(arguments.cluster, devices));
+  PARTITA_ASSIGN_OR_RETURN(simulator::Faults faults,
+                           simulator::ParseFaults(arguments.faults, devices));
+  simulator::SimulateOptions options;
+  options.steps = stepsOf(program);
+  options.spans = !arguments.trace.empty() || !arguments.html.empty();
+  const Simulation simulation = simulator::Simulate(
+      program, simulator::ClusterCosts(cluster, std::move(faults)), options);
+  if (!arguments.trace.empty())
+    PARTITA_RETURN_IF_ERROR(write("--trace", arguments.trace,
+                                  simulator::WriteTrace(simulation, program)));
+  if (!arguments.html.empty()) {
+    simulator::ReportTitle title;
+    title.model = arguments.artifact;
+    title.mesh = program::DescribeMesh(program.mesh());
+    title.cluster = cluster.name;
+    title.device_memory = cluster.device.memory;
+    PARTITA_RETURN_IF_ERROR(
+        write("--html", arguments.html,
+              simulator::WriteReport(simulation, program, title)));
+  }
+  int64_t most = 0;
+  for (const simulator::DeviceClass& each : simulation.classes)
+    most = std::max(most, simulator::MemoryOf(program, each.entry).total());
+  const int64_t has = static_cast<int64_t>(cluster.device.memory);
+  return Object{{"kind", "simulation"},
+                {"cluster", cluster.name},
+                {"device", cluster.device.name},
+                {"devices", devices},
+                {"mesh", program::DescribeMesh(program.mesh())},
+                {"step_seconds", simulation.step},
+                {"bubble", simulation.Bubble()},
+                {"exposed", simulation.Exposed()},
+                {"memory_bytes", most},
+                {"device_memory_bytes", has},
+                {"fits", most <= has},
+                {"ranks", ranksOf(simulation, program)},
+                {"operations", operationsOf(simulation, arguments.operations)}};
+}
+
+void printSimulation(const Value& value, llvm::raw_ostream& stream) {
+  const Object& facts = *value.getAsObject();
+  const double step = number(facts, "step_seconds");
+  const int64_t devices = facts.getInteger("devices").value_or(1);
+  stream << formatv(
+      "a step takes {0} on {1} device{2} of {3}: bubble {4:P1}, exposed "
+      "communication {5:P1}\n",
+      secondsText(step), devices, devices == 1 ? "" : "s",
+      facts.getString("cluster").value_or(""), number(facts, "bubble"),
+      number(facts, "exposed"));
+  stream << formatv(
+      "memory: at most {0} of a device's {1} ({2}){3}\n\n",
+      base::FormatBytes(facts.getInteger("memory_bytes").value_or(0)),
+      base::FormatBytes(facts.getInteger("device_memory_bytes").value_or(0)),
+      facts.getString("device").value_or(""),
+      facts.getBoolean("fits").value_or(true) ? "" : ": it does not fit");
+  printRanks(facts, step, stream);
+  stream << "\n";
+  printOperations(facts, step, stream);
+}
+
+}  // namespace partita::driver

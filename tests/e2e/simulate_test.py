@@ -1,0 +1,125 @@
+"""partita simulate runs compiled programs against the model of a cluster: table, JSON, trace, report, faults, refusals."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PARTITA = os.path.abspath("compiler/tools/partita")
+GPT2 = os.path.abspath("tests/data/onnx-tiny/gpt2_4l")
+
+
+class SimulateTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.compile("pipe", "--mesh", "pipe=2,data=2,tensor=2", "--shard", "D=pipe,B=data;M=tensor,N=tensor,V=tensor", "--schedule", "1f1b",
+                    "--microbatches", "4")
+        cls.compile("async", "--mesh", "pipe=2", "--shard", "D=pipe", "--schedule", "async-2bw", "--microbatches", "4")
+        cls.compile("whole")
+
+    @classmethod
+    def compile(cls, name, *options):
+        subprocess.run([PARTITA, "compile", GPT2, "--dim", "batch=8,seq=4", "--train", "adamw", "-o", cls.path(name + ".partita"), *options],
+                       capture_output=True, check=True)
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder.name, name)
+
+    def simulate(self, model, *options, code=0):
+        done = subprocess.run([PARTITA, "simulate", model + ".partita", *options], capture_output=True, text=True, check=False,
+                              cwd=self.folder.name)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def facts(self, model, *options, cluster="8x a100-80-sxm"):
+        return json.loads(self.simulate(model, "--cluster", cluster, "--json", *options))
+
+    def test_the_parts_of_each_rank_are_the_step(self):
+        facts = self.facts("pipe")
+        self.assertEqual((facts["devices"], facts["mesh"], facts["fits"]), (8, "pipe=2,data=2,tensor=2", True))
+        self.assertEqual([(rank["stage"], rank["devices"]) for rank in facts["ranks"]], [(0, 4), (1, 4)])
+        for rank in facts["ranks"]:
+            parts = sum(rank[part + "_seconds"] for part in ("compute", "collectives", "transfers", "idle"))
+            self.assertAlmostEqual(parts, facts["step_seconds"], delta=1e-6 * parts)
+            self.assertGreater(rank["collectives_seconds"], 0)
+        self.assertGreater(facts["bubble"], 0)
+        self.assertLess(facts["bubble"] + facts["exposed"], 1)
+        self.assertEqual(len(facts["operations"]), 10)
+
+    def test_memory_is_the_compilers(self):
+        for model in ("pipe", "async", "whole"):
+            compiled = json.loads(subprocess.run([PARTITA, "inspect", self.path(model + ".partita"), "--json"], capture_output=True, text=True,
+                                                 check=True).stdout)["compiled"]
+            tables = compiled.get("memory_by_rank") or [compiled["memory"]]
+            for rank, table in zip(self.facts(model)["ranks"], tables):
+                self.assertEqual(rank["memory_bytes"], table["total"], model)
+                self.assertEqual(rank["states_bytes"], table["optimizer_states"], model)
+
+    def test_without_a_flush_the_pipeline_is_full(self):
+        self.assertLess(self.facts("async")["bubble"], 0.25)
+        self.assertEqual(self.facts("whole")["bubble"], 0)
+
+    def test_faults_and_networks_cost_time(self):
+        sound = self.facts("pipe")
+        slow = self.facts("pipe", "--fault", "device=3:0.5")
+        self.assertGreater(slow["step_seconds"], 1.2 * sound["step_seconds"])
+        self.assertGreater(len(slow["ranks"]), 2)
+        self.assertGreater(self.facts("pipe", "--fault", "link=0-1:0.01")["step_seconds"], sound["step_seconds"])
+        # Two devices a node: tensor parallelism within, data parallelism and pipeline across.
+        with open(self.path("nodes.yaml"), "w", encoding="utf-8") as file:
+            file.write("name: nodes\ndevices: 8\ndevice: {like: a100-80-sxm}\nlevels:\n"
+                       "  - {name: nvlink, devices: 2, bandwidth: 300 GB/s, latency: 3.4 us}\n"
+                       "  - {name: network, devices: 8, bandwidth: 1 GB/s, latency: 50 us}\n")
+        apart = self.facts("pipe", cluster="nodes.yaml")
+        self.assertGreater(apart["exposed"], sound["exposed"])
+
+    def test_trace(self):
+        self.simulate("pipe", "--cluster", "8x a100-80-sxm", "--trace", "trace.json")
+        with open(self.path("trace.json"), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        self.assertEqual({event["pid"] for event in events}, {0, 1})
+        step = self.facts("pipe")["step_seconds"] * 1e6
+        spans = [event for event in events if event["ph"] == "X"]
+        self.assertLessEqual({event["cat"] for event in spans}, {"compute", "collective", "overlapped", "transfer", "receive", "wait"})
+        for rank in (0, 1):
+            row = sorted((event["ts"], event["dur"]) for event in spans if event["pid"] == rank and event["tid"] == 1)
+            for (start, length), (following, _) in zip(row, row[1:]):
+                self.assertLessEqual(start + length, following + 1e-3)
+            self.assertLessEqual(sum(row[-1]), step + 1e-3)
+        self.assertTrue(any(event["ph"] == "C" for event in events))
+
+    def test_report(self):
+        self.simulate("pipe", "--cluster", "8x a100-80-sxm", "--html", "report.html")
+        with open(self.path("report.html"), encoding="utf-8") as file:
+            page = file.read()
+        for part in ("Where the time goes", "Timeline", "Memory over time", "Collectives and transfers", "all_reduce", "block_forward", "</html>"):
+            self.assertIn(part, page)
+        # It opens without a network.
+        for part in ("http:", "https:", "src=", "@import"):
+            self.assertNotIn(part, page)
+
+    def test_table(self):
+        text = self.simulate("pipe", "--cluster", "8x a100-80-sxm")
+        self.assertIn("on 8 devices of ", text)
+        self.assertIn("rank 0 and 3 like it, stage 0", text)
+        self.assertIn("most expensive, mean of a device", text)
+
+    def test_refusals(self):
+        text = self.simulate("pipe", "--cluster", "4x a100-80-sxm", code=1)
+        self.assertIn("--cluster: expected at least 8 devices, which the program runs on, found '4x a100-80-sxm' with 4", text)
+        self.assertIn("the program has ranks 0 to 7", self.simulate("pipe", "--cluster", "8x a100-80-sxm", "--fault", "device=8:0.5", code=1))
+        self.assertIn("the device has a fault already", self.simulate("pipe", "--cluster", "8x a100-80-sxm", "--fault", "device=1:0.5", "--fault",
+                                                                      "device=1:0.2", code=1))
+        self.assertIn("no/such", self.simulate("pipe", "--cluster", "8x a100-80-sxm", "--trace", "no/such/trace.json", code=1))
+        self.assertIn("tpu-v9", self.simulate("pipe", "--cluster", "tpu-v9", code=1))
+        self.assertIn("nothing.partita", self.simulate("nothing", "--cluster", "cpu", code=1))
+        self.simulate("pipe", code=2)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=1))
