@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "compiler/autodiff/one_bit_lamb.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace partita::autodiff {
@@ -64,7 +65,9 @@ SmallVector<Value> adam(nn::MathBuilder& math, const Optimizer& optimizer,
   if (optimizer.kind != OptimizerKind::kAdam && decay != 0)
     direction = math.add(direction, math.multiply(p, decay));
   Value rate = scalars.learning_rate;
-  if (optimizer.kind == OptimizerKind::kLamb) {
+  SmallVector<Value> averages;
+  if (optimizer.kind == OptimizerKind::kLamb ||
+      optimizer.kind == OptimizerKind::kOneBitLambWarmup) {
     // |p| / |direction|, 1 where either is zero.
     Value size = math.sqrt(sumOfSquares(math, p)),
           length = math.sqrt(sumOfSquares(math, direction));
@@ -76,9 +79,15 @@ SmallVector<Value> adam(nn::MathBuilder& math, const Optimizer& optimizer,
                           length, one));
     Value usable = math.andInt(math.compare(CmpFPredicate::OGT, size, zero),
                                math.compare(CmpFPredicate::OGT, length, zero));
-    rate = math.multiply(rate, math.select(usable, ratio, one));
+    ratio = math.select(usable, ratio, one);
+    rate = math.multiply(rate, ratio);
+    if (optimizer.kind == OptimizerKind::kOneBitLambWarmup)
+      averages = {average(math, states[2], ratio, kRatioBeta)};
   }
-  return {math.subtract(p, scaleBy(math, direction, rate)), m, v};
+  SmallVector<Value> result = {math.subtract(p, scaleBy(math, direction, rate)),
+                               m, v};
+  result.append(averages);
+  return result;
 }
 
 // What an element's gradient was in the warm-up says how far it moves. One bit
@@ -124,6 +133,20 @@ SmallVector<State> Optimizer::states(const Factored& factored) const {
               {"exp_avg_sq_col", factored.rows, factored.model_row}};
     case OptimizerKind::kOneBitAdam:
       return {{"exp_avg_sq", {}, -1, /*is_frozen=*/true}};
+    case OptimizerKind::kOneBitLambWarmup:
+      return {{"exp_avg"},
+              {"exp_avg_sq"},
+              {"ratio", {}, -1, /*is_frozen=*/false, /*is_scalar=*/true}};
+    case OptimizerKind::kOneBitLamb:
+      return {{"exp_avg", {}, -1, /*is_frozen=*/true},
+              {"exp_avg_sq", {}, -1, /*is_frozen=*/true},
+              {"fresh_exp_avg_sq"},
+              {"ratio", {}, -1, /*is_frozen=*/true, /*is_scalar=*/true},
+              {"ratio_factor",
+               {},
+               -1,
+               /*is_frozen=*/false,
+               /*is_scalar=*/true}};
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
     case OptimizerKind::kLamb:
@@ -152,10 +175,12 @@ void buildCorrections(nn::MathBuilder& math, mlir::OpBuilder& builder,
   };
   scalars.first_correction = math.divide(one, rest(optimizer.beta1));
   scalars.second_correction =
-      optimizer.kind == OptimizerKind::kOneBitAdam
+      exchangesMomenta(optimizer.kind)
           ? math.constant(type, 1 / std::sqrt(1 - std::pow(optimizer.beta2,
                                                            optimizer.warmup)))
           : math.rsqrt(rest(optimizer.beta2));
+  if (optimizer.kind == OptimizerKind::kOneBitLamb)
+    scalars.fresh_correction = math.rsqrt(rest(optimizer.beta2));
 }
 
 Value buildMomentum(nn::MathBuilder& math, const Optimizer& optimizer,
@@ -181,9 +206,13 @@ SmallVector<Value> buildUpdate(nn::MathBuilder& math,
     case OptimizerKind::kOneBitAdam:
       return {
           oneBitAdam(math, optimizer, parameter, gradient, states[0], scalars)};
+    case OptimizerKind::kOneBitLamb:
+      return buildOneBitLamb(math, optimizer, parameter, gradient, states,
+                             scalars);
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
     case OptimizerKind::kLamb:
+    case OptimizerKind::kOneBitLambWarmup:
       break;
   }
   return adam(math, optimizer, parameter, gradient, states, scalars);

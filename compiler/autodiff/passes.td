@@ -173,6 +173,8 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
     stays as it is, and the new momentum is made by a function of its own, whose
     call says so (`nn.one_bit`): devices may exchange it in the place of
     gradients. It has the states of AdamW, so that it takes over its checkpoint.
+    So is the momentum of `1bit-lamb` with `onebit-warmup`; without it, it is LAMB
+    that keeps what its second phase needs, `<parameter>/ratio`.
 
     With `clip-norm` gradients are scaled so that the norm of all of them
     together is at most that; the norm becomes the result `grad_norm`.
@@ -187,7 +189,7 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
-  let options = [Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"", "sgd, adam, adamw, lamb, adafactor or 1bit-adam">,
+  let options = [Option<"optimizer", "optimizer", "std::string", /*default=*/"\"adamw\"", "sgd, adam, adamw, lamb, adafactor, 1bit-adam or 1bit-lamb">,
                  Option<"beta1", "beta1", "double", /*default=*/"0.9", "Of the first moment">,
                  Option<"beta2", "beta2", "double", /*default=*/"0.999", "Of the second moment">,
                  Option<"epsilon", "epsilon", "double", /*default=*/"1e-8", "Added to the root of the second moment">,
@@ -197,7 +199,7 @@ def AppendOptimizerPass : Pass<"partita-append-optimizer", "::mlir::ModuleOp"> {
                  Option<"no_decay", "no-decay", "std::string", /*default=*/"\"\"", "Globs of parameters without weight decay, separated by ';'">,
                  Option<"lr_scale", "lr-scale", "std::string", /*default=*/"\"\"", "Learning rates of groups: GLOB=FACTOR, separated by ';'; the last that matches">,
                  Option<"clip_norm", "clip-norm", "double", /*default=*/"0", "Largest norm of all gradients together; 0: any">,
-                 Option<"onebit_warmup", "onebit-warmup", "int64_t", /*default=*/"0", "Of 1bit-adam: how many steps made the second moment">,
+                 Option<"onebit_warmup", "onebit-warmup", "int64_t", /*default=*/"0", "Of 1-bit optimizers: how many steps made the second moment">,
                  Option<"growth_interval", "growth-interval", "int64_t", /*default=*/"2000", "Good steps in a row that double the loss scale">,
                  Option<"keep_gradients", "keep-gradients", "bool", /*default=*/"false", "Whether gradients stay results">];
 }

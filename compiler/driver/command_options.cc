@@ -108,7 +108,8 @@ void addTraining(TrainOptions& train, CLI::App* command) {
   CLI::Option* optimizer =
       command->add_option("--train", train.optimizer,
                           "Compile a training step with this optimizer: sgd, "
-                          "adam, adamw, lamb, adafactor or 1bit-adam");
+                          "adam, adamw, lamb, adafactor, 1bit-adam or "
+                          "1bit-lamb");
   const auto option = [&](const char* name, auto& value, const char* what) {
     return command->add_option(name, value, what)
         ->capture_default_str()
@@ -145,8 +146,8 @@ void addTraining(TrainOptions& train, CLI::App* command) {
          "Largest norm of all gradients together; 0: any")
       ->check(notNegative());
   option("--onebit-warmup", train.onebit_warmup,
-         "Of 1bit-adam: how many steps of adamw the checkpoint has that it "
-         "goes on from");
+         "Steps that the checkpoint has which it goes on from: of 1bit-adam, "
+         "those of adamw; of 1bit-lamb, those of its own without this option");
   option("--loss-scale", train.loss_scale,
          "With --precision f16, what the loss is multiplied with at first: a "
          "power of two")

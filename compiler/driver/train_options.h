@@ -12,8 +12,8 @@ namespace partita::driver {
 
 // The words are those of compiler/autodiff/passes.td, which checks them.
 struct TrainOptions {
-  std::string optimizer;  // sgd, adam, adamw, lamb, adafactor, 1bit-adam;
-                          // empty: no training
+  std::string optimizer;  // sgd, adam, adamw, lamb, adafactor, 1bit-adam,
+                          // 1bit-lamb; empty: no training
   std::string loss = "cross-entropy";
   std::string loss_output;  // empty: the first output
   int64_t ignore_index = -100;
@@ -29,7 +29,7 @@ struct TrainOptions {
          weight_decay = 0.01, clip_norm = 0;
   double loss_scale = 65536;  // of the first step in f16
   bool keep_gradients = false;
-  int onebit_warmup = 0;     // of 1bit-adam: the steps before it
+  int onebit_warmup = 0;     // of 1-bit optimizers: the steps before
   int64_t microbatches = 1;  // the plan's
 };
 

@@ -78,11 +78,13 @@ class Verification {
 
   FailureOr<llvm::json::Value> run() {
     const Clock::time_point start = Clock::now();
-    if (train_.optimizer == "1bit-adam")
+    if (train_.onebit_warmup > 0)
       return imported_->emitError(
                  "expected an optimizer whose steps are the same on any number "
-                 "of devices, found 1bit-adam; verify the plan with --train "
-                 "adamw, and what devices exchange then differs by design"),
+                 "of devices, found ")
+                 << train_.optimizer << "; verify the plan with --train "
+                 << (train_.optimizer == "1bit-lamb" ? "lamb" : "adamw")
+                 << ", and what devices exchange then differs by design",
              failure();
     auto dropped = shrink();
     if (mlir::failed(dropped)) return failure();

@@ -340,15 +340,17 @@ LogicalResult compressMomenta(mlir::ModuleOp module, const plan::Plan& plan) {
       if (call->hasAttr(dist::kOneBitAttr)) calls.push_back(call);
   if (calls.empty()) return success();
   if (plan.zero > 0)
-    return module.emitError("expected no ZeRO with --train 1bit-adam, found ")
+    return module.emitError(
+               "expected no ZeRO with --train 1bit-adam "
+               "or 1bit-lamb, found ")
            << "zero: " << plan.zero
            << "; a device corrects momenta by what it left out of whole ones";
   for (const plan::Entry& entry : plan.shard)
     for (const plan::Division& division : entry.divisions)
       if (division.dimension == "D")
         return module.emitError(
-            "expected no pipeline (D) with --train 1bit-adam, found one; its "
-            "exchanges are not divided between stages");
+            "expected no pipeline (D) with --train 1bit-adam or 1bit-lamb, "
+            "found one; their exchanges are not divided between stages");
   const Rows rows(module.getContext(), plan.mesh, axesOfBatch(plan));
   if (rows.count() == 1) return success();
   // Who says how values lie has to say on what.

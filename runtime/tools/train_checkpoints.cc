@@ -33,10 +33,13 @@ bool IsSaved(const ParameterSpec& parameter) {
 }
 
 // What 1-bit optimizers have left out of what they sent, a row for each device:
-// with another optimizer before, or on other devices, there is none.
-bool IsError(const std::string& name) {
+// with another optimizer before, or on other devices, there is none. And what
+// they keep beyond their warm-up.
+bool MayBeNew(const std::string& name) {
   return absl::EndsWith(name, "/worker_error") ||
-         absl::EndsWith(name, "/server_error");
+         absl::EndsWith(name, "/server_error") ||
+         absl::EndsWith(name, "/fresh_exp_avg_sq") ||
+         absl::EndsWith(name, "/ratio_factor");
 }
 
 checkpoint::Entry EntryOf(Session& session, const ParameterSpec& parameter) {
@@ -143,7 +146,7 @@ absl::Status CheckSame(const checkpoint::Checkpoint& saved, Session& session,
   std::vector<base::TensorSpec> wanted;
   for (const ParameterSpec& parameter : session.parameters())
     if (IsSaved(parameter)) wanted.push_back(parameter.whole);
-  PARTITA_RETURN_IF_ERROR(saved.Match(wanted, IsError));
+  PARTITA_RETURN_IF_ERROR(saved.Match(wanted, MayBeNew));
   if (saved.state().seed == static_cast<uint64_t>(options.seed))
     return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -159,7 +162,7 @@ absl::Status Restore(const checkpoint::Checkpoint& saved, Session& session,
     if (!IsSaved(parameter) ||
         (!parameter.updated && parameter.kind != ParameterKind::state))
       continue;
-    if (IsError(parameter.whole.name) && !saved.Matches(parameter.whole)) {
+    if (MayBeNew(parameter.whole.name) && !saved.Matches(parameter.whole)) {
       ++anew;
       continue;
     }
@@ -190,7 +193,7 @@ absl::StatusOr<Resumed> Resume(Session& session, const TrainOptions& options,
     say(absl::StrCat("going on from ", saved->path(),
                      anew > 0
                          ? absl::StrCat("; ", anew,
-                                        " errors of 1-bit exchanges, which "
+                                        " states of 1-bit exchanges, which "
                                         "it has not, begin at zero")
                          : ""));
   return Resumed{saved->state().step, saved->state().data};

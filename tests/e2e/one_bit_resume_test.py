@@ -85,7 +85,7 @@ class OneBitResumeTest(unittest.TestCase):
     def test_goes_on_bit_for_bit(self):
         self.train("warm", "whole", 3)
         warm = self.saved("whole", 3)
-        self.assertIn("4 errors of 1-bit exchanges, which it has not, begin at zero", self.train("bits2", "whole", 9))
+        self.assertIn("4 states of 1-bit exchanges, which it has not, begin at zero", self.train("bits2", "whole", 9))
         self.train("warm", "parts", 3)
         for step in (5, 6, 9):
             said = self.train("bits2", "parts", step)
@@ -111,7 +111,7 @@ class OneBitResumeTest(unittest.TestCase):
     def test_other_devices_begin_without_errors(self):
         self.train("warm", "moved", 3)
         self.train("bits2", "moved", 5)
-        self.assertIn("4 errors of 1-bit exchanges, which it has not, begin at zero", self.train("bits4", "moved", 7))
+        self.assertIn("4 states of 1-bit exchanges, which it has not, begin at zero", self.train("bits4", "moved", 7))
         self.assertIn("going on from", self.train("warm", "moved", 8))
 
 

@@ -1,5 +1,6 @@
-// 1-bit Adam on several devices against plain loops in double precision that
-// exchange what the paper says: parameters, momenta and both errors.
+// 1-bit Adam and LAMB on several devices against plain loops in double
+// precision that exchange what the papers say: parameters, states and both
+// errors.
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +17,7 @@ using Numbers = std::vector<double>;
 
 constexpr int64_t kBatch = 8, kIn = 24, kOut = 20, kWarmup = 7, kSteps = 6;
 constexpr double kRate = 1e-2, kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8,
-                 kDecay = 0.1;
+                 kDecay = 0.1, kRatio = 0.3;
 
 // The mean of the squares of x w + b.
 constexpr char kModel[] = R"(
@@ -62,9 +63,11 @@ Numbers InputOf(int64_t step) {
 // One parameter on n devices.
 class Reference {
  public:
-  Reference(Numbers value, Numbers variance, int64_t n)
-      : value_(std::move(value)),
+  Reference(Numbers value, Numbers variance, int64_t n, bool lamb)
+      : lamb_(lamb),
+        value_(std::move(value)),
         variance_(std::move(variance)),
+        fresh_(variance_),
         n_(n),
         chunk_((Size() + 32 * n - 1) / (32 * n) * 32),
         momentum_(Size()),
@@ -74,6 +77,8 @@ class Reference {
   const Numbers& value() const { return value_; }
   const Numbers& momentum() const { return momentum_; }
   const Numbers& server_error() const { return server_error_; }
+  const Numbers& fresh() const { return fresh_; }
+  double factor() const { return factor_; }
   Numbers worker_error() const {
     Numbers all;
     for (const Numbers& error : worker_errors_)
@@ -83,7 +88,9 @@ class Reference {
 
   // Each device's gradient, of the mean over its rows.
   void Step(const std::vector<Numbers>& gradients, int64_t t) {
+    const Numbers before = momentum_;
     n_ == 1 ? Average(gradients[0]) : Exchange(gradients);
+    const double rate = lamb_ ? kRate * RatioOf(before, t) : kRate;
     const double c1 = 1 / (1 - std::pow(kBeta1, t)),
                  c2 = 1 / std::sqrt(1 - std::pow(kBeta2, kWarmup));
     for (int64_t i = 0; i < Size(); ++i) {
@@ -91,11 +98,28 @@ class Reference {
           variance_[i] > 0
               ? momentum_[i] * c1 / (std::sqrt(variance_[i]) * c2 + kEpsilon)
               : 0;
-      value_[i] -= kRate * (direction + kDecay * value_[i]);
+      value_[i] -= rate * (direction + kDecay * value_[i]);
     }
   }
 
  private:
+  double RatioOf(const Numbers& before, int64_t t) {
+    double factor = 0;
+    for (int64_t i = 0; i < Size(); ++i) {
+      const double g = (momentum_[i] - kBeta1 * before[i]) / (1 - kBeta1);
+      fresh_[i] = kBeta2 * fresh_[i] + (1 - kBeta2) * g * g;
+      const auto corrected = [](double v, int64_t steps) {
+        return std::sqrt(v / (1 - std::pow(kBeta2, steps))) + kEpsilon;
+      };
+      if (variance_[i] > 0)
+        factor = std::max(
+            factor, corrected(variance_[i], kWarmup) / corrected(fresh_[i], t));
+    }
+    factor = std::clamp(factor, 0.9 * factor_, 1.1 * factor_);
+    factor_ = std::clamp(factor, 0.5, 4.0);
+    return factor_ * kRatio / (1 - std::pow(0.9, kWarmup));
+  }
+
   int64_t Size() const { return static_cast<int64_t>(value_.size()); }
 
   double Momentum(int64_t i, const Numbers& gradient) const {
@@ -139,8 +163,11 @@ class Reference {
     std::copy(next.begin(), next.begin() + Size(), momentum_.begin());
   }
 
+  const bool lamb_;
   Numbers value_;
   const Numbers variance_;
+  Numbers fresh_;
+  double factor_ = 1;
   const int64_t n_, chunk_;
   Numbers momentum_;
   std::vector<Numbers> worker_errors_;
@@ -152,6 +179,7 @@ struct Case {
   const char* mesh;
   const char* shard;
   int64_t devices;  // along the axes of B
+  bool lamb = false;
 };
 
 class OneBitTest : public testing::TestWithParam<Case> {
@@ -170,7 +198,7 @@ class OneBitTest : public testing::TestWithParam<Case> {
       plan->names = {{"x", 0, "B"}};
     }
     driver::TrainOptions train;
-    train.optimizer = "1bit-adam";
+    train.optimizer = given.lamb ? "1bit-lamb" : "1bit-adam";
     train.onebit_warmup = kWarmup;
     train.loss = "none";
     train.weight_decay = kDecay;
@@ -190,7 +218,11 @@ class OneBitTest : public testing::TestWithParam<Case> {
                     ->WriteParameter(name + "/exp_avg_sq",
                                      Floats(value->shape, variance))
                     .ok());
-    return Reference(ToNumbers(*value), variance, GetParam().devices);
+    const bool lamb = GetParam().lamb;
+    if (lamb)
+      EXPECT_TRUE(
+          model_->WriteParameter(name + "/ratio", Floats({}, {kRatio})).ok());
+    return Reference(ToNumbers(*value), variance, GetParam().devices, lamb);
   }
 
   void Compare(const std::string& name, const Numbers& expected) {
@@ -246,6 +278,11 @@ TEST_P(OneBitTest, EqualsPlainLoops) {
        {std::pair<std::string, Reference&>("w", w), {"b", b}}) {
     Compare(name, reference.value());
     Compare(name + "/exp_avg", reference.momentum());
+    if (GetParam().lamb) {
+      Compare(name + "/fresh_exp_avg_sq", reference.fresh());
+      Compare(name + "/ratio_factor", {reference.factor()});
+      Compare(name + "/ratio", {kRatio});
+    }
     if (n == 1) {
       EXPECT_FALSE(model_->ReadParameter(name + "/worker_error").ok());
       continue;
@@ -259,7 +296,11 @@ INSTANTIATE_TEST_SUITE_P(
     All, OneBitTest,
     testing::Values(Case{"Whole", "", "", 1}, Case{"Two", "d=2", "B=d", 2},
                     Case{"Four", "d=4", "B=d", 4},
-                    Case{"TwoByTwo", "c=2,d=2", "B=c+d", 4}),
+                    Case{"TwoByTwo", "c=2,d=2", "B=c+d", 4},
+                    Case{"LambWhole", "", "", 1, true},
+                    Case{"LambTwo", "d=2", "B=d", 2, true},
+                    Case{"LambFour", "d=4", "B=d", 4, true},
+                    Case{"LambTwoByTwo", "c=2,d=2", "B=c+d", 4, true}),
     [](const testing::TestParamInfo<Case>& info) {
       return std::string(info.param.name);
     });

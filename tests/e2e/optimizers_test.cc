@@ -41,6 +41,7 @@ class Reference {
         columns_(value_.size()) {}
 
   const Numbers& value() const { return value_; }
+  double ratio() const { return ratio_; }  // LAMB's average
 
   void Step(Numbers gradient, int t) {
     if (train_.optimizer == "sgd") return Sgd(std::move(gradient));
@@ -71,10 +72,11 @@ class Reference {
       if (!adam) direction[i] += decay_ * value_[i];
     }
     double ratio = 1;
-    if (train_.optimizer == "lamb") {
+    if (absl::EndsWith(train_.optimizer, "lamb")) {
       const double size = std::sqrt(SumOfSquares(value_)),
                    length = std::sqrt(SumOfSquares(direction));
       if (size > 0 && length > 0) ratio = size / length;
+      ratio_ = 0.9 * ratio_ + 0.1 * ratio;
     }
     for (size_t i = 0; i < g.size(); ++i)
       value_[i] -= rate_ * ratio * direction[i];
@@ -140,6 +142,7 @@ class Reference {
   Numbers value_;
   const double rate_, decay_;
   Numbers first_, second_, columns_;
+  double ratio_ = 0;
 };
 
 struct Chosen {
@@ -261,12 +264,19 @@ TEST_P(OptimizersTest, EqualsPlainLoops) {
       ASSERT_NEAR(parameter->floats()[i], reference.value()[i],
                   1e-6 + 1e-5 * std::abs(reference.value()[i]))
           << name << ", element " << i;
+    if (train_.optimizer != "1bit-lamb") continue;
+    auto ratio = model_->ReadParameter(name + "/ratio");
+    ASSERT_TRUE(ratio.ok()) << ratio.status();
+    EXPECT_TRUE(ratio->shape.empty());
+    EXPECT_NEAR(ratio->floats()[0], reference.ratio(), 1e-4 * reference.ratio())
+        << name;
   }
 }
 
 constexpr Chosen kSgd = {"Sgd", "sgd"}, kMomentum = {"Momentum", "sgd", 0.9},
                  kNesterov = {"Nesterov", "sgd", 0.9, true},
                  kAdam = {"Adam", "adam"}, kLamb = {"Lamb", "lamb"},
+                 kOneBitLamb = {"OneBitLamb", "1bit-lamb"},
                  kAdafactor = {"Adafactor", "adafactor"},
                  kGroups = {"Groups", "adamw", 0, false, true};
 constexpr Division kWhole = {"Whole", "", ""}, kB2 = {"B2", "d=2", "B=d"},
@@ -284,10 +294,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"gpt2", kLamb, kWhole}, Case{"gpt2", kLamb, kMN2},
         Case{"gpt2", kLamb, kB2, 1}, Case{"gpt2", kLamb, kB2, 3},
         Case{"gpt2", kLamb, kB3, 1}, Case{"gpt2", kLamb, kMN3},
-        Case{"gpt2", kAdafactor, kWhole}, Case{"gpt2", kAdafactor, kMN2},
-        Case{"gpt2", kAdafactor, kB2, 1}, Case{"gpt2", kAdafactor, kB2, 3},
-        Case{"gpt2", kAdafactor, kB3, 1}, Case{"gpt2", kAdafactor, kMN3},
-        Case{"coatnet_64", kAdafactor, kWhole},
+        Case{"gpt2", kOneBitLamb, kWhole}, Case{"gpt2", kOneBitLamb, kMN2},
+        Case{"gpt2", kOneBitLamb, kB2, 1}, Case{"gpt2", kAdafactor, kWhole},
+        Case{"gpt2", kAdafactor, kMN2}, Case{"gpt2", kAdafactor, kB2, 1},
+        Case{"gpt2", kAdafactor, kB2, 3}, Case{"gpt2", kAdafactor, kB3, 1},
+        Case{"gpt2", kAdafactor, kMN3}, Case{"coatnet_64", kAdafactor, kWhole},
         Case{"coatnet_64", kAdafactor, kB2, 1}),
     [](const testing::TestParamInfo<Case>& info) {
       return absl::StrCat(

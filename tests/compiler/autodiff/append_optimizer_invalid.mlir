@@ -9,14 +9,14 @@
 // RUN: not partita-opt %s "--partita-append-optimizer=optimizer=adamw onebit-warmup=3" 2>&1 | FileCheck %s --check-prefix=STEPS
 // RUN: not partita-opt %s "--partita-append-optimizer=optimizer=1bit-adam onebit-warmup=3 clip-norm=1" 2>&1 | FileCheck %s --check-prefix=CLIP
 
-// CHECK: expected the optimizer to be sgd, adam, adamw, lamb, adafactor or 1bit-adam, found 'adagrad'
+// CHECK: expected the optimizer to be sgd, adam, adamw, lamb, adafactor, 1bit-adam or 1bit-lamb, found 'adagrad'
 // NESTEROV: expected --nesterov with --train sgd and --momentum above 0, found sgd and momentum 0
 // FACTOR: --lr-scale: expected GLOB=FACTOR with a factor above 0, as "h.*=0.1", found 'w'
 // ZERO: --lr-scale: expected GLOB=FACTOR with a factor above 0, as "h.*=0.1", found 'w=0'
 // NAME: --lr-scale: expected 'v*=0.5' to match a parameter that is trained, found none; one is 'w'
 // DECAY: --no-decay: expected '*bias' to match a parameter that is trained, found none; one is 'w'
-// WARMUP: expected --train 1bit-adam and --onebit-warmup, the steps that --train adamw has made before, together; found 1bit-adam and 0 steps
-// STEPS: together; found adamw and 3 steps
+// WARMUP: expected --train 1bit-adam and --onebit-warmup, the steps that --train adamw has made before, together, or --train 1bit-lamb; found 1bit-adam and 0 steps
+// STEPS: 1bit-lamb; found adamw and 3 steps
 // CLIP: expected no --clip-norm with --train 1bit-adam: the norm is that of whole gradients
 func.func @main(%w: tensor<4xf32> {nn.kind = "parameter", nn.name = "w", nn.source = #nn.init<"ones", 1.0 : f64, 0>})
     -> (tensor<f32> {nn.name = "loss"}, tensor<4xf32> {nn.name = "grad.w"}) {

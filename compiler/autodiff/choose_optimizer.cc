@@ -1,0 +1,82 @@
+// Names and hyperparameters as users give them.
+#include "compiler/autodiff/choose_optimizer.h"
+
+#include "compiler/autodiff/loss_scale.h"
+#include "llvm/ADT/StringSwitch.h"
+
+namespace partita::autodiff {
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::success;
+
+// What needs whole gradients cannot be had where only momenta are exchanged.
+LogicalResult checkOneBit(mlir::ModuleOp module,
+                          const AppendOptimizerPassOptions& options,
+                          OptimizerKind kind) {
+  const std::string& name = options.optimizer;
+  if (kind == OptimizerKind::kOneBitAdam
+          ? options.onebit_warmup <= 0
+          : options.onebit_warmup > 0 && kind != OptimizerKind::kOneBitLamb)
+    return module.emitError(
+               "expected --train 1bit-adam and --onebit-warmup, the steps "
+               "that --train adamw has made before, together, or --train "
+               "1bit-lamb; found ")
+           << name << " and " << options.onebit_warmup << " steps";
+  if (!exchangesMomenta(kind)) return success();
+  if (options.clip_norm > 0)
+    return module.emitError("expected no --clip-norm with --train ")
+           << name
+           << ": the norm is that of whole gradients, and momenta are "
+              "exchanged in their place";
+  if (LossScale::find(module.lookupSymbol<mlir::func::FuncOp>("main")))
+    return module.emitError("expected --precision f32 or bf16 with --train ")
+           << name
+           << ", found f16: whether a gradient overflows is seen in whole "
+              "gradients, and momenta are exchanged in their place";
+  return success();
+}
+
+}  // namespace
+
+FailureOr<Optimizer> chooseOptimizer(
+    mlir::ModuleOp module, const AppendOptimizerPassOptions& options) {
+  auto kind =
+      llvm::StringSwitch<std::optional<OptimizerKind>>(options.optimizer)
+          .Case("sgd", OptimizerKind::kSgd)
+          .Case("adam", OptimizerKind::kAdam)
+          .Case("adamw", OptimizerKind::kAdamW)
+          .Case("lamb", OptimizerKind::kLamb)
+          .Case("adafactor", OptimizerKind::kAdafactor)
+          .Case("1bit-adam", OptimizerKind::kOneBitAdam)
+          .Case("1bit-lamb", options.onebit_warmup > 0
+                                 ? OptimizerKind::kOneBitLamb
+                                 : OptimizerKind::kOneBitLambWarmup)
+          .Default(std::nullopt);
+  if (!kind)
+    return module.emitError(
+               "expected the optimizer to be sgd, adam, adamw, lamb, "
+               "adafactor, 1bit-adam or 1bit-lamb, found '")
+               << options.optimizer << "'",
+           failure();
+  if (options.nesterov &&
+      (kind != OptimizerKind::kSgd || options.momentum <= 0))
+    return module.emitError(
+               "expected --nesterov with --train sgd and --momentum above 0, "
+               "found ")
+               << options.optimizer << " and momentum " << options.momentum,
+           failure();
+  if (mlir::failed(checkOneBit(module, options, *kind))) return failure();
+  Optimizer result;
+  result.kind = *kind;
+  result.beta1 = options.beta1, result.beta2 = options.beta2;
+  result.epsilon = options.epsilon;
+  result.momentum = options.momentum, result.nesterov = options.nesterov;
+  result.weight_decay = options.weight_decay;
+  result.warmup = options.onebit_warmup;
+  return result;
+}
+
+}  // namespace partita::autodiff

@@ -1,0 +1,18 @@
+// Which optimizer options name.
+#ifndef PARTITA_COMPILER_AUTODIFF_CHOOSE_OPTIMIZER_H_
+#define PARTITA_COMPILER_AUTODIFF_CHOOSE_OPTIMIZER_H_
+
+#include "compiler/autodiff/optimizer.h"
+#include "compiler/autodiff/passes.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::autodiff {
+
+// Fails with a diagnostic where there is none of that name, or options that do
+// not go together.
+mlir::FailureOr<Optimizer> chooseOptimizer(
+    mlir::ModuleOp module, const AppendOptimizerPassOptions& options);
+
+}  // namespace partita::autodiff
+
+#endif  // PARTITA_COMPILER_AUTODIFF_CHOOSE_OPTIMIZER_H_

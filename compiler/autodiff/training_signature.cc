@@ -1,0 +1,103 @@
+// Arguments and results with the attributes that later phases know them by.
+#include "compiler/autodiff/training_signature.h"
+
+#include "dialects/nn/dialect.h"
+
+namespace partita::autodiff {
+namespace {
+
+using mlir::RankedTensorType;
+using mlir::Value;
+using mlir::func::FuncOp;
+
+mlir::Attribute zeros(mlir::MLIRContext* context) {
+  return nn::InitAttr::get(context, "zeros",
+                           mlir::Builder(context).getF64FloatAttr(0), 0);
+}
+
+Value addState(FuncOp main, const Trained& trained, const std::string& state,
+               mlir::Type type, mlir::NamedAttrList& attributes) {
+  mlir::Builder builder(main.getContext());
+  attributes.set(nn::kKindAttr, builder.getStringAttr("state"));
+  attributes.set(nn::kNameAttr,
+                 builder.getStringAttr(trained.name + "/" + state));
+  const unsigned index = main.getNumArguments();
+  (void)main.insertArgument(index, type,
+                            attributes.getDictionary(main.getContext()),
+                            trained.parameter.getLoc());
+  return main.getArgument(index);
+}
+
+}  // namespace
+
+llvm::ArrayRef<int64_t> Trained::modelShape() const {
+  auto viewed = llvm::dyn_cast_if_present<mlir::TypeAttr>(
+      attributes.get(nn::kViewOfAttr));
+  return llvm::cast<RankedTensorType>(viewed ? viewed.getValue()
+                                             : parameter.getType())
+      .getShape();
+}
+
+Value addInput(FuncOp main, llvm::StringRef name, llvm::StringRef role,
+               RankedTensorType type) {
+  unsigned index = 0;
+  while (index < main.getNumArguments()) {
+    auto kind = main.getArgAttrOfType<mlir::StringAttr>(index, nn::kKindAttr);
+    if (kind && kind.getValue() != "input") break;
+    ++index;
+  }
+  mlir::Builder builder(main.getContext());
+  const auto named = [&](llvm::StringRef key, llvm::StringRef value) {
+    return builder.getNamedAttr(key, builder.getStringAttr(value));
+  };
+  (void)main.insertArgument(
+      index, type,
+      builder.getDictionaryAttr({named(nn::kKindAttr, "input"),
+                                 named(nn::kNameAttr, name),
+                                 named(nn::kRoleAttr, role)}),
+      main.getLoc());
+  return main.getArgument(index);
+}
+
+Value addState(FuncOp main, const Trained& trained, const std::string& state,
+               mlir::Type type) {
+  mlir::NamedAttrList attributes(trained.attributes);
+  if (state != kMaster)
+    attributes.set(nn::kSourceAttr, zeros(main.getContext()));
+  return addState(main, trained, state, type, attributes);
+}
+
+Value addReducedState(FuncOp main, const Trained& trained, const State& state,
+                      RankedTensorType type) {
+  mlir::NamedAttrList attributes;
+  attributes.set(nn::kSourceAttr, zeros(main.getContext()));
+  if (trained.attributes.get(nn::kViewOfAttr) && !state.is_scalar) {
+    llvm::SmallVector<int64_t> shape(trained.modelShape());
+    shape.erase(shape.begin() + state.model_without);
+    attributes.set(nn::kViewOfAttr, mlir::TypeAttr::get(type.clone(shape)));
+  }
+  return addState(main, trained, state.name, type, attributes);
+}
+
+void addResult(FuncOp main, Value value, llvm::StringRef attribute,
+               const std::string& text, unsigned index) {
+  mlir::Builder builder(main.getContext());
+  (void)main.insertResult(index, value.getType(),
+                          builder.getDictionaryAttr(builder.getNamedAttr(
+                              attribute, builder.getStringAttr(text))));
+  main.front().getTerminator()->insertOperands(index, value);
+}
+
+void addUpdate(FuncOp main, Value value, const std::string& name) {
+  addResult(main, value, nn::kUpdatesAttr, name, main.getNumResults());
+}
+
+unsigned firstUpdate(FuncOp main) {
+  unsigned index = 0;
+  while (index < main.getNumResults() &&
+         !main.getResultAttr(index, nn::kUpdatesAttr))
+    ++index;
+  return index;
+}
+
+}  // namespace partita::autodiff
