@@ -1,0 +1,23 @@
+#!/bin/bash
+# `run` on a folder whose "GPU" is recorded, with a test that fails, and without
+# a GPU.
+set -u
+run=$PWD/$1
+folder=$TEST_TMPDIR/gpu
+mkdir -p "$folder/conformance/tests/conformance" "$folder/conformance/runtime/cuda/recording" "$folder/lib"
+cp -L tests/conformance/device_conformance_test tests/conformance/device_kernels.* "$folder/conformance/tests/conformance/" || exit 1
+cp -L runtime/cuda/recording/librecording.so "$folder/conformance/runtime/cuda/recording/" || exit 1
+fail() { echo "$1"; cat "$TEST_TMPDIR/out"; exit 1; }
+
+"$run" "$folder" >"$TEST_TMPDIR/out" 2>&1 && fail "expected a failure where there is no GPU"
+grep -q 'failed .*no GPU was found: expected libcuda.so.1 and a GPU' "$TEST_TMPDIR/out" || fail "expected advice"
+
+ln -s ../conformance/runtime/cuda/recording/librecording.so "$folder/lib/libcuda.so.1"
+"$run" "$folder" "$TEST_TMPDIR/results.json" >"$TEST_TMPDIR/out" 2>&1 || fail "expected success"
+grep -Eq 'device_conformance_test +passed .* [1-9][0-9]* tests on the GPU' "$TEST_TMPDIR/out" || fail "expected tests on the GPU"
+grep -q '"name": "device_conformance_test", "result": "passed"' "$TEST_TMPDIR/results.json" || fail "expected JSON"
+
+printf '#!/bin/bash\necho "[  FAILED  ] Devices/X.Y/cuda1, where"\nexit 1\n' >"$folder/conformance/tests/conformance/device_bad_test"
+chmod +x "$folder/conformance/tests/conformance/device_bad_test"
+"$run" "$folder" >"$TEST_TMPDIR/out" 2>&1 && fail "expected a failure"
+grep -q 'device_bad_test .*failed .*Devices/X.Y/cuda1' "$TEST_TMPDIR/out" || fail "expected the name of what failed"
