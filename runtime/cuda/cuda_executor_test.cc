@@ -6,15 +6,21 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/random_fill.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/comm/local.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/nccl.h"
 #include "runtime/cuda/recording/recording.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/multi_device.h"
+#include "runtime/executor/rank_executor.h"
 #include "runtime/program/test_pipeline_program.h"
 #include "runtime/program/test_program.h"
 #include "runtime/program/test_training_program.h"
@@ -234,6 +240,64 @@ TEST_F(CudaExecutorTest, TrainsInAPipeline) {
     ExpectNear(w, Read(*runner, "w", kHidden, kOut));
     ExpectNear(u, Read(*runner, "u", kWidth, kHidden));
   }
+}
+
+// A GPU for each rank: what they exchange stays on the GPUs.
+TEST_F(CudaExecutorTest, DividedProgramsExchangeByNccl) {
+  Write(program::DividedProgram(5, 2, 2));
+  const auto artifact = std::make_shared<const program::Artifact>(
+      std::move(program::Artifact::Open(path_)).value());
+  const Floats x = Seeded(40, 9);
+  Floats y(40, -1), all(40, -1), host(40, -1);
+  std::vector<int64_t> where(4, -1);
+  recording_.TakeLog();
+  auto bases = comm::MakeLocalCommunicators(4);
+  std::vector<std::thread> threads;
+  std::vector<absl::Status> statuses(4);
+  for (size_t rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      statuses[rank] = [&]() -> absl::Status {
+        comm::Communicator& base = *bases[rank];
+        PARTITA_ASSIGN_OR_RETURN(const auto device,
+                                 MakeCudaDevice({0, kLibrary, kLibrary}));
+        PARTITA_ASSIGN_OR_RETURN(
+            const auto gpus,
+            MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
+        executor::LoadOptions options;
+        options.communicator = &base;
+        options.device_communicator = gpus.get();
+        PARTITA_ASSIGN_OR_RETURN(
+            const auto executor,
+            executor::RankExecutor::Load(artifact, *device, options));
+        for (int run = 0; run < 2; ++run)
+          PARTITA_RETURN_IF_ERROR(
+              executor->Run({{DType::kF32, {5, 8}, x.data()}},
+                            {{DType::kF32, {5, 8}, y.data()},
+                             {DType::kF32, {5, 8}, all.data()},
+                             {DType::kI64, {4}, where.data()}}));
+        return base.Agree(absl::OkStatus());
+      }();
+      if (!statuses[rank].ok()) bases[rank]->Fail(statuses[rank]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses)
+    ASSERT_TRUE(status.ok()) << status;
+  const std::string log = recording_.TakeLog();
+  EXPECT_THAT(log, testing::HasSubstr("ncclAllReduce"));
+  const auto runner = Load(program::DividedProgram(5, 1, 1));
+  ASSERT_NE(runner, nullptr);
+  int64_t alone = -1;
+  Floats whole(40, -1);
+  ASSERT_TRUE(runner
+                  ->Run({{DType::kF32, {5, 8}, x.data()}},
+                        {{DType::kF32, {5, 8}, host.data()},
+                         {DType::kF32, {5, 8}, whole.data()},
+                         {DType::kI64, {1}, &alone}})
+                  .ok());
+  ExpectNear(host, y);
+  ExpectNear(host, all);
+  EXPECT_EQ(where, (std::vector<int64_t>{0, 1, 2, 3}));
 }
 
 }  // namespace

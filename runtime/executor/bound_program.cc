@@ -176,6 +176,13 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
       transfer = {ToOperation(op, NameOf(*step.instruction), context_.place),
                   GroupOf(op, context_.place)};
     }
+    PARTITA_ASSIGN_OR_RETURN(collective, PrepareOnDevice(*transfer));
+    if (collective != nullptr) {
+      on_device_.insert(collective.get());
+      step.collective = collective.get();
+      step.on_device = true;
+      return absl::OkStatus();
+    }
     // What goes through the host's memory runs where it is started.
     const bool beside = step.started > 0 && context_.device.SharesHostMemory();
     if (beside && started_ == nullptr)
@@ -191,7 +198,21 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
       PARTITA_RETURN_IF_ERROR(host_exchange_.Reserve(collective->operation()));
   }
   step.collective = collective.get();
+  step.on_device = on_device_.count(step.collective) > 0;
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<comm::Collective>> BoundProgram::PrepareOnDevice(
+    const TransferDesc& desc) {
+  if (context_.device_communicator == nullptr)
+    return std::unique_ptr<comm::Collective>();
+  return context_.device_communicator->Prepare(desc.operation, desc.ranks);
+}
+
+absl::Status BoundProgram::AwaitDevices(device::Stream& stream) {
+  return context_.device_communicator == nullptr
+             ? absl::OkStatus()
+             : context_.device_communicator->Await(stream.native_handle());
 }
 
 absl::Status BoundProgram::PrepareLibraryOps() {
@@ -303,6 +324,10 @@ void BoundProgram::SetPort(int port, char* data) {
 absl::Status BoundProgram::Exchange(device::Stream& stream, const Step& step,
                                     const void* input, void* output) {
   if (step.collective == nullptr) return absl::OkStatus();
+  if (step.on_device)
+    return context_.device_communicator->Enqueue(
+        *step.collective, input, output, stream.native_handle());
+  PARTITA_RETURN_IF_ERROR(AwaitDevices(stream));
   if (!context_.device.SharesHostMemory())
     return host_exchange_.Run(*context_.communicator, *step.collective,
                               context_.device, stream, input, output);
@@ -373,6 +398,7 @@ absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
   }
   if (trace == nullptr)
     PARTITA_RETURN_IF_ERROR(MeetArrivals(stream, step_count(), profile));
+  PARTITA_RETURN_IF_ERROR(AwaitDevices(stream));
   if (profile != nullptr) profile->CountRun();
   return context_.communicator == nullptr ? absl::OkStatus()
                                           : context_.communicator->Progress();

@@ -8,15 +8,18 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/device_communicator.h"
 #include "runtime/comm/started.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/arrivals.h"
+#include "runtime/executor/collective_desc.h"
 #include "runtime/executor/host_exchange.h"
 #include "runtime/executor/nan_trace.h"
 #include "runtime/executor/profile.h"
@@ -43,6 +46,9 @@ class BoundProgram {
     const program::MeshPlace& place;
     // Null: collectives are not executed (on devices that keep no content).
     comm::Communicator* communicator;
+    // Null: what devices with memory of their own exchange goes through the
+    // host's.
+    comm::DeviceCommunicator* device_communicator;
     // Called when the last step that could read a global has kept a copy of it.
     std::function<void(int global)> release;
   };
@@ -78,6 +84,7 @@ class BoundProgram {
     const device::Kernel* kernel = nullptr;
     device::LibraryOp* library_op = nullptr;
     comm::Collective* collective = nullptr;
+    bool on_device = false;  // the collective is of the device_communicator
     int64_t started = 0;  // positive: this or, of an await, what it waits for
                           // is the run's collective of that number to be
                           // started
@@ -106,6 +113,11 @@ class BoundProgram {
   absl::Status ResolveKernel(Step& step);
   absl::Status PrepareLibraryOps();
   absl::Status PrepareCollective(Step& step);
+  // Null where the device communicator has none such.
+  absl::StatusOr<std::unique_ptr<comm::Collective>> PrepareOnDevice(
+      const TransferDesc& desc);
+  // Waits for the stream, if it may wait for other ranks.
+  absl::Status AwaitDevices(device::Stream& stream);
   void Number(Step& step, Tokens& tokens);
   absl::Status RunSteps(device::Stream& stream, Profile* profile,
                         NanTrace* trace);
@@ -138,6 +150,7 @@ class BoundProgram {
   std::map<std::string, std::unique_ptr<device::LibraryOp>> library_ops_;
   std::map<const program::Instruction*, std::unique_ptr<comm::Collective>>
       collectives_;
+  std::set<const comm::Collective*> on_device_;  // of collectives_
   int64_t starts_ = 0;          // collectives that a run starts
   int64_t started_before_ = 0;  // by earlier runs
   std::unique_ptr<comm::StartedOperations> started_;  // if a run starts any

@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Load(
     std::shared_ptr<const program::Artifact> artifact, device::Device& device,
     const LoadOptions& options) {
   std::unique_ptr<Executor> executor(
-      new Executor(std::move(artifact), device, options.communicator));
+      new Executor(std::move(artifact), device, options));
   const absl::Status status = executor->Prepare(options);
   if (!status.ok())
     return absl::Status(status.code(), absl::StrCat(executor->artifact().path(),
@@ -76,12 +76,13 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Load(
 }
 
 Executor::Executor(std::shared_ptr<const program::Artifact> artifact,
-                   device::Device& device, comm::Communicator* communicator)
+                   device::Device& device, const LoadOptions& options)
     : artifact_(std::move(artifact)),
       device_(device),
-      communicator_(communicator),
+      communicator_(options.communicator),
+      device_communicator_(options.device_communicator),
       place_(artifact_->program().mesh(),
-             communicator == nullptr ? 0 : communicator->rank()),
+             communicator_ == nullptr ? 0 : communicator_->rank()),
       entry_(program::EntryAt(artifact_->program(), place_)),
       parameters_(ListParameters(artifact_->program(), entry_)) {}
 
@@ -175,8 +176,10 @@ absl::Status Executor::LoadData() {
 }
 
 BoundProgram::Context Executor::BindContext(std::function<void(int)> release) {
-  return {*artifact_, device_,       module_.get(),
-          place_,     communicator_, std::move(release)};
+  return {*artifact_,        device_,
+          module_.get(),     place_,
+          communicator_,     device_communicator_,
+          std::move(release)};
 }
 
 absl::Status Executor::RunInit() {

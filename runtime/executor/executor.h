@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/device_communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/bound_program.h"
 #include "runtime/executor/nan_trace.h"
@@ -32,6 +33,9 @@ struct LoadOptions {
   // One rank of as many as the program's mesh has devices; outlives the
   // executor. Null: the only rank.
   comm::Communicator* communicator = nullptr;
+  // This rank's end for collectives on the device's memory, beside the
+  // communicator; outlives the executor. Null: they go through the host's.
+  comm::DeviceCommunicator* device_communicator = nullptr;
 };
 
 // Bytes that a loaded model holds.
@@ -119,7 +123,7 @@ class Executor {
 
  private:
   Executor(std::shared_ptr<const program::Artifact> artifact,
-           device::Device& device, comm::Communicator* communicator);
+           device::Device& device, const LoadOptions& options);
   absl::Status CheckRanks();
   absl::Status Prepare(const LoadOptions& options);
   void DescribePorts();
@@ -149,6 +153,7 @@ class Executor {
   device::Device& device_;
   std::unique_ptr<comm::Communicator> own_communicator_;  // of a mesh of one
   comm::Communicator* communicator_;
+  comm::DeviceCommunicator* const device_communicator_;
   const program::MeshPlace place_;
   const program::Entry& entry_;  // what this rank runs
   std::vector<TensorSpec> inputs_, outputs_;

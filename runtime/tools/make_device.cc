@@ -1,11 +1,16 @@
 // The one place that knows all devices.
 #include "runtime/tools/make_device.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <vector>
 
+#include "runtime/base/status_macros.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/nccl.h"
 #include "runtime/device/null_device.h"
+#include "runtime/tools/session.h"
 
 namespace partita::tools {
 namespace {
@@ -15,6 +20,10 @@ bool OneGpuIsVisible() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible != nullptr && *visible != '\0' &&
          std::string(visible).find(',') == std::string::npos;
+}
+
+int OrdinalOf(const RunOptions& options, int index) {
+  return options.share_gpu || OneGpuIsVisible() ? 0 : index;
 }
 
 }  // namespace
@@ -36,8 +45,28 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
         std::make_unique<device::NullDevice>());
   if (device == "cpu") return cpu::MakeCpuDevice({threads});
   cuda::CudaOptions cuda;
-  cuda.ordinal = options.share_gpu || OneGpuIsVisible() ? 0 : index;
+  cuda.ordinal = OrdinalOf(options, index);
   return cuda::MakeCudaDevice(cuda);
+}
+
+absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
+MakeDeviceCommunicator(const RunOptions& options,
+                       const program::Program& program, int index,
+                       comm::Communicator& base) {
+  if (DeviceOf(options, program) != "cuda" || options.share_gpu)
+    return std::unique_ptr<comm::DeviceCommunicator>();
+  cuda::NcclOptions nccl;
+  nccl.ordinal = OrdinalOf(options, index);
+  nccl.comm = CommOptionsOf(options);
+  absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> made =
+      cuda::MakeNcclCommunicator(base, nccl);
+  PARTITA_ASSIGN_OR_RETURN(
+      const std::vector<std::string> found,
+      base.GatherTexts(made.ok() ? "NCCL" : "", "libraries of GPUs"));
+  if (std::count(found.begin(), found.end(), "NCCL") !=
+      static_cast<std::ptrdiff_t>(found.size()))
+    return std::unique_ptr<comm::DeviceCommunicator>();
+  return made;
 }
 
 }  // namespace partita::tools

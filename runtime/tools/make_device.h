@@ -6,6 +6,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/device_communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/program/artifact.h"
 #include "runtime/tools/run_options.h"
@@ -24,6 +26,14 @@ std::string DeviceOf(const RunOptions& options,
 absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
     const RunOptions& options, const program::Program& program, int index,
     int threads);
+
+// What the device of MakeDevice exchanges by with those of other processes:
+// NCCL, for GPUs of their own where all processes have it. Else null: tensors
+// go through the host's memory. All processes call it.
+absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
+MakeDeviceCommunicator(const RunOptions& options,
+                       const program::Program& program, int index,
+                       comm::Communicator& base);
 
 }  // namespace partita::tools
 

@@ -174,6 +174,11 @@ class ProcessSession : public Session {
     load.weights_dir = options.weights_dir;
     load.communicator = &communicator_;
     PARTITA_ASSIGN_OR_RETURN(
+        device_communicator_,
+        MakeDeviceCommunicator(options, artifact->program(), index,
+                               communicator_));
+    load.device_communicator = device_communicator_.get();
+    PARTITA_ASSIGN_OR_RETURN(
         executor_,
         executor::RankExecutor::Load(std::move(artifact), *device_, load));
     std::vector<double> flops = {executor_->executor().FlopsPerRun()};
@@ -286,6 +291,7 @@ class ProcessSession : public Session {
   const std::vector<TensorSpec> outputs_;
   const std::vector<ParameterSpec> parameters_;  // of the whole model
   std::unique_ptr<device::Device> device_;
+  std::unique_ptr<comm::DeviceCommunicator> device_communicator_;
   std::unique_ptr<executor::RankExecutor> executor_;
   double flops_ = 0;  // of a run, of all devices
   std::map<std::pair<comm::Reduction, size_t>,
