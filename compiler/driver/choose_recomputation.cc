@@ -121,7 +121,8 @@ class Choice {
     if (mlir::failed(programs) ||
         mlir::failed(
             runPhases(*programs, lowerToExec(/*training=*/true), fault_)) ||
-        mlir::failed(runPhases(*programs, planResources(), fault_)))
+        mlir::failed(
+            runPhases(*programs, planResources(orderOf(plan_)), fault_)))
       return failure();
     int64_t& most = bytes_[candidate];
     for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs)

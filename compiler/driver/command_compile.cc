@@ -101,6 +101,9 @@ Command addCompile(CLI::App& app) {
                     "Copy the weights into the artifact");
   command->add_option("--dump-dir", options.dump_dir,
                       "Write the IR after each phase here, numbered");
+  command->add_flag("!--no-overlap", options.overlap,
+                    "Execute every collective where it stands, none beside "
+                    "other work");
   addPlan(state->plan, command);
   command->add_option("--memory", state->plan.memory,
                       "Refuse a program that takes more on a device, as in "

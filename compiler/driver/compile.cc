@@ -76,7 +76,9 @@ class Compilation {
     countProgram();
     if (mlir::failed(generate(object)) ||
         mlir::failed(phase("link", [&] { return link(object, code); })) ||
-        mlir::failed(runPhases(planResources())) || mlir::failed(tabulate()) ||
+        mlir::failed(
+            runPhases(planResources(orderOf(plan(), options_.overlap)))) ||
+        mlir::failed(tabulate()) ||
         mlir::failed(phase("write", [&] { return write(std::move(code)); })))
       return failure();
     report_.seconds = now() - start_;

@@ -23,6 +23,7 @@ struct CompileOptions {
       ".";  // relative weight paths in the module are relative to it
   std::string cpu = "host";        // an LLVM CPU name, or host
   bool embed_weights = false;      // copy weights into the artifact
+  bool overlap = true;             // collectives run beside other work
   std::string dump_dir;            // numbered IR after each phase; empty: none
   std::optional<plan::Plan> plan;  // how to divide; none: one device
   TrainOptions train;              // without an optimizer: inference

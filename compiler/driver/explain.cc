@@ -3,10 +3,13 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "compiler/driver/model_phases.h"
+#include "compiler/driver/pipeline.h"
 #include "compiler/driver/plan_trials.h"
 #include "compiler/driver/session.h"
+#include "compiler/memory/overlap_report.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/base/quantity.h"
@@ -124,6 +127,15 @@ void printCollectives(const Alike& rows, llvm::raw_ostream& stream) {
     stream << "  gone  without " << *without << "\n";
 }
 
+void printOverlap(const llvm::json::Object& row, llvm::raw_ostream& stream) {
+  stream << llvm::formatv("\nbeside other work: {0} of {1}",
+                          *row.getString("kind"),
+                          base::FormatBytes(*row.getInteger("bytes")));
+  const int64_t times = *row.getInteger("times");
+  if (times > 1) stream << ", " << times << " times";
+  stream << "\n  while " << *row.getString("beside") << "\n";
+}
+
 void printPadding(const llvm::json::Object& row, llvm::raw_ostream& stream) {
   llvm::StringRef name = *row.getString("dimension");
   stream << llvm::formatv(
@@ -138,6 +150,30 @@ void printPadding(const llvm::json::Object& row, llvm::raw_ostream& stream) {
   if (auto without = row.getString("without"); !without->empty())
     stream << ", or without " << *without;
   stream << "\n";
+}
+
+// The collectives that are started, those alike once.
+FailureOr<llvm::json::Array> overlapsUnder(mlir::ModuleOp module,
+                                           const plan::Plan& plan,
+                                           const TrainOptions* train,
+                                           Fault& fault) {
+  auto programs = programsUnder(module, plan, train, fault);
+  if (mlir::failed(programs) ||
+      mlir::failed(
+          runPhases(*programs, lowerToExec(train != nullptr), fault)) ||
+      mlir::failed(runPhases(*programs, {orderWork(orderOf(&plan))}, fault)))
+    return failure();
+  std::map<std::tuple<std::string, int64_t, std::string>, int64_t> times;
+  for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs)
+    for (const memory::OverlapUse& use : memory::listOverlaps(*program))
+      ++times[{use.kind, use.bytes, use.beside}];
+  llvm::json::Array rows;
+  for (const auto& [use, count] : times)
+    rows.push_back(llvm::json::Object{{"kind", std::get<0>(use)},
+                                      {"bytes", std::get<1>(use)},
+                                      {"times", count},
+                                      {"beside", std::get<2>(use)}});
+  return rows;
 }
 
 }  // namespace
@@ -162,6 +198,8 @@ FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
   if (mlir::failed(trials)) return failure();
   llvm::json::Array collectives, paddings;
   int64_t padded = 0;
+  auto overlapped = overlapsUnder(*simplified, plan, train, blamed);
+  if (mlir::failed(overlapped)) return failure();
   for (const CollectiveUse& use : costs->collectives)
     collectives.push_back(toJson(use, *trials));
   for (const Padding& padding : costs->paddings) {
@@ -173,6 +211,7 @@ FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
                          {"devices", plan.mesh.Size()},
                          {"bytes", costs->most_sent},
                          {"collectives", std::move(collectives)},
+                         {"overlapped", std::move(*overlapped)},
                          {"padded_bytes", padded},
                          {"paddings", std::move(paddings)}});
 }
@@ -187,6 +226,8 @@ void printExplanation(const llvm::json::Value& explanation,
       base::FormatBytes(*facts.getInteger("padded_bytes")));
   for (const Alike& rows : groupByReason(*facts.getArray("collectives")))
     printCollectives(rows, stream);
+  for (const llvm::json::Value& row : *facts.getArray("overlapped"))
+    printOverlap(*row.getAsObject(), stream);
   for (const llvm::json::Value& row : *facts.getArray("paddings"))
     printPadding(*row.getAsObject(), stream);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/driver/inspect_overlap.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -249,6 +250,7 @@ Value inspectArtifact(const program::Artifact& artifact) {
       {"kernels",
        static_cast<int64_t>(program.kernels() ? program.kernels()->size() : 0)},
       {"functions", std::move(functions)},
+      {"overlapped", overlappedIn(program)},
       {"arena_bytes", arena},
       {"code_bytes", static_cast<int64_t>(artifact.code().size())},
       {"data_bytes", static_cast<int64_t>(artifact.data().size())},

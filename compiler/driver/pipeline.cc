@@ -57,8 +57,21 @@ std::vector<Phase> lowerToExec(bool training) {
   };
 }
 
-std::vector<Phase> planResources() {
+Phase orderWork(const OrderOptions& options) {
+  return {"order", [options](mlir::OpPassManager& pm) {
+            if (!options.overlap) return;
+            if (options.prefetch > 0)
+              pm.addPass(memory::createExposeGathersPass());
+            memory::OverlapCollectivesPassOptions overlap;
+            overlap.ahead = options.prefetch;
+            pm.addPass(memory::createOverlapCollectivesPass(overlap));
+          }};
+}
+
+std::vector<Phase> planResources(const OrderOptions& options) {
   return {
+      // The order of each device's operations is final from here on.
+      orderWork(options),
       // After code generation, which may still change what a launch needs;
       // offsets are the last thing decided.
       {"memory",
@@ -66,6 +79,16 @@ std::vector<Phase> planResources() {
          pm.addPass(memory::createPlanMemoryPass());
        }},
   };
+}
+
+OrderOptions orderOf(const plan::Plan* plan, bool overlap) {
+  OrderOptions options;
+  options.overlap = overlap;
+  if (plan)
+    options.prefetch = plan->gather      ? plan->gather->prefetch
+                       : plan->zero == 3 ? 1
+                                         : 0;
+  return options;
 }
 
 }  // namespace partita::driver

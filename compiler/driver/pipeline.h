@@ -6,14 +6,23 @@
 #include <vector>
 
 #include "compiler/driver/model_phases.h"
+#include "compiler/plan/plan.h"
 
 namespace partita::driver {
 
 // nn on local shapes to exec: everything else before code generation.
 std::vector<Phase> lowerToExec(bool training = false);
 
+struct OrderOptions {
+  bool overlap = true;   // collectives may run beside other work
+  int64_t prefetch = 0;  // calls by which parameters are gathered ahead
+};
+// Decides the order of what each device does: the first of the below.
+Phase orderWork(const OrderOptions& options);
 // exec to planned exec: everything between code generation and emission.
-std::vector<Phase> planResources();
+std::vector<Phase> planResources(const OrderOptions& options);
+// As the plan, which may be null, says.
+OrderOptions orderOf(const plan::Plan* plan, bool overlap = true);
 
 }  // namespace partita::driver
 

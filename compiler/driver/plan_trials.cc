@@ -29,19 +29,27 @@ std::string keyOf(const Padding& padding) {
 
 }  // namespace
 
-FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
-                                const TrainOptions* train, Fault& fault) {
+FailureOr<Programs> programsUnder(mlir::ModuleOp module, const plan::Plan& plan,
+                                  const TrainOptions* train, Fault& fault,
+                                  std::vector<Padding>* paddings) {
   mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
   if (mlir::failed(runPhases(*copy, divideModel(plan, train), fault)))
     return failure();
-  auto paddings = partition::listPaddings(*copy);
-  if (mlir::failed(paddings)) return failure();
+  auto found = partition::listPaddings(*copy);
+  if (mlir::failed(found)) return failure();
+  if (paddings) *paddings = std::move(*found);
   auto programs = cutModel(std::move(copy), plan, train, fault);
   if (mlir::failed(programs) ||
       mlir::failed(runPhases(*programs, {partitionModel()}, fault)))
     return failure();
+  return programs;
+}
+
+FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
+                                const TrainOptions* train, Fault& fault) {
   PlanCosts costs;
-  costs.paddings = std::move(*paddings);
+  auto programs = programsUnder(module, plan, train, fault, &costs.paddings);
+  if (mlir::failed(programs)) return failure();
   for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs) {
     auto uses = partition::listCollectives(*program);
     if (mlir::failed(uses)) return failure();

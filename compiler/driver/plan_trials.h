@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/driver/cut_model.h"
 #include "compiler/driver/run_phase.h"
 #include "compiler/driver/train_options.h"
 #include "compiler/partition/collective_report.h"
@@ -22,6 +23,13 @@ struct PlanCosts {
   int64_t most_sent = 0;  // bytes a step, by the device that sends most
   std::vector<partition::Padding> paddings;
 };
+
+// A copy of the simplified `module`, divided: a program, or one for each rank
+// of a pipeline. For training where `train` is given. Fails after diagnostics,
+// `fault` says whose fault it is.
+mlir::FailureOr<Programs> programsUnder(
+    mlir::ModuleOp module, const plan::Plan& plan, const TrainOptions* train,
+    Fault& fault, std::vector<partition::Padding>* paddings = nullptr);
 
 // Divides a copy of the simplified `module`; for training where `train` is
 // given. Fails after diagnostics, `fault` says whose fault it is.

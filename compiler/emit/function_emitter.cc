@@ -83,6 +83,13 @@ class FunctionEmitter {
     auto instruction = std::make_unique<program::InstructionT>();
     if (mlir::failed(fillOperation(op, instruction->operation)))
       return failure();
+    if (auto await = llvm::dyn_cast<exec::AwaitOp>(op)) {
+      const Buffer started = buffers_.lookup(await.getStarted());
+      buffers_[await.getResult()] = started;
+      instruction->name = describe(op);
+      function.body.push_back(std::move(instruction));
+      return success();
+    }
     auto offsets =
         op.getAttrOfType<mlir::DenseI64ArrayAttr>(exec::kOffsetsAttr);
     if (!offsets && op.getNumResults() > 0)
@@ -134,6 +141,12 @@ class FunctionEmitter {
           fillCollective(collective, operation);
           return success();
         })
+        .Case<exec::AwaitOp>([&](auto await) {
+          program::AwaitT result;
+          result.token = await.getToken();
+          operation.Set(std::move(result));
+          return success();
+        })
         .Case<exec::SendOp>([&](auto send) {
           fillTransfer<program::SendT>(send, send.getInput(), operation);
           return success();
@@ -178,6 +191,7 @@ class FunctionEmitter {
     result.offset = collective.getOffset();
     result.fill = collective.getFill().convertToDouble();
     result.root = collective.getRoot();
+    result.token = collective.getToken();
     operation.Set(std::move(result));
   }
 

@@ -8,11 +8,17 @@
 
 namespace partita::memory {
 
-// What a value's memory belongs to: views lead back to the value they view.
+// What a value's memory belongs to: views lead back to the value they view,
+// what is awaited to what was started.
 inline mlir::Value rootOf(mlir::Value value) {
-  while (auto view = value.getDefiningOp<exec::ViewOp>())
-    value = view.getInput();
-  return value;
+  while (true) {
+    if (auto view = value.getDefiningOp<exec::ViewOp>())
+      value = view.getInput();
+    else if (auto await = value.getDefiningOp<exec::AwaitOp>())
+      value = await.getStarted();
+    else
+      return value;
+  }
 }
 
 // Operations by number, and the last that uses each value or a view of it.

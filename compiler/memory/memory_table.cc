@@ -55,7 +55,8 @@ bool isCommunication(Value value) {
   const llvm::SmallVector<Operation*> users = usersOf(value);
   return value.getDefiningOp<exec::LaunchOp>() && !users.empty() &&
          llvm::all_of(users, [](Operation* user) {
-           return llvm::isa<exec::CollectiveOp, exec::SendOp>(user);
+           return llvm::isa<exec::CollectiveOp, exec::AwaitOp, exec::SendOp>(
+               user);
          });
 }
 

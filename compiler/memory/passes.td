@@ -4,6 +4,57 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ExposeGathersPass : Pass<"partita-expose-gathers", "::mlir::ModuleOp"> {
+  let summary = "Moves gathers of parameters from layers to their calls";
+  let description = [{
+    In functions that only the mains of devices call, gathers of nothing but
+    parameters, with the kernels that pack them, go in front of each call, and
+    their results become arguments. There they can be started before the layer is called.
+
+    ```mlir
+    func.func private @layer(%x: tensor<4xf32>, %w: tensor<2xf32>) -> tensor<4xf32> {
+      %0 = exec.collective all_gather %w axes = [0, 1, 2] {dim = 0 : i64} : tensor<2xf32> -> tensor<4xf32>
+      %1 = exec.launch @k(%x, %0) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    // becomes, with the gather in front of its calls,
+    func.func private @layer(%x: tensor<4xf32>, %w: tensor<2xf32>, %g: tensor<4xf32>) -> tensor<4xf32> {
+      %1 = exec.launch @k(%x, %g) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
+  }];
+  let statistics = [Statistic<"gathers", "gathers", "Number of gathers moved, counted in functions">];
+}
+
+def OverlapCollectivesPass : Pass<"partita-overlap-collectives", "::mlir::ModuleOp"> {
+  let summary = "Starts collectives early and awaits them late";
+  let description = [{
+    In the mains of devices, each collective moves up to where its input is there, together with the kernels that pack
+    it: a bucket of gradients is reduced as soon as the last of them is. Kernels
+    that unpack its result move down to the first operation that needs them. A
+    collective with calls or library calls in between is started and awaited; the rest stays as it is.
+    Inputs and results of what is in flight take at most `most-bytes`: the oldest is awaited and unpacked before
+    a new one starts, and what is larger stays in place.
+
+    ```mlir
+    %g:2 = call @backward(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    %h = call @backward_2(%g#0) : (tensor<4xf32>) -> tensor<4xf32>
+    %s = exec.collective all_reduce %g#1 axes = [0, 1, 2] : tensor<4xf32> -> tensor<4xf32>
+    // becomes
+    %g:2 = call @backward(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    %t = exec.collective all_reduce %g#1 axes = [0, 1, 2] {token = 1 : i64} : tensor<4xf32> -> tensor<4xf32>
+    %h = call @backward_2(%g#0) : (tensor<4xf32>) -> tensor<4xf32>
+    %s = exec.await %t, %g#1 token = 1 : tensor<4xf32>, tensor<4xf32>
+    ```
+  }];
+  let options = [Option<"most_bytes", "most-bytes", "int64_t", /*default=*/"67108864",
+                        "Bytes of inputs and results in flight (64 MiB: a full bucket and its sum, and some)">,
+                 Option<"ahead", "ahead", "int64_t", /*default=*/"0",
+                        "How many calls before its use a gather of nothing but arguments starts; its bytes do not count">];
+  let statistics = [Statistic<"started", "started", "Number of collectives that are started">];
+}
+
 def PlanMemoryPass : Pass<"partita-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every buffer of a program its place";
   let description = [{

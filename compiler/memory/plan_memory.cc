@@ -96,6 +96,11 @@ class InPlace {
   mlir::SymbolTable& symbols_;
 };
 
+// Its results, if any, are elsewhere already.
+bool hasNoPlace(mlir::Operation& op) {
+  return llvm::isa<mlir::arith::ConstantOp, exec::ViewOp, exec::AwaitOp>(op);
+}
+
 // Plans one function whose callees are planned already.
 class FunctionPlanner {
  public:
@@ -147,7 +152,7 @@ class FunctionPlanner {
 
   void collectLifetimes() {
     for (mlir::Operation& op : function_.front()) {
-      if (llvm::isa<mlir::arith::ConstantOp, exec::ViewOp>(op)) continue;
+      if (hasNoPlace(op)) continue;
       const int64_t step = values_.step.lookup(&op);
       for (mlir::Value result : op.getResults()) {
         if (returned_.contains(result)) continue;
@@ -168,7 +173,7 @@ class FunctionPlanner {
   void annotate(const ArenaPlan& plan) {
     mlir::Builder builder(function_.getContext());
     for (mlir::Operation& op : function_.front()) {
-      if (llvm::isa<mlir::arith::ConstantOp, exec::ViewOp>(op)) continue;
+      if (hasNoPlace(op)) continue;
       llvm::SmallVector<int64_t> offsets;
       for (mlir::Value result : op.getResults()) {
         auto given = returned_.find(result);

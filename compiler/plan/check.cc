@@ -270,9 +270,9 @@ Status CheckSupported(const Plan& plan) {
                                     field + ": " + what +
                                     " is not supported yet; " + otherwise);
   };
-  const std::string leave_out = "leave the field out";
-  if (plan.gather.has_value())
-    return refuse("gather", "gathering parameters at their use", leave_out);
+  if (plan.gather.has_value() && plan.gather->hold == Hold::kStep)
+    return refuse("gather", "keeping what is gathered until the backward pass",
+                  "set hold to use");
   for (const Stage& stage : plan.stages)
     if (stage.mesh.has_value())
       return absl::UnimplementedError(

@@ -300,9 +300,10 @@ TEST(CheckSupported, RefusesEachFieldOfLaterByName) {
     return std::string(CheckSupported(*plan).message());
   };
   EXPECT_EQ(refusal("shard: [{B: a}, {D: b}]"), "");
-  EXPECT_EQ(refusal("gather: {prefetch: 1}"),
-            "p.yaml:2:9: gather: gathering parameters at their use is not "
-            "supported yet; leave the field out");
+  EXPECT_EQ(refusal("gather: {prefetch: 1}"), "");
+  EXPECT_EQ(refusal("gather: {prefetch: 1, hold: step}"),
+            "p.yaml:2:9: gather: keeping what is gathered until the backward "
+            "pass is not supported yet; set hold to use");
   EXPECT_EQ(refusal("stages: [{to: x}, {to: y, mesh: {a: 4}}]"),
             "p.yaml:2:19: stages mesh: a mesh of its own for a stage is not "
             "supported yet; leave it out");

@@ -234,6 +234,15 @@ LogicalResult CollectiveOp::verify() {
     return emitOpError() << "expected types that differ in the sizes of 'dim' "
                             "and 'other_dim' only, found "
                          << in << " and " << out;
+  // C5
+  if (static_cast<int64_t>(getToken()) < 0)
+    return emitOpError() << "expected a 'token' that is not negative, found "
+                         << static_cast<int64_t>(getToken());
+  if (getToken() > 0 && (!getResult().hasOneUse() ||
+                         !llvm::isa<AwaitOp>(*getResult().user_begin())))
+    return emitOpError(
+        "expected one 'exec.await' and no other use of what is "
+        "started");
   // C4
   if (kind == CollectiveKind::all_gather)
     return checkCover(*this, out.getDimSize(dim), in.getDimSize(dim));
@@ -248,6 +257,21 @@ LogicalResult CollectiveOp::verify() {
     return failure();
   return has_dim ? checkCover(*this, in.getDimSize(dim), out.getDimSize(dim))
                  : success();
+}
+
+LogicalResult AwaitOp::verify() {
+  // C1
+  auto collective = getStarted().getDefiningOp<CollectiveOp>();
+  if (!collective || collective->getBlock() != (*this)->getBlock())
+    return emitOpError(
+        "expected the result of an 'exec.collective' in the same block");
+  const int64_t token = getToken(), found = collective.getToken();
+  if (token < 1 || token != found)
+    return emitOpError() << "expected the positive token of the collective, "
+                         << found << ", found " << token;
+  if (collective.getInput() != getInput())
+    return emitOpError("expected the input of the collective");
+  return success();
 }
 
 namespace {

@@ -144,6 +144,8 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
     - (C2) `dim` is a dimension, and -1 where the kind has none; so `other_dim`, another one, in `all_to_all`.
     - (C3) The types are equal but for the sizes of `dim` and `other_dim`.
     - (C4) S is at most n * b. In an exchange `step` is not negative.
+    - (C5) `token` is not negative. A positive one says that the collective is only started: one `exec.await` with this token, and
+      nothing else, uses the result.
 
     Example: `%y = exec.collective all_gather %x axes = [0, 1, 4] {dim = 1 : i64} : tensor<4x2xf32> -> tensor<4x7xf32>`
   }];
@@ -152,18 +154,33 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
                        DefaultValuedAttr<I64Attr, "-1">:$other_dim, DefaultValuedAttr<I64Attr, "0">:$size,
                        DefaultValuedAttr<I64Attr, "0">:$step, DefaultValuedAttr<I64Attr, "0">:$offset,
                        DefaultValuedAttr<F64Attr, "0.0">:$fill, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$source_axes,
-                       DefaultValuedAttr<I64Attr, "0">:$root, OptionalAttr<AnyAttr>:$why);
+                       DefaultValuedAttr<I64Attr, "0">:$root, OptionalAttr<AnyAttr>:$why, DefaultValuedAttr<I64Attr, "0">:$token);
   let results = (outs Exec_Tensor:$result);
   let assemblyFormat = "$kind $input `axes` `=` $axes (`reduction` `=` $reduction^)? attr-dict `:` type($input) `->` type($result)";
   // What the kind does not need is left out.
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "CollectiveKind":$kind, "::mlir::Value":$input, "::llvm::ArrayRef<int64_t>":$axes), [{
     build($_builder, $_state, result, kind, input, axes, Reduction::sum, /*dim=*/-1, /*other_dim=*/-1, /*size=*/0, /*step=*/0,
-          /*offset=*/0, /*fill=*/::llvm::APFloat(0.0), /*source_axes=*/{}, /*root=*/0, /*why=*/nullptr);
+          /*offset=*/0, /*fill=*/::llvm::APFloat(0.0), /*source_axes=*/{}, /*root=*/0, /*why=*/nullptr, /*token=*/0);
   }]>];
   let extraClassDeclaration = [{
     // Devices in each group.
     int64_t getGroupSize();
   }];
+}
+
+def Exec_AwaitOp : Exec_Op<"await", [AllTypesMatch<["started", "result"]>]> {
+  let summary = "Waits for a collective that was started";
+  let description = [{
+    `started` is the result of a collective with this token in the same block, and `input` what it moves, which must stay as it is until here. The result
+    is the same memory as `started`.
+    - (C1) `started` is the result of an `exec.collective` with the same, positive token, whose input is `input`.
+
+    Example: `%y = exec.await %s, %x token = 1 : tensor<4xf32>, tensor<4xf32>` for
+    `%s = exec.collective all_reduce %x axes = [0, 1, 2] {token = 1 : i64} : tensor<4xf32> -> tensor<4xf32>`
+  }];
+  let arguments = (ins Exec_Tensor:$started, Exec_Tensor:$input, I64Attr:$token);
+  let results = (outs Exec_Tensor:$result);
+  let assemblyFormat = "$started `,` $input `token` `=` $token attr-dict `:` type($started) `,` type($input)";
 }
 
 // Not pure: what one device sends another must receive, in the same order between each two of them.

@@ -17,8 +17,9 @@ DEVICES = 4
 # Parameters, gradients, states. Gradients of a single batch are reduced as they are made at stage 1 too.
 PAPER = {0: (2, 2, 12), 1: (2, 2 / DEVICES, 12 / DEVICES), 2: (2, 2 / DEVICES, 12 / DEVICES), 3: (2 / DEVICES, 2 / DEVICES, 12 / DEVICES)}
 # What is sent together is there as it is made, packed, received, and while it is unpacked: at most so many buckets of 25 MiB,
-# whatever the model's size.
-BUCKET, BUCKETS = 25 * 2**20, 4
+# whatever the model's size. One more is under way while the next one is made.
+BUCKET, BUCKETS = 25 * 2**20, 4 + 1
+LAYERS = 24
 # Of the allocator, the program and its threads.
 BESIDES = 64e6
 
@@ -45,9 +46,11 @@ class ZeroMemoryTest(unittest.TestCase):
     def test_table_of_a_large_model(self):
         for zero, (parameters, gradients, states) in PAPER.items():
             with self.subTest(zero=zero):
-                report = self.compile(zero, width=1024, layers=24)
+                report = self.compile(zero, width=1024, layers=LAYERS)
                 memory, count = report["memory"], report["parameter_elements"]
                 slack = BUCKETS * BUCKET / count
+                # At stage 3 the weights of the layer at work, and of the next one, which is gathered meanwhile.
+                gathered = 2 * 2 / LAYERS if zero == 3 else 0
                 print("zero %d, %.0f million parameters, bytes a parameter and device: %s" % (
                     zero, count / 1e6, {key: round(value / count, 3) for key, value in memory.items()}), flush=True)
                 # A table of positions or a norm may not divide evenly.
@@ -55,7 +58,7 @@ class ZeroMemoryTest(unittest.TestCase):
                 self.assertAlmostEqual(memory["optimizer_states"] / count, states, delta=0.01)
                 self.assertGreaterEqual(memory["most_gradients"] / count, gradients - 0.01)
                 self.assertLessEqual(memory["most_gradients"] / count, gradients + slack)
-                self.assertLessEqual(memory["total"] / count, parameters + gradients + states + slack)
+                self.assertLessEqual(memory["total"] / count, parameters + gradients + states + gathered + slack)
 
     def test_processes_hold_what_the_table_says(self):
         text = self.path("text.txt")

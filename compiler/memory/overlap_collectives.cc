@@ -1,0 +1,265 @@
+// Starts and awaits of collectives; see passes.td. The order of a function is
+// decided first, then what is in flight.
+#include "compiler/memory/lifetimes.h"
+#include "compiler/memory/passes.h"
+#include "dialects/exec/dialect.h"
+#include "dialects/exec/entries.h"
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::memory {
+
+#define GEN_PASS_DEF_OVERLAPCOLLECTIVESPASS
+#include "compiler/memory/passes.h.inc"
+
+namespace {
+
+using exec::CollectiveOp;
+using mlir::Operation;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+
+// What runtimes allow to be in flight (kMaxStarted of runtime/program).
+constexpr size_t kMostInFlight = 64;
+
+// Operations that go where those that need them are.
+bool isLight(Operation* op) {
+  return llvm::isa<exec::LaunchOp, exec::ViewOp>(op);
+}
+
+// What is worth a collective beside it.
+bool isWork(Operation& op) {
+  return llvm::isa<CallOp, exec::GemmOp, exec::ConvOp>(op);
+}
+
+bool moves(CollectiveOp op) {
+  return op.getGroupSize() > 1 &&
+         op.getKind() != exec::CollectiveKind::all_slice &&
+         !op.getResult().use_empty();
+}
+
+int64_t bytesOf(CollectiveOp op) {
+  return exec::bufferBytes(
+             llvm::cast<mlir::RankedTensorType>(op.getInput().getType())) +
+         exec::bufferBytes(
+             llvm::cast<mlir::RankedTensorType>(op.getResult().getType()));
+}
+
+// A collective and the operation before which it is awaited.
+struct Flight {
+  CollectiveOp collective;
+  Operation* end;
+};
+
+class Overlap {
+ public:
+  // `ahead`: how many calls before its use a gather of arguments starts.
+  Overlap(FuncOp function, int64_t most_bytes, int64_t ahead)
+      : function_(function), most_bytes_(most_bytes), ahead_(ahead) {}
+
+  // How many are started.
+  int64_t run() {
+    for (CollectiveOp op : collectives()) raise(op);
+    if (ahead_ > 0) fetchAhead();
+    for (CollectiveOp op : collectives()) lowerReaders(op);
+    decide();
+    int64_t started = 0;
+    for (const Flight& flight : flights_)
+      if (isWorthIt(flight)) split(flight, ++started);
+    return started;
+  }
+
+ private:
+  llvm::SmallVector<CollectiveOp> collectives() {
+    return llvm::filter_to_vector(
+        function_.getOps<CollectiveOp>(), [&](CollectiveOp op) {
+          return moves(op) && inFlight(op) <= most_bytes_;
+        });
+  }
+
+  // What counts against the bytes in flight: what is fetched ahead is bounded
+  // by the calls that it is ahead of its use.
+  int64_t inFlight(CollectiveOp op) const {
+    return fetched_.contains(op) ? 0 : bytesOf(op);
+  }
+
+  // Light operations that only `op` needs, and itself, in order.
+  static llvm::SmallVector<Operation*> feedersOf(CollectiveOp op) {
+    llvm::SetVector<Operation*> feeders;
+    feeders.insert(op);
+    for (size_t i = 0; i < feeders.size(); ++i) {
+      for (mlir::Value operand : feeders[i]->getOperands()) {
+        Operation* producer = operand.getDefiningOp();
+        if (producer && isLight(producer) &&
+            llvm::all_of(producer->getUsers(), [&](Operation* user) {
+              return feeders.contains(user);
+            }))
+          feeders.insert(producer);
+      }
+    }
+    llvm::SmallVector<Operation*> order(feeders.begin(), feeders.end());
+    llvm::sort(order, [](Operation* a, Operation* b) {
+      return a->isBeforeInBlock(b);
+    });
+    return order;
+  }
+
+  // The last operation whose results they need, null if there is none.
+  static Operation* lastNeeded(llvm::ArrayRef<Operation*> feeders) {
+    const llvm::SmallPtrSet<Operation*, 8> own(feeders.begin(), feeders.end());
+    Operation* last = nullptr;
+    for (Operation* feeder : feeders) {
+      for (mlir::Value operand : feeder->getOperands()) {
+        Operation* producer = operand.getDefiningOp();
+        if (!producer || own.contains(producer) ||
+            llvm::isa<mlir::arith::ConstantOp>(producer))
+          continue;
+        if (!last || last->isBeforeInBlock(producer)) last = producer;
+      }
+    }
+    return last;
+  }
+
+  // To where its operands are there, with the light operations that pack them.
+  // What needs nothing but arguments stays.
+  static void raise(CollectiveOp op) {
+    const llvm::SmallVector<Operation*> feeders = feedersOf(op);
+    Operation* last = lastNeeded(feeders);
+    if (!last) return;
+    for (Operation* feeder : feeders) {
+      feeder->moveAfter(last);
+      last = feeder;
+    }
+  }
+
+  // Gathers of arguments, in front of the call that is so many before the one
+  // that they stand at.
+  void fetchAhead() {
+    std::vector<CallOp> calls(function_.getOps<CallOp>().begin(),
+                              function_.getOps<CallOp>().end());
+    for (auto op : llvm::to_vector(function_.getOps<CollectiveOp>())) {
+      if (op.getKind() != exec::CollectiveKind::all_gather || !moves(op))
+        continue;
+      const llvm::SmallVector<Operation*> feeders = feedersOf(op);
+      if (lastNeeded(feeders)) continue;
+      const auto next = llvm::partition_point(
+          calls, [&](CallOp call) { return call->isBeforeInBlock(op); });
+      const int64_t before = next - calls.begin();
+      if (before == 0) continue;
+      fetched_.insert(op);
+      for (Operation* feeder : feeders)
+        feeder->moveBefore(calls[std::max<int64_t>(before - ahead_, 0)]);
+    }
+  }
+
+  // Light operations that read the result go to the first that is not light
+  // and needs them.
+  static void lowerReaders(CollectiveOp op) {
+    llvm::SmallPtrSet<Operation*, 16> dependent = {op};
+    llvm::SmallVector<Operation*> light;
+    Operation* next = op->getNextNode();
+    for (; next; next = next->getNextNode()) {
+      const bool depends =
+          llvm::any_of(next->getOperands(), [&](mlir::Value operand) {
+            return dependent.contains(operand.getDefiningOp());
+          });
+      if (!depends) continue;
+      if (!isLight(next)) break;
+      dependent.insert(next);
+      light.push_back(next);
+    }
+    for (Operation* reader : light) reader->moveBefore(next);
+  }
+
+  static Operation* firstUser(CollectiveOp op) {
+    Operation* first = nullptr;
+    for (Operation* user : op.getResult().getUsers())
+      if (!first || user->isBeforeInBlock(first)) first = user;
+    return first;
+  }
+
+  // With the light operations that unpack the result, as far as the rest of
+  // what they need is there: what is awaited shall not take memory for longer.
+  static void awaitBefore(Flight& flight, Operation* op) {
+    llvm::SmallPtrSet<mlir::Operation*, 16> readers = {flight.collective};
+    for (Operation *at = op, *next = nullptr; at; at = next) {
+      next = at->getNextNode();
+      const auto reads = [&](mlir::Value operand) {
+        return readers.contains(operand.getDefiningOp());
+      };
+      const auto is_there = [&](mlir::Value operand) {
+        Operation* producer = operand.getDefiningOp();
+        return !producer || producer->isBeforeInBlock(op);
+      };
+      if (!isLight(at) || !llvm::any_of(at->getOperands(), reads) ||
+          !llvm::all_of(at->getOperands(), is_there))
+        continue;
+      at->moveBefore(op);
+      readers.insert(at);
+    }
+    flight.end = op;
+    if (Operation* first = firstUser(flight.collective);
+        first->isBeforeInBlock(op))
+      flight.end = first;
+  }
+
+  // In the order in which they start; where too much would be in flight, the
+  // oldest is awaited.
+  void decide() {
+    llvm::SmallVector<size_t> in_flight;
+    for (CollectiveOp op : collectives()) {
+      llvm::erase_if(in_flight, [&](size_t i) {
+        return !op->isBeforeInBlock(flights_[i].end);
+      });
+      int64_t bytes = inFlight(op);
+      for (size_t i : in_flight) bytes += inFlight(flights_[i].collective);
+      while (!in_flight.empty() &&
+             (bytes > most_bytes_ || in_flight.size() >= kMostInFlight)) {
+        Flight& oldest = flights_[in_flight.front()];
+        bytes -= inFlight(oldest.collective);
+        awaitBefore(oldest, op);
+        in_flight.erase(in_flight.begin());
+      }
+      in_flight.push_back(flights_.size());
+      flights_.push_back({op, firstUser(op)});
+    }
+  }
+
+  static bool isWorthIt(const Flight& flight) {
+    for (Operation* op = flight.collective->getNextNode(); op != flight.end;
+         op = op->getNextNode())
+      if (isWork(*op)) return true;
+    return false;
+  }
+
+  static void split(const Flight& flight, int64_t token) {
+    CollectiveOp op = flight.collective;
+    mlir::OpBuilder builder(flight.end);
+    auto await =
+        exec::AwaitOp::create(builder, op.getLoc(), op.getResult().getType(),
+                              op.getResult(), op.getInput(), token);
+    op.getResult().replaceAllUsesExcept(await.getResult(), await);
+    op.setToken(token);
+  }
+
+  FuncOp function_;
+  const int64_t most_bytes_, ahead_;
+  llvm::SmallPtrSet<Operation*, 16> fetched_;
+  std::vector<Flight> flights_;
+};
+
+class OverlapCollectives
+    : public impl::OverlapCollectivesPassBase<OverlapCollectives> {
+ public:
+  using OverlapCollectivesPassBase::OverlapCollectivesPassBase;
+
+  void runOnOperation() override {
+    for (const exec::Entry& entry : exec::entriesOf(getOperation()))
+      started += Overlap(entry.main, most_bytes, ahead).run();
+  }
+};
+
+}  // namespace
+}  // namespace partita::memory

@@ -1,0 +1,88 @@
+// RUN: partita-opt %s --partita-overlap-collectives --split-input-file | FileCheck %s
+// RUN: partita-opt %s --partita-overlap-collectives=most-bytes=128 --split-input-file | FileCheck %s --check-prefix=LITTLE
+// RUN: partita-opt %s --partita-overlap-collectives --partita-plan-memory --split-input-file | FileCheck %s --check-prefix=PLAN
+
+// A bucket is packed and reduced as soon as its gradients are there, beside the rest of the backward pass, and unpacked where an
+// update needs it. With little memory the first is awaited and unpacked before the second starts.
+func.func private @pack(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<16xf32> attributes {exec.kernel} {
+  %0 = arith.constant dense<0.0> : tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+func.func private @unpack(%a: tensor<16xf32>) -> tensor<8xf32> attributes {exec.kernel} {
+  %0 = arith.constant dense<0.0> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @backward(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %c = arith.constant dense<0.0> : tensor<16xf32>
+  %0 = exec.launch @unpack(%c) : (tensor<16xf32>) -> tensor<8xf32>
+  %1 = exec.launch @unpack(%c) : (tensor<16xf32>) -> tensor<8xf32>
+  return %0, %1, %1 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+func.func private @update(%g: tensor<8xf32>) -> tensor<8xf32> {
+  return %g : tensor<8xf32>
+}
+// CHECK-LABEL: @main
+// CHECK: %[[L:.*]]:3 = call @backward(%arg0)
+// CHECK-NEXT: %[[P:.*]] = exec.launch @pack(%[[L]]#1, %[[L]]#2)
+// CHECK-NEXT: %[[S:.*]] = exec.collective all_reduce %[[P]] axes = [0, 1, 2] {token = 1 : i64}
+// CHECK-NEXT: %[[M:.*]]:3 = call @backward(%[[L]]#0)
+// CHECK-NEXT: %[[Q:.*]] = exec.launch @pack(%[[M]]#1, %[[M]]#2)
+// CHECK-NEXT: %[[T:.*]] = exec.collective all_reduce %[[Q]] axes = [0, 1, 2] {token = 2 : i64}
+// CHECK-NEXT: %[[A:.*]] = exec.await %[[S]], %[[P]] token = 1
+// CHECK-NEXT: %[[U:.*]] = exec.launch @unpack(%[[A]])
+// CHECK-NEXT: call @update(%[[U]])
+// CHECK-NEXT: %[[B:.*]] = exec.await %[[T]], %[[Q]] token = 2
+// CHECK-NEXT: exec.launch @unpack(%[[B]])
+
+// LITTLE-LABEL: @main
+// LITTLE: exec.collective {{.*}} {token = 1 : i64}
+// LITTLE-NEXT: call @backward
+// LITTLE-NEXT: exec.launch @pack
+// LITTLE-NEXT: exec.await {{.*}} token = 1
+// LITTLE-NEXT: exec.launch @unpack
+// LITTLE-NEXT: exec.collective {{.*}} {token = 2 : i64}
+// LITTLE-NEXT: call @update
+// LITTLE-NEXT: exec.await {{.*}} token = 2
+
+// What is in flight keeps its memory: results of the call lie behind both.
+// PLAN-LABEL: func.func @main
+// PLAN: exec.launch @pack{{.*}}exec.offsets = array<i64: 0>}
+// PLAN-NEXT: exec.collective {{.*}}exec.offsets = array<i64: 64>, token = 1
+// PLAN-NEXT: call @backward{{.*}}exec.offsets = array<i64: 192, 256, 320>}
+// PLAN-NEXT: exec.launch @pack{{.*}}exec.offsets = array<i64: 128>}
+// PLAN-NEXT: exec.collective {{.*}}exec.offsets = array<i64: 192>, token = 2
+// PLAN-NEXT: exec.await
+// PLAN-NEXT: exec.launch @unpack{{.*}}exec.offsets = array<i64: 0>}
+func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0:3 = call @backward(%x) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  %1:3 = call @backward(%0#0) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  %2 = exec.launch @pack(%0#1, %0#2) : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %3 = exec.collective all_reduce %2 axes = [0, 1, 2] : tensor<16xf32> -> tensor<16xf32>
+  %4 = exec.launch @unpack(%3) : (tensor<16xf32>) -> tensor<8xf32>
+  %5 = exec.launch @pack(%1#1, %1#2) : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %6 = exec.collective all_reduce %5 axes = [0, 1, 2] : tensor<16xf32> -> tensor<16xf32>
+  %7 = exec.launch @unpack(%6) : (tensor<16xf32>) -> tensor<8xf32>
+  %8 = call @update(%4) : (tensor<8xf32>) -> tensor<8xf32>
+  %9 = call @update(%7) : (tensor<8xf32>) -> tensor<8xf32>
+  return %8, %9 : tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// With nothing to do meanwhile, in groups of one, and where nothing moves, collectives stay as they are; so does what needs nothing but
+// arguments.
+// CHECK-LABEL: @main
+// CHECK-NOT: token
+func.func private @layer(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32>, %w: tensor<2xf32>) -> (tensor<4xf32>, tensor<2xf32>) {
+  %0 = call @layer(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = exec.collective all_gather %w axes = [0, 1, 2] {dim = 0 : i64} : tensor<2xf32> -> tensor<4xf32>
+  %2 = call @layer(%1) : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = exec.collective all_reduce %2 axes = [0, 1, 2] : tensor<4xf32> -> tensor<4xf32>
+  %4 = call @layer(%3) : (tensor<4xf32>) -> tensor<4xf32>
+  %5 = exec.collective all_slice %4 axes = [0, 1, 2] {dim = 0 : i64} : tensor<4xf32> -> tensor<2xf32>
+  %6 = call @layer(%0) : (tensor<4xf32>) -> tensor<4xf32>
+  return %6, %5 : tensor<4xf32>, tensor<2xf32>
+}
