@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/quantity.h"
+#include "runtime/tools/memory_json.h"
 
 namespace partita::tools {
 namespace {
@@ -127,13 +128,6 @@ int PipelineRankOf(const RunReport& report, size_t profile) {
                                     : report.ranks[0].entry;
 }
 
-nlohmann::json MemoryJson(const executor::MemoryUse& memory) {
-  return {{"total", memory.Total()},   {"arena", memory.arena},
-          {"globals", memory.globals}, {"packed", memory.packed},
-          {"scratch", memory.scratch}, {"staging", memory.staging},
-          {"mapped", memory.mapped}};
-}
-
 }  // namespace
 
 std::string ToTables(const RunReport& report,
@@ -179,12 +173,7 @@ std::string ToJson(const RunReport& report,
                  {"memory", MemoryJson(report.memory)},
                  {"outputs", json::array()}};
   object["memory"]["peak_process"] = report.peak_process_bytes;
-  for (size_t i = 0; i < report.ranks.size(); ++i)
-    object["ranks"].push_back({{"rank", i},
-                               {"pipeline_rank", report.ranks[i].entry},
-                               {"steps", report.ranks[i].steps},
-                               {"flops", report.ranks[i].flops},
-                               {"memory", MemoryJson(report.ranks[i].memory)}});
+  if (!report.ranks.empty()) object["ranks"] = RanksJson(report.ranks);
   for (const HostTensor& output : outputs) {
     // Numbers that JSON lacks become null.
     const Summary summary = Summarise(output);

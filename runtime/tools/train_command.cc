@@ -92,6 +92,12 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
   return data::Prefetch(std::move(batches), 2);
 }
 
+// Whether the devices of a pipeline go on without waiting for a step's end.
+bool HasNoFlush(const program::Program& program) {
+  return program.schedule() != nullptr &&
+         program.schedule()->string_view().find('|') != std::string_view::npos;
+}
+
 absl::Status CheckTrains(Session& session) {
   for (const executor::ParameterSpec& parameter : session.parameters())
     if (parameter.updated) return train::FindLoss(session.outputs()).status();
@@ -131,6 +137,11 @@ class TrainingRun {
     trainer_.schedule = options_.schedule;
     PARTITA_RETURN_IF_ERROR(session_.Agree(ScaleRate()));
     trainer_.seed = options_.seed;
+    trainer_.late_loss = HasNoFlush(session_.program());
+    if (trainer_.late_loss && trainer_.last_step == 0 && !options_.quiet)
+      Tell(
+          "a pipeline without a flush: each step tells the loss of the one "
+          "before, the first none (-)");
     trainer_.checkpoint_every = options_.checkpoint_every;
     trainer_.stop = [this] { return signal_.Caught(); };
     trainer_.say = [this](const std::string& text) { Tell(text); };
@@ -216,7 +227,7 @@ class TrainingRun {
   }
 
   absl::Status Report(train::TrainResult result) {
-    PARTITA_ASSIGN_OR_RETURN(const std::vector<executor::RankUse> uses,
+    PARTITA_ASSIGN_OR_RETURN(std::vector<executor::RankUse> uses,
                              session_.Uses());
     if (!session_.IsMain()) return absl::OkStatus();
     TrainReport report;
@@ -233,6 +244,8 @@ class TrainingRun {
     report.flops_per_step = session_.FlopsPerRun();
     report.checkpoint_dir = options_.checkpoint_dir;
     report.memory = FullestOf(uses);
+    if (session_.program().entries()->size() > 1)
+      report.ranks = std::move(uses);
     report.peak_process_bytes = PeakProcessBytes();
     out_ << (options_.run.json ? ToJson(report) : ToTables(report));
     return Flush(out_);

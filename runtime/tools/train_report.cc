@@ -2,11 +2,13 @@
 #include "runtime/tools/train_report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "runtime/base/quantity.h"
+#include "runtime/tools/memory_json.h"
 #include "runtime/train/progress.h"
 
 namespace partita::tools {
@@ -27,8 +29,10 @@ std::string LossTable(const TrainReport& report) {
   const int64_t rows = std::min(count, kRows);
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t index = rows == 1 ? 0 : row * (count - 1) / (rows - 1);
-    absl::StrAppendFormat(&text, "%-8d  %.6g\n", report.first_step + index,
-                          losses[static_cast<size_t>(index)]);
+    const double loss = losses[static_cast<size_t>(index)];
+    absl::StrAppendFormat(
+        &text, "%-8d  %s\n", report.first_step + index,
+        std::isnan(loss) ? "-" : absl::StrFormat("%.6g", loss));
   }
   return text + "\n";
 }
@@ -96,7 +100,6 @@ std::string ToTables(const TrainReport& report) {
 std::string ToJson(const TrainReport& report) {
   using nlohmann::json;
   const train::TrainResult& result = report.result;
-  const executor::MemoryUse& memory = report.memory;
   json object = {{"model", report.model},
                  {"devices", report.devices},
                  {"first_step", report.first_step},
@@ -106,15 +109,9 @@ std::string ToJson(const TrainReport& report) {
                  {"losses", result.losses},
                  {"seconds", result.seconds},
                  {"flops_per_step", report.flops_per_step},
-                 {"memory",
-                  {{"total", memory.Total()},
-                   {"arena", memory.arena},
-                   {"globals", memory.globals},
-                   {"packed", memory.packed},
-                   {"scratch", memory.scratch},
-                   {"staging", memory.staging},
-                   {"mapped", memory.mapped},
-                   {"peak_process", report.peak_process_bytes}}}};
+                 {"memory", MemoryJson(report.memory)}};
+  object["memory"]["peak_process"] = report.peak_process_bytes;
+  if (!report.ranks.empty()) object["ranks"] = RanksJson(report.ranks);
   const auto add = [&](const char* name, int64_t per_step) {
     if (per_step > 0)
       object[name] = PerSecond(report, static_cast<double>(per_step));

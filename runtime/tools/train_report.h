@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/executor/executor.h"
 #include "runtime/train/trainer.h"
@@ -21,6 +22,7 @@ struct TrainReport {
   double flops_per_step = 0;
   std::string checkpoint_dir;
   executor::MemoryUse memory;
+  std::vector<executor::RankUse> ranks;  // of a pipeline; else empty
   int64_t peak_process_bytes = 0;
 };
 

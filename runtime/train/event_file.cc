@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -144,8 +145,9 @@ absl::StatusOr<std::unique_ptr<EventFile>> EventFile::Create(
 }
 
 absl::Status EventFile::OnStep(const StepRecord& record) {
-  std::vector<std::pair<std::string, double>> scalars = {{"loss", record.loss},
-                                                         {"lr", record.rate}};
+  std::vector<std::pair<std::string, double>> scalars = {{"lr", record.rate}};
+  if (!std::isnan(record.loss))
+    scalars.insert(scalars.begin(), {"loss", record.loss});
   const auto add = [&](const char* name, int64_t count) {
     if (count > 0 && record.seconds > 0)
       scalars.emplace_back(name, static_cast<double>(count) / record.seconds);

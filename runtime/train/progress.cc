@@ -35,9 +35,10 @@ Progress::~Progress() {
 }
 
 std::string Progress::Line(const StepRecord& record) const {
-  std::string line =
-      absl::StrFormat("step %d/%d  loss %.4f  lr %.3g", record.step,
-                      options_.steps, record.loss, record.rate);
+  std::string line = absl::StrFormat(
+      "step %d/%d  loss %s  lr %.3g", record.step, options_.steps,
+      std::isnan(record.loss) ? "-" : absl::StrFormat("%.4f", record.loss),
+      record.rate);
   if (average_ <= 0) return line;
   const bool text = record.tokens > 0;
   absl::StrAppend(

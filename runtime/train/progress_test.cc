@@ -1,6 +1,7 @@
 // What people see.
 #include "runtime/train/progress.h"
 
+#include <limits>
 #include <sstream>
 #include <string>
 
@@ -56,6 +57,19 @@ TEST(ProgressTest, SparseLines) {
             "(50.0 % of peak)  9 s left\n"
             "step 40/40  loss 2.3457  lr 0.001  512 tokens/s  3.00 GFLOP/s "
             "(50.0 % of peak)  0 s left\n");
+}
+
+TEST(ProgressTest, ALossThatIsNotToldYet) {
+  std::ostringstream out;
+  ProgressOptions options;
+  options.steps = 4;
+  {
+    Progress progress(out, options);
+    StepRecord record = Record(1, 1);
+    record.loss = std::numeric_limits<double>::quiet_NaN();
+    ASSERT_TRUE(progress.OnStep(record).ok());
+  }
+  EXPECT_EQ(out.str(), "step 1/4  loss -  lr 0.001  512 tokens/s  3 s left\n");
 }
 
 TEST(ProgressTest, TerminalsHaveOneLine) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -128,7 +129,9 @@ class Loop {
   // Where the outputs are: the loss, and whoever wants to hear of it.
   absl::Status Note(StepRecord& record) {
     if (!stepper_.IsMain()) return absl::OkStatus();
-    for (size_t i = 0; i < outputs_.size(); ++i) {
+    const bool is_late = options_.late_loss && record.step == 1;
+    if (is_late) record.loss = std::numeric_limits<double>::quiet_NaN();
+    for (size_t i = 0; i < outputs_.size() && !is_late; ++i) {
       const TensorSpec& spec = stepper_.outputs()[i];
       if (base::ElementCount(spec.shape) != 1) continue;
       const double value =
@@ -147,16 +150,17 @@ class Loop {
         Say(absl::StrCat(status.message(), "; training goes on"));
       failing_[i] = !status.ok();
     }
-    if (std::isfinite(record.loss)) return absl::OkStatus();
+    if (is_late || std::isfinite(record.loss)) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrFormat(
         "step %d: the loss is %g (%s; learning rate %g); lower the learning "
         "rate, warm up for longer, or clip gradients; with --debug-nan the "
         "same run says which operation made the first such number%s",
         record.step, record.loss,
-        result_.losses.size() > 1
+        result_.losses.size() > 1 &&
+                std::isfinite(result_.losses[result_.losses.size() - 2])
             ? absl::StrFormat("%.6g in the step before",
                               result_.losses[result_.losses.size() - 2])
-            : "it is the first step of this session",
+            : "it is the first loss of this session",
         record.rate,
         saved_ > 0
             ? absl::StrFormat("; the last checkpoint is of step %d", saved_)

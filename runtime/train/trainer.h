@@ -60,6 +60,9 @@ struct TrainerOptions {
   Schedule schedule;
   int64_t seed =
       0;  // what inputs with this role get follows from it and the step
+  // The program tells in a step what the step before computed, as pipelines
+  // without a flush do: a run's first step has neither loss nor scalars.
+  bool late_loss = false;
   Checkpoints* checkpoints = nullptr;
   int64_t checkpoint_every = 0;  // steps; 0: only at the end
   // Asked after every step: whether to end now. Null: never.
@@ -70,8 +73,9 @@ struct TrainerOptions {
 };
 
 struct TrainResult {
-  std::vector<double> losses;  // of this session, in the main process
-  double seconds = 0;          // of its steps
+  // Of this session, in the main process; NaN: not told yet.
+  std::vector<double> losses;
+  double seconds = 0;  // of its steps
   int64_t last_step = 0;
   enum class End { kSteps, kStopped, kData } end = End::kSteps;
 };

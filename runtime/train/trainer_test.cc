@@ -2,6 +2,7 @@
 #include "runtime/train/trainer.h"
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <limits>
 #include <memory>
@@ -203,6 +204,31 @@ TEST_F(TrainerTest, GoesOnWhereItStopped) {
   ASSERT_TRUE(source_.Restore("4").ok());
   ASSERT_TRUE(Run().ok());
   EXPECT_THAT(stepper_.seeds, ElementsAre(seeds[1]));
+}
+
+TEST_F(TrainerTest, TheFirstLossOfAPipelineWithoutAFlushIsNotThereYet) {
+  options_.late_loss = true;
+  options_.steps = 3;
+  auto result = Run();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->losses.size(), 3u);
+  EXPECT_TRUE(std::isnan(result->losses[0]));
+  EXPECT_EQ(result->losses[1], 5);
+  ASSERT_EQ(recorder_.records.size(), 3u);
+  EXPECT_TRUE(std::isnan(recorder_.records[0].loss));
+  EXPECT_THAT(recorder_.records[0].scalars, IsEmpty());
+  EXPECT_EQ(recorder_.records[1].scalars.size(), 1u);
+  // A run that goes on knows the step before.
+  options_.last_step = 1;
+  result = Run();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(result->losses, ElementsAre(5, 10.0f / 3));
+  // What is told and no number is an error still.
+  options_.last_step = 0;
+  stepper_.nan_at = 2;
+  EXPECT_THAT(std::string(Run().status().message()),
+              testing::StartsWith("step 2: the loss is nan (it is the first "
+                                  "loss of this session; learning rate 0.5)"));
 }
 
 TEST_F(TrainerTest, NotANumberStopsTheRun) {
