@@ -53,7 +53,9 @@ class Compilation {
         plan_(options.plan),
         train_(options.train),
         start_(now()) {
-    if (plan_) train_.microbatches = plan_->microbatches;
+    if (!plan_) return;
+    train_.microbatches = plan_->microbatches;
+    if (!plan_->memory) plan_->memory = options.memory;
   }
 
   FailureOr<CompileReport> run() {
@@ -126,14 +128,10 @@ class Compilation {
   const plan::Plan* plan() const { return plan_ ? &*plan_ : nullptr; }
 
   std::optional<MemoryLimit> limit() const {
-    if (plan_ && plan_->memory) {
-      auto found = plan_->fields.find("memory");
+    if (plan_ && plan_->fields.count("memory") > 0)
       return MemoryLimit{
           *plan_->memory,
-          plan::Where(*plan_, found == plan_->fields.end() ? plan::Location()
-                                                           : found->second) +
-              ": memory"};
-    }
+          plan::Where(*plan_, plan_->fields.at("memory")) + ": memory"};
     if (options_.memory) return MemoryLimit{*options_.memory, "--memory"};
     return std::nullopt;
   }

@@ -2,10 +2,12 @@
 #include "compiler/driver/cut_model.h"
 
 #include "compiler/pipeline/cut.h"
+#include "compiler/pipeline/delayed_step.h"
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
 
 namespace partita::driver {
 
@@ -64,14 +66,30 @@ FailureOr<Programs> cutModel(mlir::OwningOpRef<mlir::ModuleOp> module,
   if (!schedule.ok())
     return mlir::emitError(mlir::UnknownLoc::get(module->getContext()))
            << std::string(schedule.status().message());
+  if (!schedule->flushes)
+    if (auto weights = pipeline::delayedWeights(*schedule); !weights.ok()) {
+      auto field = plan.fields.find("schedule");
+      return mlir::emitError(mlir::UnknownLoc::get(module->getContext()))
+             << (field == plan.fields.end()
+                     ? "--schedule"
+                     : plan::Where(plan, field->second) + ": schedule")
+             << ": " << std::string(weights.status().message());
+    }
   namePorts(*module);
-  auto cut =
-      pipeline::cutStages(*module,
-                          sharding::axesAttr(module->getContext(),
-                                             plan::DepthAxes(plan), plan.mesh),
-                          *schedule);
+  const bool in_order = hasForwardsInOrder(*schedule);
+  auto cut = [&] {
+    // Of another order the user hears below, in words of the table.
+    mlir::ScopedDiagnosticHandler quiet(
+        module->getContext(),
+        [&](mlir::Diagnostic&) { return mlir::success(!in_order); });
+    return pipeline::cutStages(
+        *module,
+        sharding::axesAttr(module->getContext(), plan::DepthAxes(plan),
+                           plan.mesh),
+        *schedule);
+  }();
   if (mlir::failed(cut)) {
-    if (hasForwardsInOrder(*schedule)) return blameUs(*module, "cut", fault);
+    if (in_order) return blameUs(*module, "cut", fault);
     return mlir::emitError(mlir::UnknownLoc::get(module->getContext()))
            << "schedule: expected each stage's forwards in the order of the "
               "microbatches, since this model passes something from one to the "

@@ -1,8 +1,12 @@
 // Pass lists, each line with the reason for its place.
 #include "compiler/driver/model_phases.h"
 
+#include <optional>
+
 #include "compiler/autodiff/passes.h"
+#include "compiler/driver/stage_memory.h"
 #include "compiler/partition/passes.h"
+#include "compiler/pipeline/delayed_step.h"
 #include "compiler/pipeline/passes.h"
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/plan/words.h"
@@ -31,6 +35,18 @@ core::Schedule scheduleOf(const plan::Plan& plan) {
   if (plan::DepthAxes(plan).empty()) return {};
   auto schedule = plan::ScheduleOf(plan, /*trains=*/true);
   return schedule.ok() ? *std::move(schedule) : core::Schedule();
+}
+
+// With what the plan says of training.
+std::optional<TrainOptions> trainOptions(const plan::Plan& plan,
+                                         const TrainOptions* train) {
+  if (train == nullptr) return std::nullopt;
+  TrainOptions options = *train;
+  if (!plan.recompute.empty()) {
+    options.recompute = plan.recompute;
+    options.recompute_origin = plan.origin;
+  }
+  return options;
 }
 
 }  // namespace
@@ -141,32 +157,36 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
   // Gradients are computed where what they are gradients of is.
   if (!plan::DepthAxes(plan).empty())
     phases.push_back(
-        {"stages", [plan, trains = train != nullptr](mlir::OpPassManager& pm) {
+        {"stages",
+         [plan, options = trainOptions(plan, train)](mlir::OpPassManager& pm) {
            // What is wrong with the schedule, cutting tells.
-           if (auto schedule = plan::ScheduleOf(plan, trains); schedule.ok())
-             pm.addPass(
-                 pipeline::createAssignStagesPass(schedule->stages, plan));
+           auto schedule = plan::ScheduleOf(plan, options.has_value());
+           if (!schedule.ok()) return;
+           pm.addPass(pipeline::createAssignStagesPass(
+               schedule->stages, plan,
+               stageMemory(*schedule, plan, options ? &*options : nullptr)));
          }});
   // Gradients of what is exposed need no exposing of their own. Names are found
   // in the model alone, and spread to what its gradients add.
   if (train) {
-    TrainOptions options = *train;
-    if (!plan.recompute.empty()) {
-      options.recompute = plan.recompute;
-      options.recompute_origin = plan.origin;
-    }
-    for (Phase& phase : trainModel(options)) phases.push_back(std::move(phase));
+    for (Phase& phase : trainModel(*trainOptions(plan, train)))
+      phases.push_back(std::move(phase));
     const core::Schedule schedule = scheduleOf(plan);
     // Behind the optimizer: updates belong to steps, too.
-    if (!schedule.flushes)
-      phases.push_back({"delay-stages", [newest = plan.schedule->kind ==
-                                                  plan::ScheduleKind::kAsync](
-                                            mlir::OpPassManager& pm) {
-                          pipeline::DelayStagesPassOptions options;
-                          options.weights = newest ? "newest" : "previous";
-                          pm.addPass(pipeline::createDelayStagesPass(options));
-                        }});
-    if (std::string cells = pipeline::cellsToSplit(schedule); !cells.empty())
+    if (!schedule.flushes) {
+      auto weights = pipeline::delayedWeights(schedule);
+      // What no such step does, cutting refuses.
+      if (weights.ok())
+        phases.push_back(
+            {"delay-stages", [weights = *weights](mlir::OpPassManager& pm) {
+               pipeline::DelayStagesPassOptions options;
+               options.weights = weights;
+               pm.addPass(pipeline::createDelayStagesPass(options));
+             }});
+    }
+    if (std::string cells = pipeline::cellsToSplit(
+            schedule.flushes ? schedule : pipeline::delayedStep(schedule));
+        !cells.empty())
       phases.push_back({"split-backward", [cells](mlir::OpPassManager& pm) {
                           pipeline::SplitBackwardPassOptions options;
                           options.cells = cells;

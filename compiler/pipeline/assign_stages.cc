@@ -21,6 +21,9 @@ using mlir::Operation;
 using mlir::Value;
 using mlir::func::FuncOp;
 
+// How much of a device's memory is of what can be told before a model is cut.
+constexpr double kCounted = 0.95;
+
 double bytesOf(Value value) {
   auto type = llvm::cast<mlir::RankedTensorType>(value.getType());
   return static_cast<double>(type.getNumElements()) *
@@ -30,7 +33,8 @@ double bytesOf(Value value) {
 class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
  public:
   using AssignStagesPassBase::AssignStagesPassBase;
-  AssignStages(int64_t count, const plan::Plan& plan) : plan_(plan) {
+  AssignStages(int64_t count, const plan::Plan& plan, const StageMemory& memory)
+      : plan_(plan), memory_(memory) {
     stages = count;
   }
 
@@ -100,11 +104,79 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
         for (size_t before = i; before < last_use; ++before)
           pieces[before].output += bytesOf(result);
       }
-    core::StageLimits limits;
+    core::StageLimits limits = memory_.limits;
     limits.stages = static_cast<int>(stages);
+    if (memory_.measure) addMemory(pieces, limits);
     absl::StatusOr<core::StageCut> cut = core::BalanceStages(pieces, limits);
+    // What is measured here is not exact: whether the least that a cut takes is
+    // too much, the whole program's memory tells.
+    while (absl::IsResourceExhausted(cut.status())) {
+      limits.memory = 1.05 * std::max(limits.memory, 1.0);
+      cut = core::BalanceStages(pieces, limits);
+    }
     if (cut.ok()) return cut->first;
     return refuse(depthPlace(), std::string(cut.status().message()));
+  }
+
+  // What each piece takes, and of the limit what is there beside that.
+  void addMemory(std::vector<core::Piece>& pieces, core::StageLimits& limits) {
+    std::vector<std::vector<int>> parts;
+    for (auto [i, op] : llvm::enumerate(steps_)) {
+      // What stands between calls becomes one function: what of it is kept is
+      // known of all of it.
+      if (i == 0 || llvm::isa<mlir::func::CallOp>(op) ||
+          llvm::isa<mlir::func::CallOp>(steps_[i - 1]))
+        parts.emplace_back();
+      parts.back().push_back(static_cast<int>(i));
+      mark(op, static_cast<int64_t>(parts.size()) - 1);
+    }
+    for (Operation* op : llvm::reverse(free_)) joinUsers(op);
+    mlir::FailureOr<KeptBytes> kept =
+        memory_.measure(getOperation(), static_cast<int>(parts.size()));
+    for (Operation* op : free_) op->removeAttr(kStageAttr);
+    if (mlir::failed(kept)) return;
+    double largest = 0;
+    for (auto [part, steps] : llvm::enumerate(parts)) {
+      spread(kept->saved[part], steps, pieces);
+      largest = std::max(largest, kept->saved[part]);
+    }
+    addParameters(*kept, pieces);
+    // On its way back a layer has gradients of what it has kept; buffers of
+    // what is sent, and gaps, are some percent.
+    limits.memory = std::max(kCounted * limits.memory - largest, 0.0);
+  }
+
+  // By the size of what they compute.
+  void spread(double saved, llvm::ArrayRef<int> steps,
+              std::vector<core::Piece>& pieces) {
+    const auto size = [&](int step) {
+      double bytes = 0;
+      for (Value result : steps_[step]->getResults()) bytes += bytesOf(result);
+      return bytes;
+    };
+    double all = 0;
+    for (int step : steps) all += size(step);
+    for (int step : steps)
+      if (all > 0) pieces[step].saved += saved * size(step) / all;
+  }
+
+  // Each belongs to the first step that uses it.
+  void addParameters(const KeptBytes& kept, std::vector<core::Piece>& pieces) {
+    auto main = getOperation().lookupSymbol<FuncOp>("main");
+    for (mlir::BlockArgument argument : main.getArguments()) {
+      auto name = main.getArgAttrOfType<mlir::StringAttr>(
+          argument.getArgNumber(), nn::kNameAttr);
+      auto found =
+          name ? kept.parameters.find(name.getValue()) : kept.parameters.end();
+      if (found == kept.parameters.end()) continue;
+      size_t first = pieces.size();
+      for (Operation* user : argument.getUsers())
+        if (auto place = place_.find(user); place != place_.end())
+          first = std::min(first, place->second);
+      if (first == pieces.size()) continue;
+      pieces[first].weights +=
+          found->second.all + (memory_.versions - 1) * found->second.alone;
+    }
   }
 
   // The same where each stage's last layer is given.
@@ -176,6 +248,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
   }
 
   plan::Plan plan_;  // its stages, with places for what is refused
+  StageMemory memory_;
   SmallVector<Operation*> free_, steps_;
   llvm::DenseMap<Operation*, size_t> place_;  // in steps_
 };
@@ -183,8 +256,9 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
 }  // namespace
 
 std::unique_ptr<mlir::Pass> createAssignStagesPass(int64_t stages,
-                                                   const plan::Plan& plan) {
-  return std::make_unique<AssignStages>(stages, plan);
+                                                   const plan::Plan& plan,
+                                                   const StageMemory& memory) {
+  return std::make_unique<AssignStages>(stages, plan, memory);
 }
 
 }  // namespace partita::pipeline

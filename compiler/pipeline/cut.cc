@@ -2,7 +2,8 @@
 // order in which it computes it.
 #include "compiler/pipeline/cut.h"
 
-#include "compiler/core/schedule_generators.h"
+#include "compiler/autodiff/call_marks.h"
+#include "compiler/pipeline/delayed_step.h"
 #include "compiler/pipeline/placement.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/nn/dialect.h"
@@ -25,9 +26,10 @@ using mlir::func::FuncOp;
 class RankProgram {
  public:
   RankProgram(const mlir::SymbolTable& symbols, const Placement& placement,
-              dist::AxesAttr axes, int rank)
+              const core::Schedule& schedule, dist::AxesAttr axes, int rank)
       : symbols_(symbols),
         placement_(placement),
+        schedule_(schedule),
         axes_(axes),
         rank_(rank),
         main_(symbols.lookup<FuncOp>("main")) {}
@@ -90,11 +92,47 @@ class RankProgram {
 
   void sendAll(mlir::OpBuilder& builder, Operation* producer) {
     for (const Transfer& transfer : sends_.lookup(producer))
-      dist::SendOp::create(
-          builder, transfer.value.getLoc(), map_.lookup(transfer.value), axes_,
-          transfer.to,
-          builder.getStringAttr("rank " + llvm::Twine(transfer.to) +
-                                " of the pipeline computes with it"));
+      dist::SendOp::create(builder, transfer.value.getLoc(),
+                           map_.lookup(transfer.value), axes_, transfer.to,
+                           builder.getStringAttr(reasonFor(transfer)));
+  }
+
+  // Whose cell reads it first.
+  std::string reasonFor(const Transfer& transfer) {
+    const std::string rank = "rank " + std::to_string(transfer.to);
+    Operation* first = nullptr;
+    for (Operation* user : transfer.value.getUsers()) {
+      auto stage = user->getAttrOfType<mlir::IntegerAttr>(autodiff::kStageAttr);
+      if (stage && schedule_.rank_of_stage[stage.getInt()] == transfer.to &&
+          (!first || user->isBeforeInBlock(first)))
+        first = user;
+    }
+    if (!first) return rank + " of the pipeline computes with it";
+    const std::string layer = layerOf(first);
+    return (first->hasAttr(autodiff::kBackwardAttr) ? "the gradient of stage "
+                                                    : "stage ") +
+           std::to_string(
+               first->getAttrOfType<mlir::IntegerAttr>(autodiff::kStageAttr)
+                   .getInt()) +
+           " on " + rank + " computes with it" +
+           (layer.empty() ? "" : " ('" + layer + "')");
+  }
+
+  // "h.0" of what has the parameters "h.0.up.weight" and "h.0.down.weight".
+  std::string layerOf(Operation* op) {
+    std::optional<llvm::StringRef> layer;
+    for (Value operand : op->getOperands()) {
+      auto argument = llvm::dyn_cast<mlir::BlockArgument>(operand);
+      if (!argument) continue;
+      const unsigned i = argument.getArgNumber();
+      auto kind = main_.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
+      auto name = main_.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+      if (!kind || !name || kind.getValue() != "parameter") continue;
+      if (!layer) layer = name.getValue().rsplit('.').first;
+      while (!layer->empty() && !name.getValue().starts_with(*layer))
+        layer = layer->contains('.') ? layer->rsplit('.').first : "";
+    }
+    return layer.value_or("").str();
   }
 
   // Takes what `op` reads, and what its senders sent before that.
@@ -159,6 +197,7 @@ class RankProgram {
 
   const mlir::SymbolTable& symbols_;
   const Placement& placement_;
+  const core::Schedule& schedule_;
   dist::AxesAttr axes_;
   const int rank_;
   FuncOp main_;
@@ -167,50 +206,6 @@ class RankProgram {
   std::map<int, Sender> received_;
   llvm::DenseMap<Value, std::pair<int, size_t>> place_;  // in received_
 };
-
-// Whether partita-delay-stages makes steps of it.
-bool isDelayed(const core::Schedule& period) {
-  const int ranks = period.ranks(), count = period.microbatches;
-  const auto previous = core::Async2bw(ranks, count);
-  return period.cells == core::Async(ranks, count).cells ||
-         (previous.ok() && period.cells == previous->cells);
-}
-
-// A period whose cells are those of a step after partita-delay-stages: those of
-// the microbatch that comes first are the first stage's first forward, and as
-// late elsewhere as the pipeline is long.
-core::Schedule delayedStep(const core::Schedule& period) {
-  core::Schedule step = period;
-  step.flushes = true;
-  step.warm_up.clear();
-  for (std::vector<core::Cell>& cells : step.cells)
-    for (core::Cell& cell : cells) {
-      const int count = period.microbatches;
-      const int late = (period.stages - 1) % count;
-      cell.microbatch = (cell.microbatch + count - late) % count;
-      cell.version = 0;
-    }
-  return step;
-}
-
-// When its cells run: a slot begins with forwards, whose inputs the slot before
-// has computed; gradients come from the last stage to the first.
-std::vector<std::vector<core::TimedCell>> delayedClock(
-    const core::Schedule& step) {
-  std::vector<std::vector<core::TimedCell>> clock;
-  for (const std::vector<core::Cell>& cells : step.cells) {
-    std::map<std::pair<int, bool>, int> slots;  // by stage: how many so far
-    clock.emplace_back();
-    for (const core::Cell& cell : cells) {
-      const bool is_forward = cell.work == core::Work::kForward;
-      const int slot = slots[{cell.stage, is_forward}]++;
-      const double start = slot * (step.stages + 1) +
-                           (is_forward ? 0 : step.stages - cell.stage);
-      clock.back().push_back({cell, start, start + 1});
-    }
-  }
-  return clock;
-}
 
 }  // namespace
 
@@ -221,21 +216,21 @@ FailureOr<SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>> cutStages(
   auto main = symbols.lookup<FuncOp>("main");
   if (!main)
     return module.emitError("expected a function named 'main', found none");
-  if (!schedule.flushes && !isDelayed(schedule))
-    return main.emitError(
-               "expected a schedule without a flush to be that of async or of "
-               "async-2bw, found another table"),
-           failure();
+  if (!schedule.flushes)
+    if (auto weights = delayedWeights(schedule); !weights.ok())
+      return main.emitError("schedule: ")
+                 << std::string(weights.status().message()),
+             failure();
   const core::Schedule step =
       schedule.flushes ? schedule : delayedStep(schedule);
   const std::vector<std::vector<core::TimedCell>> clock =
       schedule.flushes ? core::MakeTimetable(schedule).ranks
-                       : delayedClock(step);
+                       : delayedClock(schedule);
   Placement placement(main, step, clock);
   if (mlir::failed(placement.find())) return failure();
   SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> programs;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    auto program = RankProgram(symbols, placement, axes, rank).build();
+    auto program = RankProgram(symbols, placement, step, axes, rank).build();
     if (mlir::failed(program)) return failure();
     programs.push_back(std::move(*program));
   }

@@ -3,10 +3,13 @@
 #define PARTITA_COMPILER_PIPELINE_PASSES_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "compiler/core/schedule.h"
+#include "compiler/core/stages.h"
+#include "compiler/pipeline/kept_bytes.h"
 #include "compiler/plan/plan.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -23,10 +26,22 @@ std::string cellsToSplit(const core::Schedule& schedule);
 #define GEN_PASS_REGISTRATION
 #include "compiler/pipeline/passes.h.inc"
 
-// As many stages, cut where the plan's list says it, if it has one; what is
-// refused has the plan's words and places.
-std::unique_ptr<mlir::Pass> createAssignStagesPass(int64_t stages,
-                                                   const plan::Plan& plan);
+// What stages may take of a device's memory, and what they will.
+struct StageMemory {
+  // But for the number of stages, which the pass says. Memory is of a stage.
+  core::StageLimits limits;
+  // The most versions of a stage's weights that there are at once.
+  int versions = 1;
+  // Of a module whose operations bear the number of their part of the model
+  // (nn.stage), 0 to parts - 1; leaves the module as it is. Null: stages are
+  // balanced by time alone. Fails without a diagnostic where it cannot be told.
+  std::function<mlir::FailureOr<KeptBytes>(mlir::ModuleOp, int parts)> measure;
+};
+
+// As many stages, cut where the plan's list says it, if it has one, or balanced
+// within these limits; what is refused has the plan's words and places.
+std::unique_ptr<mlir::Pass> createAssignStagesPass(
+    int64_t stages, const plan::Plan& plan, const StageMemory& memory = {});
 
 }  // namespace partita::pipeline
 

@@ -6,6 +6,7 @@ is the undivided model's second loss. What a step computes is told by the next.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -44,7 +45,7 @@ class AsyncPipelineTest(unittest.TestCase):
         for microbatches in (1, 2, 4, 8):
             with self.subTest(microbatches=microbatches):
                 stale = self.losses(*self.pipeline("async-2bw", microbatches))
-                self.assertEqual(stale[0], 0)
+                self.assertIsNone(stale[0])
                 self.assert_close(stale[1], whole[0])
                 self.assert_close(stale[2], whole[0])
                 self.assert_close(stale[3], whole[1])
@@ -68,11 +69,48 @@ class AsyncPipelineTest(unittest.TestCase):
     def test_newest_weights_are_newer(self):
         whole = self.losses(steps=3)
         newest = self.losses(*self.pipeline("async", 4))
-        self.assertEqual(newest[0], 0)
+        self.assertIsNone(newest[0])
         self.assert_close(newest[1], whole[0])
         # Between the loss without the first update and that with all of it.
         self.assertLess(newest[2], whole[0])
         self.assertGreater(newest[2], whole[1])
+
+    def rows(self, schedule, microbatches):
+        """The table of two devices."""
+        plan = os.path.join(self.folder, "plan.yaml")
+        with open(plan, "w", encoding="utf-8") as file:
+            file.write(f"mesh: {{pipe: 2}}\nshard: [{{D: pipe}}]\nmicrobatches: {microbatches}\nschedule: {schedule}\n")
+        shown = subprocess.run([PARTITA, "inspect", plan, "--schedule", "--json"], check=True, stdout=subprocess.PIPE)
+        return json.loads(shown.stdout)["rows"]
+
+    def table(self, rows):
+        path = os.path.join(self.folder, "own.csv")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(rows))
+        return path
+
+    def test_tables_of_ones_own(self):
+        for schedule in ("async", "async-2bw"):
+            rows = self.rows(schedule, 4)
+            expected = self.losses(*self.pipeline(schedule, 4))
+            # Backwards in halves, stages on each other's devices.
+            halves = [re.sub(r"B([^,]*)", r"I\1,W\1", row) for row in rows]
+            for own in (rows, halves, rows[::-1], halves[::-1]):
+                with self.subTest(schedule=schedule, rows=own):
+                    found = self.losses(*self.pipeline(self.table(own), 4))
+                    self.assertIsNone(found[0])
+                    for a, b in zip(found[1:], expected[1:]):
+                        self.assert_close(a, b)
+
+    def test_other_steps_are_refused(self):
+        # Sound, but the first stage is further ahead than there are stages behind it.
+        far = self.table(["F0.0@-1,F0.1@-1,|,F0.2,B0.0@-1,F0.3,B0.1@-1", "|,F1.0@-1,B1.0@-1,F1.1@-1,B1.1@-1"])
+        done = subprocess.run([PARTITA, "compile", MODEL, *SIZES, "--train", "sgd", "-o", os.path.join(self.folder, "m.partita"),
+                               *self.pipeline(far, 2)], stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("--schedule: without a flush expected a stage to be as many microbatches ahead of its gradients as there are stages "
+                      "behind it, here stage 0 to compute forwards of 1 to 2 and gradients of 0 to 1, found F0.3 in the period",
+                      done.stderr)
 
     def test_what_is_under_way_is_in_checkpoints(self):
         plan = self.pipeline("async-2bw", 2)

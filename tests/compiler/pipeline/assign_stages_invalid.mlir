@@ -8,7 +8,7 @@
 // NONE: stages to: expected a pattern of layers of the model, found '*.h.9', which holds none; near are 'm.h.0', 'm.h.1', 'm.h'
 // ORDER: stages to: expected layers in the order in which they are computed, found '*.h.0' not behind '*.h.1'
 // COUNT: stages: expected a last layer for each of 3 stages, found 2
-// FEW: D: stages: expected at least one stage and a piece of the model for each, found 3 stages and 2 pieces; divide D over fewer devices
+// FEW: D: stages: expected at least one stage and a piece of the model for each, found 3 stages and 2 pieces; divide D over fewer devices, or let each have fewer stages
 func.func @main(%a: tensor<6x6xf32> {nn.kind = "input", nn.name = "a"},
                 %w0: tensor<6x6xf32> {nn.kind = "parameter", nn.name = "m.h.0.w"},
                 %w1: tensor<6x6xf32> {nn.kind = "parameter", nn.name = "m.h.1.w"})

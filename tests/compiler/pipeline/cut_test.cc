@@ -2,6 +2,8 @@
 // whole step gives, in the schedule's order.
 #include "compiler/pipeline/cut.h"
 
+#include <gmock/gmock.h>
+
 #include "compiler/autodiff/call_marks.h"
 #include "compiler/core/schedule_generators.h"
 #include "dialects/nn/dialect.h"
@@ -80,6 +82,24 @@ TEST_F(CutTest, OneNormForAllRanks) {
   check(core::OneForwardOneBackward(2, 4), 0.1);
   check(core::OneForwardOneBackward(4, 2), 0.1);
   check(core::ZeroBubbleH1(4, 4), 0.1);
+}
+
+TEST_F(CutTest, SendsSayWhoReads) {
+  const core::Schedule schedule = core::OneForwardOneBackward(2, 2);
+  auto module = step(schedule);
+  std::vector<std::vector<std::string>> reasons;
+  for (mlir::OwningOpRef<mlir::ModuleOp>& program : cut(*module, schedule)) {
+    reasons.emplace_back();
+    program->walk([&](dist::SendOp send) {
+      reasons.back().push_back(textOf(send.getWhyAttr()));
+    });
+  }
+  ASSERT_EQ(reasons.size(), 2u);
+  EXPECT_THAT(reasons[0], testing::Contains(testing::StartsWith(
+                              "stage 1 on rank 1 computes with it")));
+  EXPECT_THAT(reasons[1],
+              testing::Contains(testing::StartsWith(
+                  "the gradient of stage 0 on rank 0 computes with it")));
 }
 
 // The table is sent to the last rank, which sends its share of the gradient
