@@ -69,6 +69,10 @@ struct Row {
 std::vector<Row> Split(const std::string& text) {
   std::vector<Row> rows;
   std::istringstream stream(text);
+  // Editors and spreadsheets begin a file with it.
+  const std::string byte_order_mark = "\xef\xbb\xbf";
+  if (text.compare(0, byte_order_mark.size(), byte_order_mark) == 0)
+    stream.ignore(static_cast<std::streamsize>(byte_order_mark.size()));
   int number = 0;
   for (std::string line; std::getline(stream, line);) {
     ++number;
@@ -147,8 +151,10 @@ absl::StatusOr<Schedule> ReadScheduleCsv(const std::string& text,
         return absl::InvalidArgumentError(
             where + "field " + std::to_string(i + 1) +
             ": expected F, B, I or W with stage and microbatch, such as " +
-            (schedule.flushes ? "F0.3" : "F0.3 or F0.3@-1") + ", found '" +
-            field + "'");
+            (schedule.flushes ? "F0.3" : "F0.3 or F0.3@-1") +
+            ", of stages to " + std::to_string(kMaxStage) +
+            " and microbatches to " + std::to_string(kMaxMicrobatch) +
+            ", found '" + field + "'");
       (warm_up ? schedule.warm_up : schedule.cells).back().push_back(*cell);
     }
   }

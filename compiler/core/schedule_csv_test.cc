@@ -64,18 +64,29 @@ std::string Error(const std::string& text) {
   return schedule.ok() ? "" : std::string(schedule.status().message());
 }
 
+TEST(ScheduleCsvTest, AByteOrderMarkMeansNothing) {
+  const absl::StatusOr<Schedule> marked = ReadScheduleCsv(
+      "\xef\xbb\xbf"
+      "F0.0,B0.0\n",
+      "s.csv");
+  ASSERT_TRUE(marked.ok()) << marked.status();
+  EXPECT_EQ(marked->cells, ReadScheduleCsv("F0.0,B0.0\n", "s.csv")->cells);
+}
+
 TEST(ScheduleCsvTest, Refusals) {
   for (const std::string& field :
        {"X0.1", "F0", "F.1", "F0.", "F0.1x", "F0.1@1", "F-1.0", "F0.99999",
         "F9999.0", "F0 .1", "0.1", "f0.1"}) {
     EXPECT_EQ(Error("F0.0,B0.0\n\nF1.0, " + field + " ,B1.0\n"),
               "s.csv:3: field 2: expected F, B, I or W with stage and "
-              "microbatch, such as F0.3, found '" +
+              "microbatch, such as F0.3, of stages to 1023 and "
+              "microbatches to 4095, found '" +
                   field + "'");
   }
   EXPECT_EQ(Error("|,F0.0@--1"),
             "s.csv:1: field 2: expected F, B, I or W with stage and "
-            "microbatch, such as F0.3 or F0.3@-1, found 'F0.0@--1'");
+            "microbatch, such as F0.3 or F0.3@-1, of stages to 1023 and "
+            "microbatches to 4095, found 'F0.0@--1'");
   EXPECT_EQ(Error("F0.0,|,B0.0\nF1.0,B1.0\n"),
             "s.csv:2: expected one field | between warm-up and period, as in "
             "other rows, found 0");

@@ -108,7 +108,8 @@ absl::Status Check(const std::vector<Piece>& pieces,
         "stages: expected at least one stage and a piece of the model for "
         "each, found " +
         std::to_string(limits.stages) + " stages and " +
-        std::to_string(pieces.size()) + " pieces; divide D over fewer devices");
+        std::to_string(pieces.size()) +
+        " pieces; divide D over fewer devices, or let each have fewer stages");
   if (!limits.in_flight.empty() &&
       static_cast<int>(limits.in_flight.size()) != limits.stages)
     return absl::InvalidArgumentError(

@@ -69,7 +69,8 @@ TEST(StagesTest, OfEqualCutsTheOneThatSendsLess) {
 TEST(StagesTest, Refusals) {
   EXPECT_EQ(BalanceStages(OfTimes({1, 1}), Limits(3)).status().message(),
             "stages: expected at least one stage and a piece of the model for "
-            "each, found 3 stages and 2 pieces; divide D over fewer devices");
+            "each, found 3 stages and 2 pieces; divide D over fewer "
+            "devices, or let each have fewer stages");
   std::vector<Piece> pieces = OfTimes({1, 1, 1});
   pieces[2].weights = 3;
   EXPECT_EQ(std::string(BalanceStages(pieces, Limits(2, 2)).status().message()),

@@ -58,6 +58,7 @@ Value inspectSchedule(const core::Schedule& schedule,
                 {"ranks", schedule.ranks()},
                 {"stages", schedule.stages},
                 {"microbatches", schedule.microbatches},
+                {"steps_drawn", table.microbatches / schedule.microbatches},
                 {"rank_of_stage", Array(schedule.rank_of_stage)},
                 {"rows", std::move(rows)},
                 {"step", table.step},
@@ -65,6 +66,21 @@ Value inspectSchedule(const core::Schedule& schedule,
                 {"rank_bubble", std::move(bubbles)},
                 {"in_flight", std::move(in_flight)}};
 }
+
+namespace {
+
+std::string textOf(const core::Schedule& schedule,
+                   const core::Timetable& table) {
+  std::string text = core::DrawText(table);
+  if (!schedule.flushes)
+    text = "no flush between steps: the first " +
+           std::to_string(table.microbatches / schedule.microbatches) +
+           " steps of a run, " + std::to_string(schedule.microbatches) +
+           " microbatches each\n" + text;
+  return text;
+}
+
+}  // namespace
 
 absl::Status showSchedule(const core::Schedule& schedule,
                           const ScheduleView& view) {
@@ -80,7 +96,7 @@ absl::Status showSchedule(const core::Schedule& schedule,
   if (view.json)
     llvm::outs() << inspectSchedule(schedule, costs) << "\n";
   else if (view.output.empty())
-    llvm::outs() << core::DrawText(core::MakeTimetable(schedule, costs));
+    llvm::outs() << textOf(schedule, core::MakeTimetable(schedule, costs));
   return absl::OkStatus();
 }
 

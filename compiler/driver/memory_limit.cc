@@ -33,6 +33,21 @@ bool isAllRecomputed(const plan::Plan* plan, const TrainOptions& train) {
           rules.back().policy == plan::RecomputePolicy::kBudget);
 }
 
+// All of a step's activations are of one microbatch, or, in a pipeline, of as
+// many as its schedule has in flight.
+std::string adviceOnMicrobatches(const MemoryTable& table,
+                                 const plan::Plan* plan) {
+  const int64_t microbatches = plan != nullptr ? plan->microbatches : 1;
+  const std::string more = "microbatches: " + std::to_string(2 * microbatches) +
+                           " or more (parts " + "of " +
+                           FormatBytes(table.of(MemoryClass::kActivations)) +
+                           " of activations)";
+  if (plan == nullptr || !plan->schedule ||
+      (plan->schedule->kind != plan::ScheduleKind::kGpipe))
+    return more;
+  return more + ", with schedule: 1f1b, which has fewer in flight";
+}
+
 // What helps, by how much of the whole it helps with.
 std::vector<std::string> adviceOn(const MemoryTable& table,
                                   const plan::Plan* plan,
@@ -55,6 +70,7 @@ std::vector<std::string> adviceOn(const MemoryTable& table,
       advice.push_back("recompute: full, or budget (less than " +
                        FormatBytes(table.of(MemoryClass::kActivations)) +
                        " of activations)");
+    advice.push_back(adviceOnMicrobatches(table, plan));
   }
   if (plan == nullptr || !plan->precision ||
       *plan->precision == plan::Precision::kF32)

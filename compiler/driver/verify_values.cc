@@ -47,6 +47,16 @@ bool isVariance(llvm::StringRef name) {
   return name.contains("var") || name.contains("scale");
 }
 
+// Masks of tokens are 0 or 1. What a model adds to scores of attention for
+// another number may be so large that it rounds them to thousandths (bert_mlm
+// adds 10000 for 2). No row has zeros alone.
+void makeMask(Tensor& tensor) {
+  const int64_t row =
+      tensor.type().getRank() == 0 ? 1 : tensor.type().getShape().back();
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    tensor.setInt(i, i % row == 0 || tensor.getInt(i) > 0 ? 1 : 0);
+}
+
 llvm::StringRef textOf(FuncOp main, unsigned i, llvm::StringRef name) {
   auto attr = main.getArgAttrOfType<mlir::StringAttr>(i, name);
   return attr ? attr.getValue() : llvm::StringRef();
@@ -105,6 +115,8 @@ Tensor ArgumentValues::get(FuncOp main, unsigned i, RankedTensorType type) {
   const bool state = textOf(main, i, nn::kKindAttr) == "state";
   if (source && !state) read_[name] = false;
   Tensor tensor = fromFormula(type, name, state ? 1 : scaleOf(source));
+  if (!tensor.isFloat() && !state && llvm::StringRef(name).contains("mask"))
+    makeMask(tensor);
   if (tensor.isFloat() && (state || isVariance(name)))
     for (int64_t j = 0; j < tensor.size(); ++j)
       tensor.setFloat(j, std::abs(tensor.getFloat(j)) + 0.5);

@@ -108,8 +108,8 @@ TEST(ScheduleOf, TablesMustBeOfThePlan) {
             "after it");
   EXPECT_EQ(refusal("plan_schedule_5.csv", "F0.0,B0.0\nF1.0,X1.0"),
             "p.yaml:3:11: schedule: plan_schedule_5.csv:2: field 2: expected "
-            "F, B, I or W with stage and microbatch, such as F0.3, found "
-            "'X1.0'");
+            "F, B, I or W with stage and microbatch, such as F0.3, of stages "
+            "to 1023 and microbatches to 4095, found 'X1.0'");
   EXPECT_EQ(refusal("plan_schedule_6.csv", "F0.0,F0.1\nF1.0,F1.1", "", false),
             "p.yaml:3:11: schedule: expected 1 microbatch, as nothing is "
             "trained, found 2 microbatches in 'plan_schedule_6.csv'");

@@ -76,7 +76,7 @@ class Application {
   // Appends the axes to every dimension of that name that the entry acts on,
   // unless the value uses them already.
   void divide(const plan::Division& division, int priority, bool scoped) {
-    bool found = false;
+    bool found = false, of_one = false;
     for (auto [id, value] : llvm::enumerate(problem_.values)) {
       auto names = dimsOf(value);
       if (!names ||
@@ -85,21 +85,36 @@ class Application {
       const std::vector<int64_t>& shape = problem_.graph.values[id].shape;
       core::Sharding& sharding = shardings_[id];
       for (auto [i, dim] : llvm::enumerate(sharding.dims)) {
-        if (!dim.open || shape[i] == 1 ||
-            !(*names)[i].isNamed(division.dimension))
+        if (!dim.open || !(*names)[i].isNamed(division.dimension)) continue;
+        if (shape[i] == 1) {
+          of_one = true;
           continue;
+        }
         found = true;
         if (append(division.axes, sharding, dim, priority))
           setBlock(dim, (*names)[i], shape[i]);
       }
       core::CanonicalizeBlocks(shape, sharding);
     }
-    if (!found)
-      mlir::emitWarning(module_.getLoc())
-          << plan::Where(plan_, division.where) << ": shard '"
-          << division.dimension << "' divides nothing: no dimension "
-          << (scoped ? "in the scope of its entry" : "of this model")
-          << " can be divided by that name; partita inspect shows the names";
+    if (!found) warnOfIdle(division, scoped, of_one);
+  }
+
+  // `of_one`: there are dimensions of the name, all of size 1.
+  void warnOfIdle(const plan::Division& division, bool scoped, bool of_one) {
+    auto warning = mlir::emitWarning(module_.getLoc())
+                   << plan::Where(plan_, division.where) << ": shard '"
+                   << division.dimension << "' divides nothing: ";
+    if (of_one && division.dimension == "B" && plan_.microbatches > 1)
+      warning << plan_.microbatches
+              << " microbatches leave a batch of one row; take fewer, or a "
+                 "larger batch";
+    else if (of_one)
+      warning << "what has that name is of size 1";
+    else
+      warning << "no dimension "
+              << (scoped ? "in the scope of its entry" : "of this model")
+              << " can be divided by that name; partita inspect shows the "
+                 "names";
   }
 
   // Of those that entries name, the entries are warned of.

@@ -47,6 +47,11 @@ class InspectScheduleTest(unittest.TestCase):
         self.assertEqual(self.facts("1f1b")["in_flight"], [4, 3, 2, 1])
         self.assertEqual(self.facts("gpipe")["in_flight"], [8] * 4)
 
+    def test_without_a_flush_a_run_is_drawn(self):
+        self.assertIn("no flush between steps: the first 14 steps of a run, 8 microbatches each\n",
+                      self.inspect(PLAN + "microbatches: 8\nschedule: async-2bw\n"))
+        self.assertEqual((self.facts("async")["steps_drawn"], self.facts("1f1b")["steps_drawn"]), (14, 1))
+
     def test_costs(self):
         # What is measured: (S - 1)(F + B) of m(F + B) besides.
         facts = self.facts("gpipe", "--costs", "F=2.5,B=4")

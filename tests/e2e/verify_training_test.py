@@ -15,13 +15,15 @@ PLANS = {
     "B3Zero3": ["--mesh", "d=3", "--shard", "B=d", "--zero", "3"],
     "B2Zero2InParts": ["--mesh", "d=2", "--shard", "B=d", "--zero", "2", "--microbatches", "2", "--dim", "batch=4"],
     # Operations that are divided twice, once for each use, in each of two microbatches.
+    # Sizes in which attention sees many masked tokens.
+    "B2Long": ["--mesh", "d=2", "--shard", "B=d", "--dim", "batch=2,seq=12"],
     "D2MNV2ZbV": ["--mesh", "p=2,t=2", "--shard", "D=p;M=t,N=t,V=t", "--schedule", "zb-v", "--microbatches", "2", "--dim", "batch=4"],
 }
 
 
 class VerifyTrainingTest(unittest.TestCase):
-    def check(self, plan):
-        for model in MODELS:
+    def check(self, plan, models=MODELS):
+        for model in models:
             with self.subTest(model):
                 done = subprocess.run([PARTITA, "verify", os.path.join(DATA, model, "model_train.onnx"), "--train", "adamw", "--json"] + PLANS[plan],
                                       capture_output=True, text=True, check=False)
@@ -47,6 +49,9 @@ class VerifyTrainingTest(unittest.TestCase):
 
     def test_microbatches(self):
         self.check("B2Zero2InParts")
+
+    def test_masked_tokens(self):
+        self.check("B2Long", ["bert_mlm"])
 
     def test_pipeline(self):
         self.check("D2MNV2ZbV")
