@@ -148,6 +148,11 @@ void addTraining(TrainOptions& train, CLI::App* command) {
   option("--onebit-warmup", train.onebit_warmup,
          "Steps that the checkpoint has which it goes on from: of 1bit-adam, "
          "those of adamw; of 1bit-lamb, those of its own without this option");
+  option(
+      "--pipemare", train.pipemare,
+      "With --schedule async: for how many updates a stage whose weights are "
+      "d updates old learns more slowly, at first by d; 0: none")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   option("--loss-scale", train.loss_scale,
          "With --precision f16, what the loss is multiplied with at first: a "
          "power of two")

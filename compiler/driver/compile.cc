@@ -426,11 +426,25 @@ std::string prepareOptions(const CompileOptions& options) {
            std::to_string(plan->microbatches) +
            "; compile with --train, or leave it out";
   }
-  if (options.plan && !plan::DepthAxes(*options.plan).empty())
-    if (auto schedule =
-            plan::ScheduleOf(*options.plan, !options.train.optimizer.empty());
-        !schedule.ok())
-      return std::string(schedule.status().message());
+  bool flushes = true;
+  if (options.plan && !plan::DepthAxes(*options.plan).empty()) {
+    auto schedule =
+        plan::ScheduleOf(*options.plan, !options.train.optimizer.empty());
+    if (!schedule.ok()) return std::string(schedule.status().message());
+    flushes = schedule->flushes;
+    // Else no stage's weights are more than one update old.
+    if (options.train.pipemare > 0 && !flushes &&
+        (options.plan->schedule->kind != plan::ScheduleKind::kAsync ||
+         schedule->microbatches >= schedule->stages - 1))
+      return "--pipemare: expected --schedule async with fewer microbatches "
+             "than stages behind the first, found " +
+             std::to_string(schedule->microbatches) + " microbatches and " +
+             std::to_string(schedule->stages) + " stages; leave it out";
+  }
+  if (options.train.pipemare > 0 && flushes)
+    return "--pipemare: expected a pipeline with --schedule async, whose "
+           "weights are old, found steps that wait for all updates before "
+           "them; leave it out";
   if (std::string wrong = kernels::checkCpu(options.cpu); !wrong.empty())
     return "--cpu: " + wrong;
   std::error_code error;

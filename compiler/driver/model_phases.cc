@@ -178,9 +178,11 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
       // What no such step does, cutting refuses.
       if (weights.ok())
         phases.push_back(
-            {"delay-stages", [weights = *weights](mlir::OpPassManager& pm) {
+            {"delay-stages", [weights = *weights, steps = train->pipemare](
+                                 mlir::OpPassManager& pm) {
                pipeline::DelayStagesPassOptions options;
                options.weights = weights;
+               options.rate_steps = steps;
                pm.addPass(pipeline::createDelayStagesPass(options));
              }});
     }

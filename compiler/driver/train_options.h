@@ -30,6 +30,7 @@ struct TrainOptions {
   double loss_scale = 65536;  // of the first step in f16
   bool keep_gradients = false;
   int onebit_warmup = 0;     // of 1-bit optimizers: the steps before
+  int64_t pipemare = 0;      // updates in which stages of old weights slow down
   int64_t microbatches = 1;  // the plan's
 };
 

@@ -3,6 +3,7 @@
 // Retiming: what a stage computes comes a number of slots, one for each
 // microbatch of a step, later than what the first computes. What so falls into
 // the next step reads what it needs of this one from states.
+#include <cmath>
 #include <map>
 
 #include "compiler/autodiff/call_marks.h"
@@ -10,6 +11,7 @@
 #include "compiler/pipeline/placement.h"
 #include "dialects/nn/math_builder.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace partita::pipeline {
 
@@ -86,6 +88,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     maskResults();
     for (Operation* op : body_)
       if (mlir::failed(delayOperands(op))) return failure();
+    if (rate_steps > 0 && mlir::failed(slowDown())) return failure();
     declareStates();
     reorder();
     return success();
@@ -109,16 +112,18 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return attr ? attr.getValue() : llvm::StringRef();
   }
 
-  // What is the same in every step.
+  // What is the same in every step, and the learning rate.
   void findFixed() {
     llvm::StringMap<bool> changes;
     for (unsigned i = 0; i < main_.getNumResults(); ++i)
       changes[updated(i)] = true;
-    for (BlockArgument argument : main_.getArguments())
-      if (const unsigned i = argument.getArgNumber();
-          text(i, nn::kKindAttr) != "input" &&
+    for (BlockArgument argument : main_.getArguments()) {
+      const unsigned i = argument.getArgNumber();
+      if (text(i, nn::kRoleAttr) == "learning_rate") rate_ = argument;
+      if (text(i, nn::kKindAttr) != "input" &&
           !changes.count(text(i, nn::kNameAttr)))
         fixed_.insert(argument);
+    }
     for (Operation& op : main_.front().without_terminator())
       if (!llvm::isa<CallOp>(op) &&
           llvm::all_of(op.getOperands(),
@@ -227,15 +232,21 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&main_.front());
     nn::MathBuilder math(builder, main_.getLoc());
     const auto type = RankedTensorType::get({}, builder.getI64Type());
-    Value& steps = steps_[stage];
-    if (!steps) {
-      const std::string name = std::to_string(stage) + ".steps";
-      steps = addState(type, name);
-      returnState(name, math.addInt(steps, 1));
-    }
-    known = math.compare(mlir::arith::CmpIPredicate::sge, steps,
+    known = math.compare(mlir::arith::CmpIPredicate::sge, stepsOf(stage),
                          math.constantInt(type, time.steps));
     return known;
+  }
+
+  // How many there were before this one.
+  Value stepsOf(int64_t stage) {
+    Value& steps = steps_[stage];
+    if (steps) return steps;
+    mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&main_.front());
+    nn::MathBuilder math(builder, main_.getLoc());
+    const std::string name = std::to_string(stage) + ".steps";
+    steps = addState(RankedTensorType::get({}, builder.getI64Type()), name);
+    returnState(name, math.addInt(steps, 1));
+    return steps;
   }
 
   LogicalResult delayOperands(Operation* op) {
@@ -265,6 +276,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
       age += 1;
       if (isMarked(op) && weights == "newest") age = newestFor(op, end);
     }
+    noteAge(op, argument, age + end.steps - own.steps - 1);
     if (age > 0) return delayed(argument, age - 1, own.stage);
     if (age == 0 && end.slot < own.slot) return update;
     return op->emitOpError("reads '")
@@ -272,6 +284,67 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
                << "', which is computed later, where stages do not wait for "
                   "the end of a step; take a schedule that does",
            failure();
+  }
+
+  // By how many updates a forward's weights are older than where a pipeline is
+  // flushed.
+  void noteAge(Operation* op, BlockArgument argument, int64_t updates) {
+    if (!isMarked(op) || op->hasAttr(kBackwardAttr) ||
+        text(argument.getArgNumber(), nn::kKindAttr) != "parameter")
+      return;
+    Age& age = ages_[markOf(op, kStageAttr)];
+    age.updates += static_cast<double>(updates);
+    age.reads += 1;
+  }
+
+  // Rates of stages whose weights are old begin divided by their age, and come
+  // back to what they are in the first updates (PipeMare's first technique).
+  LogicalResult slowDown() {
+    if (!rate_)
+      return main_.emitError(
+          "expected an input with the role learning_rate, found none");
+    double oldest = 0;
+    for (const auto& [stage, age] : ages_)
+      oldest = std::max(oldest, age.mean());
+    if (oldest <= 1)
+      return main_.emitError(
+                 "--pipemare: expected weights that are more than "
+                 "one update old, found at most ")
+             << llvm::formatv("{0:f2}", oldest).str()
+             << "; take --schedule async with fewer microbatches than stages "
+                "behind the first, or no --pipemare";
+    for (Operation* op : body_) {
+      const Time time = times_[op];
+      const auto age = ages_.find(time.stage);
+      if (age == ages_.end() || age->second.mean() <= 1) continue;
+      Value own =
+          time.steps == 0 ? rate_ : delayed_.lookup({rate_, time.steps});
+      for (mlir::OpOperand& operand : op->getOpOperands())
+        if (own && operand.get() == own)
+          operand.set(slowedRate(own, time, age->second.mean()));
+    }
+    return success();
+  }
+
+  // rate * age^-(1 - updates so far / rate_steps).
+  Value slowedRate(Value rate, Time time, double age) {
+    Value& known = rates_[{time.steps, time.stage}];
+    if (known) return known;
+    mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&main_.front());
+    nn::MathBuilder math(builder, main_.getLoc());
+    Value steps = stepsOf(time.stage);
+    const auto type = nn::MathBuilder::typeOf(rate);
+    Value done =
+        math.toFloat(math.addInt(steps, -time.steps), type.getElementType());
+    Value rest = math.subtract(
+        math.constant(type, 1),
+        math.divide(done, static_cast<double>(rate_steps.getValue())));
+    rest = mlir::arith::MaximumFOp::create(builder, main_.getLoc(), rest,
+                                           math.constant(type, 0));
+    rest = mlir::arith::MinimumFOp::create(builder, main_.getLoc(), rest,
+                                           math.constant(type, 1));
+    return known = math.multiply(rate,
+                                 math.exp(math.multiply(rest, -std::log(age))));
   }
 
   // The newest that there is when the microbatch comes to the stage.
@@ -340,14 +413,23 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     for (Operation* op : body_) op->moveBefore(terminator);
   }
 
+  // Of the weights that a stage's forwards read, in updates.
+  struct Age {
+    double updates = 0, reads = 0;
+    double mean() const { return updates / reads; }
+  };
+
   FuncOp main_;
   int64_t stages_ = 0, slots_ = 1;  // slots: microbatches
   llvm::DenseSet<Value> fixed_;
+  Value rate_;  // of learning; null where there is none
   SmallVector<Operation*> body_, masks_;
   llvm::DenseMap<Operation*, Time> times_;
   llvm::DenseMap<BlockArgument, Value> updates_;
   std::map<std::pair<int64_t, int64_t>, Value> started_;  // steps and stage
   std::map<int64_t, Value> steps_;                        // done, by stage
+  std::map<int64_t, Age> ages_;                           // by stage
+  std::map<std::pair<int64_t, int64_t>, Value> rates_;    // steps and stage
   llvm::DenseMap<std::pair<Value, int64_t>, Value> delayed_;
   SmallVector<mlir::DictionaryAttr> new_arguments_, new_results_;
   SmallVector<Value> returned_;  // as new_results_

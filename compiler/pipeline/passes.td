@@ -72,6 +72,11 @@ def DelayStagesPass : Pass<"partita-delay-stages", "::mlir::ModuleOp"> {
     An update, the loss and whatever else is of all microbatches belong to the
     step before; the first step updates nothing, and its results are 0.
 
+    With `rate-steps` the learning rate of each stage whose weights are on
+    average `d` > 1 updates older than those of a step that flushes is divided
+    by `d^(1 - k / rate-steps)` in update `k` (the first technique of PipeMare,
+    Yang et al., 2021); where no stage's are, that is refused.
+
     ```mlir
     // stages=2, microbatches 0 and 1
     %a1 = call @f0(%x1, %u) {nn.microbatch = 1 : i64, nn.stage = 0 : i64}
@@ -84,7 +89,8 @@ def DelayStagesPass : Pass<"partita-delay-stages", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
-  let options = [Option<"weights", "weights", "std::string", /*default=*/"\"previous\"", "previous or newest">];
+  let options = [Option<"weights", "weights", "std::string", /*default=*/"\"previous\"", "previous or newest">,
+                 Option<"rate_steps", "rate-steps", "int64_t", /*default=*/"0", "For how many updates stages of old weights learn more slowly; 0: none">];
 }
 
 #endif  // PARTITA_COMPILER_PIPELINE_PASSES_TD

@@ -24,12 +24,12 @@ class AsyncPipelineTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def losses(self, *plan, steps=6, options=()):
+    def losses(self, *plan, steps=6, rate="0.1", options=()):
         """Of as many steps on one batch."""
         artifact = os.path.join(self.folder, "m.partita")
         subprocess.run([PARTITA, "compile", MODEL, *SIZES, "--train", "sgd", "-o", artifact, *plan], check=True,
                        stdout=subprocess.DEVNULL)
-        run = subprocess.run([RUNNER, "train", artifact, "--input", "input_ids=arange", "--input", "targets=ones", "--lr", "0.1",
+        run = subprocess.run([RUNNER, "train", artifact, "--input", "input_ids=arange", "--input", "targets=ones", "--lr", rate,
                               "--steps", str(steps), "--quiet", "--json", *options], check=True, stdout=subprocess.PIPE)
         return json.loads(run.stdout)["losses"]
 
@@ -111,6 +111,30 @@ class AsyncPipelineTest(unittest.TestCase):
         self.assertIn("--schedule: without a flush expected a stage to be as many microbatches ahead of its gradients as there are stages "
                       "behind it, here stage 0 to compute forwards of 1 to 2 and gradients of 0 to 1, found F0.3 in the period",
                       done.stderr)
+
+    def test_pipemare_slows_stages_of_old_weights(self):
+        plan = self.pipeline("async", 1, devices=4)
+        slow = self.losses(*plan, "--pipemare", "1000000000000", steps=9, rate="0.02")
+        # The weights of the stages are 3, 2, 1 and no updates old.
+        by_hand = self.losses(*plan, "--lr-scale", "*=0.3333333;*h.1.*=0.5;*h.2.*=1;*h.3.*=1;*ln_f*=1", steps=9, rate="0.02")
+        for a, b in zip(slow, by_hand):
+            self.assert_close(a, b) if b else self.assertEqual(a, b)
+        soon = self.losses(*plan, "--pipemare", "3", steps=9, rate="0.02")
+        fast = self.losses(*plan, steps=9, rate="0.02")
+        self.assertLess(fast[-1], soon[-1])
+        self.assertLess(soon[-1], slow[-1])
+
+    def test_pipemare_wants_old_weights(self):
+        for plan, expected in ((["--microbatches", "4"], "wait for all updates"),
+                               (self.pipeline("1f1b", 4), "wait for all updates"),
+                               (self.pipeline("async-2bw", 4), "found 4 microbatches and 2 stages"),
+                               (self.pipeline("async", 4, devices=4), "found 4 microbatches and 4 stages")):
+            with self.subTest(plan=plan):
+                run = subprocess.run([PARTITA, "compile", MODEL, *SIZES, "--train", "sgd", "--pipemare", "10", "-o",
+                                      os.path.join(self.folder, "m.partita"), *plan], stderr=subprocess.PIPE, text=True)
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertIn("--pipemare: expected", run.stderr)
+                self.assertIn(expected, run.stderr)
 
     def test_what_is_under_way_is_in_checkpoints(self):
         plan = self.pipeline("async-2bw", 2)
