@@ -1,5 +1,6 @@
 """partita simulate runs compiled programs against the model of a cluster: table, JSON, trace, report, faults, refusals."""
 
+import csv
 import json
 import os
 import subprocess
@@ -108,6 +109,25 @@ class SimulateTest(unittest.TestCase):
         self.assertIn("on 8 devices of ", text)
         self.assertIn("rank 0 and 3 like it, stage 0", text)
         self.assertIn("most expensive, mean of a device", text)
+
+    def test_sweep(self):
+        header = "model_family,layers,hidden,heads,ffn,seq_len,vocab,n_gpus,gpu,tp,pp,dp,mbs,gbs,precision"
+        with open(self.path("rows.csv"), "w", encoding="utf-8") as file:
+            file.write(header + "\nGPT,24,2304,24,9216,2048,51200,32,A100-80GB-SXM,1,1,32,16,512,fp16 mixed\n")
+        text = self.simulate_sweep("--sweep", "rows.csv", "-o", "predicted.csv")
+        self.assertIn("1 of 1 rows predicted", text)
+        with open(self.path("predicted.csv"), encoding="utf-8", newline="") as file:
+            row = next(csv.DictReader(file))
+        self.assertGreater(float(row["predicted_iter_time_s"]), 1)
+        self.assertIn("expected -o FILE", self.simulate_sweep("--sweep", "rows.csv", code=2))
+        self.assertIn("excludes", self.simulate_sweep("--sweep", "rows.csv", "-o", "p.csv", "--trace", "t.json", code=2))
+        self.assertIn("no.csv", self.simulate_sweep("--sweep", "no.csv", "-o", "p.csv", code=1))
+        self.assertIn("or --sweep ROWS.csv", self.simulate_sweep(code=2))
+
+    def simulate_sweep(self, *options, code=0):
+        done = subprocess.run([PARTITA, "simulate", *options], capture_output=True, text=True, check=False, cwd=self.folder.name)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code == 0 else done.stderr
 
     def test_refusals(self):
         text = self.simulate("pipe", "--cluster", "4x a100-80-sxm", code=1)
