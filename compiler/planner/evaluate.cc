@@ -221,8 +221,9 @@ void Evaluation::Account() {
   result_.elementwise = work.elementwise;
   result_.host = work.host;
   result_.tensor = work.tensor;
-  result_.bubble = std::max(0.0, result_.step - work.total() - result_.data -
-                                     result_.optimizer - result_.other);
+  if (d_.pp > 1)
+    result_.bubble = std::max(0.0, result_.step - work.total() - result_.data -
+                                       result_.optimizer - result_.other);
   const std::pair<double, const char*> parts[] = {
       {result_.products, "matrix products"},
       {result_.attention, "attention"},
