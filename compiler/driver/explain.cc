@@ -157,6 +157,12 @@ FailureOr<llvm::json::Array> overlapsUnder(mlir::ModuleOp module,
                                            const plan::Plan& plan,
                                            const TrainOptions* train,
                                            Fault& fault) {
+  // What there is to warn of has been said.
+  mlir::ScopedDiagnosticHandler quiet(
+      module.getContext(), [](mlir::Diagnostic& diagnostic) {
+        return mlir::success(diagnostic.getSeverity() !=
+                             mlir::DiagnosticSeverity::Error);
+      });
   auto programs = programsUnder(module, plan, train, fault);
   if (mlir::failed(programs) ||
       mlir::failed(

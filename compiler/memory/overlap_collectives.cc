@@ -61,6 +61,7 @@ class Overlap {
 
   // How many are started.
   int64_t run() {
+    hoistConstants();
     for (CollectiveOp op : collectives()) raise(op);
     if (ahead_ > 0) fetchAhead();
     for (CollectiveOp op : collectives()) lowerReaders(op);
@@ -72,6 +73,14 @@ class Overlap {
   }
 
  private:
+  // They take no memory that has a lifetime, and are there wherever what needs
+  // them goes.
+  void hoistConstants() {
+    mlir::Block& body = function_.front();
+    for (auto op : llvm::to_vector(function_.getOps<mlir::arith::ConstantOp>()))
+      op->moveBefore(&body, body.begin());
+  }
+
   llvm::SmallVector<CollectiveOp> collectives() {
     return llvm::filter_to_vector(
         function_.getOps<CollectiveOp>(), [&](CollectiveOp op) {

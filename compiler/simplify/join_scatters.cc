@@ -127,6 +127,21 @@ class JoinScattersPass : public impl::JoinScattersPassBase<JoinScattersPass> {
     return sums_.count(value) && value.hasOneUse();
   }
 
+  // Whether rows of both can be one list: those of an encoder and of a decoder,
+  // whose sequences are not of one length, cannot.
+  static bool fits(const Sum& whole, const Sum& part) {
+    if (whole.indices.empty()) return true;
+    const auto rowsAgree = [](Value a, Value b) {
+      return typeOf(a).getElementType() == typeOf(b).getElementType() &&
+             typeOf(a).getShape().drop_front() ==
+                 typeOf(b).getShape().drop_front();
+    };
+    nn::ScatterOp a = whole.like, b = part.like;
+    return a.getAxes() == b.getAxes() &&
+           rowsAgree(whole.indices.front(), part.indices.front()) &&
+           rowsAgree(whole.updates.front(), part.updates.front());
+  }
+
   // A sum that nothing else needs is part of the next.
   void join(mlir::arith::AddFOp add) {
     if (!isSum(add.getLhs()) && !isSum(add.getRhs())) return;
@@ -134,7 +149,7 @@ class JoinScattersPass : public impl::JoinScattersPassBase<JoinScattersPass> {
     Sum whole;
     for (Value operand : {add.getLhs(), add.getRhs()}) {
       Value base = operand;
-      if (isSum(operand)) {
+      if (isSum(operand) && fits(whole, sums_[operand])) {
         Sum part = std::move(sums_[operand]);
         sums_.erase(operand);
         base = part.base;
