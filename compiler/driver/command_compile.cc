@@ -95,6 +95,8 @@ Command addCompile(CLI::App& app) {
   command
       ->add_option("-o,--output", options.output, "The .partita file to write")
       ->required();
+  command->add_option("--target", options.target,
+                      "What to compile for: cpu, or cuda:sm_90 (sm_80 ...)");
   command->add_option("--cpu", options.cpu,
                       "LLVM CPU name to compile for, or host");
   command->add_flag("--embed-weights", options.embed_weights,

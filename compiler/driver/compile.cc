@@ -23,6 +23,7 @@
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/entries.h"
 #include "dialects/nn/dialect.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -31,6 +32,11 @@
 
 namespace partita::driver {
 namespace {
+
+constexpr llvm::StringRef kCuda = "cuda:";
+// GPUs that PTX 8.0 knows, from the first with bf16 on.
+constexpr llvm::StringRef kGpus[] = {"sm_80", "sm_86", "sm_87",
+                                     "sm_89", "sm_90", "sm_90a"};
 
 using mlir::failure;
 using mlir::FailureOr;
@@ -65,7 +71,7 @@ class Compilation {
     if (mlir::failed(checkModel(module_))) return failure();
     countModel();
     if (train()) remarkOnConstants();
-    std::string object, code;
+    std::string code;
     if (mlir::failed(dump("import")) ||
         mlir::failed(runPhases(simplifyModel(train()))))
       return failure();
@@ -76,8 +82,7 @@ class Compilation {
         mlir::failed(merge()))
       return failure();
     countProgram();
-    if (mlir::failed(generate(object)) ||
-        mlir::failed(phase("link", [&] { return link(object, code); })) ||
+    if (mlir::failed(generate(code)) ||
         mlir::failed(
             runPhases(planResources(orderOf(plan(), options_.overlap)))) ||
         mlir::failed(tabulate()) ||
@@ -201,23 +206,39 @@ class Compilation {
     });
   }
 
-  LogicalResult generate(std::string& object) {
-    kernels::ObjectOptions object_options;
-    object_options.cpu = options_.cpu;
+  // Code as the artifact holds it.
+  LogicalResult generate(std::string& code) {
     FailureOr<std::string> generated = failure();
-    LogicalResult result = phase("code", [&] {
-      generated = kernels::generateCode(module_, object_options);
-      return success(mlir::succeeded(generated));
-    });
-    if (mlir::failed(generated)) return blameUs(module_, "code", fault_);
-    object = std::move(*generated);
-    return result;
+    if (mlir::failed(phase("code", [&] {
+          generated = generateForTarget();
+          return success(mlir::succeeded(generated));
+        })))
+      return blameUs(module_, "code", fault_);
+    code = std::move(*generated);
+    if (!gpu().empty() || code.empty()) return success();
+    return phase("link", [&] { return link(code); });
   }
 
-  LogicalResult link(const std::string& object, std::string& code) {
-    if (object.empty()) return success();  // a model without kernels
+  FailureOr<std::string> generateForTarget() {
+    if (!gpu().empty()) {
+      kernels::PtxOptions options;
+      options.chip = gpu();
+      return kernels::generatePtx(module_, options);
+    }
+    kernels::ObjectOptions options;
+    options.cpu = options_.cpu;
+    return kernels::generateObject(module_, options);
+  }
+
+  // The chip; empty: a CPU.
+  std::string gpu() const {
+    const llvm::StringRef target = options_.target;
+    return target.starts_with(kCuda) ? target.substr(kCuda.size()).str() : "";
+  }
+
+  LogicalResult link(std::string& code) {
     FailureOr<std::string> linked = kernels::linkSharedObject(
-        mlir::UnknownLoc::get(module_.getContext()), object);
+        mlir::UnknownLoc::get(module_.getContext()), code);
     if (mlir::failed(linked)) return failure();
     code = std::move(*linked);
     return success();
@@ -327,7 +348,10 @@ class Compilation {
     measureEntries();
     emit::EmitOptions emit_options;
     if (mlir::failed(describePipeline(emit_options))) return failure();
-    emit_options.cpu_features = kernels::requiredFeatures(options_.cpu);
+    emit_options.target = options_.target;
+    emit_options.cpu_features = gpu().empty()
+                                    ? kernels::requiredFeatures(options_.cpu)
+                                    : kernels::kPtxFeatures;
     llvm::json::Value summary = report_.toJson();
     for (const char* unknown_yet : {"artifact_bytes", "seconds"})
       summary.getAsObject()->erase(unknown_yet);
@@ -415,6 +439,17 @@ llvm::json::Value CompileReport::toJson() const {
                             {"seconds", seconds}};
 }
 
+// What is wrong with the name of a target; empty if nothing is.
+static std::string checkTarget(llvm::StringRef target) {
+  if (target == "cpu" ||
+      (target.starts_with(kCuda) &&
+       llvm::is_contained(kGpus, target.substr(kCuda.size()))))
+    return "";
+  return "--target: expected cpu, or cuda: with one of " +
+         llvm::join(std::begin(kGpus), std::end(kGpus), ", ") +
+         ", as in cuda:sm_90, found " + target.str();
+}
+
 std::string prepareOptions(const CompileOptions& options) {
   if (const auto& plan = options.plan;
       plan && plan->microbatches > 1 && options.train.optimizer.empty()) {
@@ -447,6 +482,8 @@ std::string prepareOptions(const CompileOptions& options) {
            "them; leave it out";
   if (std::string wrong = kernels::checkCpu(options.cpu); !wrong.empty())
     return "--cpu: " + wrong;
+  if (std::string wrong = checkTarget(options.target); !wrong.empty())
+    return wrong;
   std::error_code error;
   if (!options.dump_dir.empty())
     std::filesystem::create_directories(options.dump_dir, error);

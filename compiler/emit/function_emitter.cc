@@ -208,14 +208,19 @@ class FunctionEmitter {
 
   LogicalResult fillLaunch(exec::LaunchOp launch,
                            program::OperationUnion& operation) {
-    if (!launch.getRange())
+    if (!launch.getScratch())
       return launch.emitOpError(
-          "expected code to be generated, found no range");
+          "expected code to be generated, found no scratch");
     program::LaunchT result;
     result.kernel = kernels_.lookup(launch.getKernel());
-    result.range = *launch.getRange();
-    result.grain = *launch.getGrain();
     result.scratch_bytes = *launch.getScratch();
+    if (auto blocks = launch.getBlocks()) {
+      result.grid = {static_cast<int32_t>(*blocks), 1, 1};
+      result.block = {static_cast<int32_t>(*launch.getThreads()), 1, 1};
+    } else {
+      result.range = *launch.getRange();
+      result.grain = *launch.getGrain();
+    }
     operation.Set(std::move(result));
     return success();
   }

@@ -239,24 +239,4 @@ std::string ptxOf(const std::string& text, const std::string& chip,
   return *ptx;
 }
 
-constexpr char kPtxas[] = "/usr/local/cuda/bin/ptxas";
-
-bool hasPtxas() { return access(kPtxas, X_OK) == 0; }
-
-std::string assemble(const std::string& ptx, const std::string& chip,
-                     bool& ok) {
-  const char* folder = std::getenv("TEST_TMPDIR");
-  std::string path = std::string(folder ? folder : "/tmp") + "/k.ptx";
-  std::error_code error;
-  llvm::raw_fd_ostream(path, error) << ptx;
-  std::string command = std::string(kPtxas) + " -v -arch=" + chip + " " + path +
-                        " -o /dev/null 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string report;
-  char buffer[512];
-  while (fgets(buffer, sizeof(buffer), pipe)) report += buffer;
-  ok = pclose(pipe) == 0;
-  return report;
-}
-
 }  // namespace partita::kernels

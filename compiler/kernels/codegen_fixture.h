@@ -81,12 +81,6 @@ class CompiledKernel {
 std::string ptxOf(const std::string& text, const std::string& chip,
                   PtxKernel& launch);
 
-// Whether there is an assembler for PTX here.
-bool hasPtxas();
-// What the assembler reports of the kernel: registers, memory, spills; with its
-// complaints and `ok` false where it fails.
-std::string assemble(const std::string& ptx, const std::string& chip, bool& ok);
-
 }  // namespace partita::kernels
 
 #endif  // PARTITA_COMPILER_KERNELS_CODEGEN_FIXTURE_H_

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernels/codegen_fixture.h"
+#include "compiler/kernels/ptxas.h"
 
 namespace partita::kernels {
 namespace {
@@ -48,9 +49,8 @@ TEST_P(Codegen, AssemblesForGpus) {
     std::string ptx = ptxOf(GetParam().text, chip, launch);
     ASSERT_EQ(ptx != "", GetParam().for_gpus);
     if (ptx.empty()) continue;
-    bool ok = false;
-    std::string report = assemble(ptx, chip, ok);
-    EXPECT_TRUE(ok) << report << ptx;
+    Assembled assembled = assemble(ptx, chip);
+    EXPECT_TRUE(assembled.ok) << assembled.report << ptx;
     EXPECT_GE(launch.blocks, 1);
   }
 }

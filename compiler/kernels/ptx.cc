@@ -232,9 +232,8 @@ mlir::FailureOr<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(
            << "expected an LLVM that generates code for GPUs: " << error;
   llvm::TargetOptions target_options;
   target_options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
-  // PTX 8.0: what CUDA 12 and later read.
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
-      triple, options.chip, "+ptx80", target_options, llvm::Reloc::PIC_,
+      triple, options.chip, kPtxFeatures, target_options, llvm::Reloc::PIC_,
       std::nullopt, llvm::CodeGenOptLevel::Default));
   if (!machine)
     return module.emitError()

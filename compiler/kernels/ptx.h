@@ -24,6 +24,10 @@ struct PtxKernel {
   int64_t scratch_bytes = 0;
 };
 
+// The version of PTX that is written, as LLVM says it: what CUDA 12 and later
+// read.
+inline constexpr char kPtxFeatures[] = "+ptx80";
+
 struct PtxOptions {
   std::string chip = "sm_90";  // a name LLVM knows
   int opt_level = 3;

@@ -27,13 +27,15 @@ def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInt
     `kernel` names a private function whose body, on tensors, says what is
     computed. After code generation the launch knows how far the work splits
     over threads: `range` independent pieces, at least `grain` of them a thread,
-    and `scratch` bytes of working memory per thread.
+    and `scratch` bytes of working memory per thread. On a GPU, instead, `blocks`
+    blocks of `threads` threads, and `scratch` bytes of device memory for all.
     - (C1) `kernel` is a function of the operands' and results' types.
 
     Example: `%y = exec.launch @kernel_0(%x) : (tensor<8xf32>) -> tensor<8xf32>`
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_Tensor>:$operands_, OptionalAttr<I64Attr>:$range,
-                       OptionalAttr<I64Attr>:$grain, OptionalAttr<I64Attr>:$scratch);
+                       OptionalAttr<I64Attr>:$grain, OptionalAttr<I64Attr>:$scratch, OptionalAttr<I64Attr>:$blocks,
+                       OptionalAttr<I64Attr>:$threads);
   let results = (outs Variadic<Exec_Tensor>:$results_);
   let assemblyFormat = "$kernel `(` $operands_ `)` attr-dict `:` functional-type($operands_, $results_)";
   let hasVerifier = 0;

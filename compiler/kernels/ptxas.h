@@ -1,0 +1,29 @@
+// NVIDIA's assembler, for tests, where it is installed.
+#ifndef PARTITA_COMPILER_KERNELS_PTXAS_H_
+#define PARTITA_COMPILER_KERNELS_PTXAS_H_
+
+#include <map>
+#include <string>
+
+namespace partita::kernels {
+
+bool hasPtxas();
+
+struct Assembled {
+  bool ok = false;
+  std::string report;  // all that it says
+  struct Kernel {
+    int registers = 0;      // of a thread
+    int spilled_bytes = 0;  // that did not fit into them, stores and loads
+    int shared_bytes = 0;   // of a block
+  };
+  std::map<std::string, Kernel> kernels;
+};
+
+// For a chip such as sm_90. Files go to the test's folder, under `name`.
+Assembled assemble(const std::string& ptx, const std::string& chip,
+                   const std::string& name = "kernels");
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_PTXAS_H_

@@ -1,0 +1,102 @@
+// Every kernel of the golden models, inference and training, assembles for GPUs
+// and keeps within their registers and shared memory.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "compiler/driver/import_model.h"
+#include "compiler/kernels/ptxas.h"
+#include "runtime/program/artifact.h"
+#include "tests/e2e/compiled_model.h"
+
+namespace partita::e2e {
+namespace {
+
+constexpr const char* kModels[] = {"bert_mlm",     "coatnet_64", "gpt2",
+                                   "coatnet_bias", "gpt2_4l",    "t5",
+                                   "vit",          "vit_3l"};
+
+struct Way {
+  const char* name;
+  const char* chip;
+  const char* file;
+  const char* optimizer;  // empty: inference
+  plan::Precision precision;
+};
+constexpr Way kWays[] = {
+    {"Inference80", "sm_80", "model_eval.onnx", "", plan::Precision::kF32},
+    {"Training90", "sm_90", "model_train.onnx", "adamw", plan::Precision::kF32},
+    {"Training90aBf16", "sm_90a", "model_train.onnx", "adamw",
+     plan::Precision::kBF16}};
+
+class GpuCodeTest
+    : public testing::TestWithParam<std::tuple<const char*, Way>> {
+ protected:
+  // Where the artifact is; empty where something fails.
+  std::string Compile() {
+    const auto& [model, way] = GetParam();
+    const std::string folder =
+        std::string("tests/data/onnx-tiny/") + model + "/";
+    auto inputs = ReadTensors(folder + "io.safetensors", "in.");
+    if (!inputs.ok()) return "";
+    driver::ImportOptions import;
+    for (const auto& [name, tensor] : *inputs)
+      import.input_shapes[name] = tensor.shape;
+    auto module =
+        driver::importModel(folder + way.file, import, context_.get());
+    if (!module) return "";
+    driver::CompileOptions options;
+    options.output = testing::TempDir() + model + way.name + ".partita";
+    options.target = std::string("cuda:") + way.chip;
+    options.train.optimizer = way.optimizer;
+    options.precision = way.precision;
+    return mlir::succeeded(driver::compileToFile(*module, options))
+               ? options.output
+               : "";
+  }
+
+  CompilerContext context_;
+};
+
+// Kernels that are written for one thread per item of their range have scratch
+// in device memory.
+std::set<std::string> KernelsOfOneThread(const program::Program& program) {
+  std::set<std::string> names;
+  for (const auto* function : *program.functions())
+    for (const auto* instruction : *function->body())
+      if (const auto* launch = instruction->operation_as_Launch())
+        if (launch->scratch_bytes() > 0)
+          names.insert(program.kernels()->Get(launch->kernel())->str());
+  return names;
+}
+
+TEST_P(GpuCodeTest, Assembles) {
+  const std::string path = Compile();
+  ASSERT_NE(path, "") << context_.errors;
+  auto artifact = program::Artifact::Open(path);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  const std::string ptx(artifact->code());
+  EXPECT_EQ(ptx.find(".extern"), std::string::npos);
+  if (!kernels::hasPtxas()) GTEST_SKIP() << "there is no ptxas";
+  const auto& [model, way] = GetParam();
+  const kernels::Assembled assembled =
+      kernels::assemble(ptx, way.chip, std::string(model) + way.name);
+  ASSERT_TRUE(assembled.ok) << assembled.report;
+  const auto alone = KernelsOfOneThread(artifact->program());
+  for (const auto& [name, kernel] : assembled.kernels) {
+    EXPECT_LE(kernel.shared_bytes, 48 * 1024) << name;
+    if (alone.count(name) == 0) EXPECT_EQ(kernel.spilled_bytes, 0) << name;
+  }
+  EXPECT_EQ(assembled.kernels.size(), artifact->program().kernels()->size());
+}
+
+INSTANTIATE_TEST_SUITE_P(AllModels, GpuCodeTest,
+                         testing::Combine(testing::ValuesIn(kModels),
+                                          testing::ValuesIn(kWays)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" +
+                                  std::get<1>(info.param).name;
+                         });
+
+}  // namespace
+}  // namespace partita::e2e
