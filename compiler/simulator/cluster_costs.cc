@@ -156,7 +156,10 @@ double ClusterCosts::Compute(const program::Program&,
                              const Instruction& instruction) const {
   double seconds = 0;
   if (const program::Launch* launch = instruction.operation_as_Launch())
-    seconds = launch->range() == 0 ? 0 : Kernel(*launch, instruction);
+    // On a GPU there is a grid instead of a range.
+    seconds = launch->range() == 0 && launch->grid() == nullptr
+                  ? 0
+                  : Kernel(*launch, instruction);
   else if (const program::Gemm* gemm = instruction.operation_as_Gemm())
     seconds =
         Product(gemm->dtype(), gemm->batch(), gemm->m(), gemm->n(), gemm->k());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -23,8 +24,18 @@ class CallCounts {
  public:
   CallCounts(const Steps& steps, const std::vector<int64_t>& seen)
       : steps_(steps), counts_(seen.size(), 0) {
-    for (size_t i = 0; i < seen.size(); ++i)
-      if (seen[i] > 0) Add(static_cast<int>(i), seen[i]);
+    std::set<int> mains;
+    for (const program::Entry* entry : *steps.program().entries())
+      mains.insert(entry->main());
+    for (size_t i = 0; i < seen.size(); ++i) {
+      const int function = static_cast<int>(i);
+      // What a main calls has been counted by the engine, which goes through
+      // every main.
+      if (mains.count(function) > 0)
+        counts_[i] += seen[i];
+      else if (seen[i] > 0)
+        Add(function, seen[i]);
+    }
   }
 
   int64_t Of(int function) const {

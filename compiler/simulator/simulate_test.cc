@@ -104,6 +104,28 @@ TEST(SimulateTest, DevicesThatDoTheSameAreOne) {
   EXPECT_DOUBLE_EQ(found.Bubble(), 0);
 }
 
+// Nothing is told apart by collectives.
+TEST(SimulateTest, OperationsOfOneDeviceAreAddedUpOnce) {
+  ProgramBuilder builder({});
+  const int inner = builder.Function("inner");
+  builder.Work("in");
+  const int layer = builder.Function("layer");
+  builder.Work("w");
+  builder.CallOf(inner, "deep");
+  builder.Function("main");
+  builder.CallOf(layer, "layer.0");
+  builder.CallOf(layer, "layer.1");
+  builder.EntryMain();
+  NamedCosts costs;
+  costs.seconds = {{"w", 2}, {"in", 0.5}};
+  const Simulation found = Simulate(builder.Build(), costs);
+  EXPECT_DOUBLE_EQ(found.step, 5);
+  double sum = 0;
+  for (const OperationTotal& total : found.operations) sum += total.seconds;
+  EXPECT_DOUBLE_EQ(sum, found.step);
+  EXPECT_DOUBLE_EQ(found.operations.front().calls, 2);
+}
+
 TEST(SimulateTest, OperationsAreAddedUpThroughCalls) {
   ProgramBuilder builder({{"data", 4}, {"tensor", 2}});
   NamedCosts costs;
