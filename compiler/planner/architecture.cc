@@ -49,6 +49,30 @@ Status CheckDivides(const char* whole_name, int64_t whole,
                               part_name + " " + std::to_string(part));
 }
 
+Status CheckStages(const Architecture& a, const Division& d) {
+  const int64_t layers = a.layers * (a.kind == ModelKind::kT5 ? 2 : 1);
+  if (layers < d.stages())
+    return InvalidArgumentError(std::to_string(layers) +
+                                " layers are fewer than pp x vpp " +
+                                std::to_string(d.stages()));
+  const bool zb_v = d.schedule == PipelineSchedule::kZbV;
+  if (d.schedule != PipelineSchedule::k1F1B && d.vpp != (zb_v ? 2 : 1))
+    return InvalidArgumentError(
+        "vpp: expected " + std::to_string(zb_v ? 2 : 1) + " of " +
+        ToString(d.schedule) + ", found " + std::to_string(d.vpp));
+  if (d.cut.empty()) return absl::OkStatus();
+  int64_t sum = 0;
+  for (int64_t stage : d.cut) sum += std::max<int64_t>(stage, 0);
+  if (static_cast<int>(d.cut.size()) != d.stages() || sum != a.layers ||
+      *std::min_element(d.cut.begin(), d.cut.end()) < 1)
+    return InvalidArgumentError("cut: expected " + std::to_string(d.stages()) +
+                                " stages of 1 layer and more, " +
+                                std::to_string(a.layers) + " in all, found " +
+                                std::to_string(d.cut.size()) + " of " +
+                                std::to_string(sum));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string ToString(ModelKind kind) {
@@ -59,6 +83,11 @@ std::string ToString(ModelKind kind) {
 std::string ToString(Recomputation recomputation) {
   const char* names[] = {"none", "selective", "full"};
   return names[static_cast<int>(recomputation)];
+}
+
+std::string ToString(PipelineSchedule schedule) {
+  const char* names[] = {"1f1b", "gpipe", "zb-h1", "zb-v"};
+  return names[static_cast<int>(schedule)];
 }
 
 int64_t LayerParameters(const Architecture& a) {
@@ -135,11 +164,7 @@ Status CheckDivision(const Architecture& a, const Division& d) {
         CheckDivides("seq_len", a.seq, "cp", d.cp),
         CheckDivides("gbs", d.batch, "mbs x dp", d.microbatch * d.dp)})
     if (!status.ok()) return status;
-  const int64_t layers = a.layers * (a.kind == ModelKind::kT5 ? 2 : 1);
-  if (layers < int64_t{d.pp} * d.vpp)
-    return InvalidArgumentError(std::to_string(layers) +
-                                " layers are fewer than pp x vpp " +
-                                std::to_string(int64_t{d.pp} * d.vpp));
+  if (Status status = CheckStages(a, d); !status.ok()) return status;
   if (a.kind == ModelKind::kT5 && d.pp > 1)
     return InvalidArgumentError(
         "pp: expected 1 of a t5, whose decoder needs its encoder's output on "

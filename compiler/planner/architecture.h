@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "compiler/planner/cluster.h"
@@ -53,11 +54,20 @@ double ModelFlops(const Architecture& architecture, int64_t sequences);
 enum class Recomputation { kNone, kSelective, kFull };
 std::string ToString(Recomputation recomputation);
 
+// What the ranks of a pipeline do when, as core's generators of these names.
+// k1F1B with vpp > 1 is the interleaved one; kZbV has two stages a rank.
+enum class PipelineSchedule { k1F1B, kGpipe, kZbH1, kZbV };
+std::string ToString(PipelineSchedule schedule);
+
 // tp within nodes first, then cp, dp, pp: ranks in Megatron's order.
 struct Division {
   int devices = 1;
   int tp = 1, pp = 1, dp = 1, cp = 1;
-  int vpp = 1;                     // stages a rank; more than one: interleaved
+  int vpp = 1;  // stages a rank
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  // Layers of each of the pp x vpp stages; empty: as even as can be, the first
+  // ones with one more.
+  std::vector<int64_t> cut;
   bool sequence_parallel = false;  // norms and residuals divided over tp too
   Recomputation recompute = Recomputation::kNone;
   int zero = 0;
@@ -66,6 +76,17 @@ struct Division {
   Precision precision = Precision::kBf16;
 
   int64_t microbatches() const { return batch / (microbatch * dp); }
+  int stages() const { return pp * vpp; }
+  int RankOfStage(int stage) const {
+    return schedule == PipelineSchedule::kZbV && stage >= pp
+               ? 2 * pp - 1 - stage
+               : stage % pp;
+  }
+  // Of `layers` in all.
+  int64_t LayersOfStage(int64_t layers, int stage) const {
+    if (!cut.empty()) return cut[stage];
+    return layers / stages() + (stage < layers % stages() ? 1 : 0);
+  }
 };
 
 // Whether the sizes go together: says what does not divide what.

@@ -17,8 +17,13 @@ using absl::Status;
 using absl::StatusOr;
 
 constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6, kMicro = 1e-6;
+constexpr double kGibi = 1073741824;
+// A CUDA context is about half a gigabyte (stas00/ml-engineering), NCCL's
+// communicators of a few groups are the rest.
+constexpr double kContext = 1 * kGiga;
 
-// Data sheets: peaks are dense, f32 without tensor cores. `matmul` and
+// Memory is what the driver gives to programs (PyTorch prints it when it has no
+// more). Data sheets: peaks are dense, f32 without tensor cores. `matmul` and
 // `streaming` are what training sustains, fitted (tests/bench/planner); the
 // best single products measured are higher: 0.87 to 0.94 of the peak on A100,
 // 0.80 on H100 (stas00/ml-engineering, MAMF tables), before clocks fall.
@@ -26,7 +31,8 @@ Device V100() {
   Device device;
   device.name = "v100-32-sxm2";
   device.peak = {15.7 * kTera, 0, 125 * kTera, 0};
-  device.memory = 32 * kGiga;
+  device.memory = 31.75 * kGibi;
+  device.context = kContext;
   device.memory_bandwidth = 0.9 * kTera;
   device.units = 80;
   device.l2 = 6 * kMega;
@@ -41,7 +47,8 @@ Device A100(int gigabytes) {
   Device device;
   device.name = gigabytes == 40 ? "a100-40-sxm" : "a100-80-sxm";
   device.peak = {19.5 * kTera, 312 * kTera, 312 * kTera, 0};
-  device.memory = gigabytes * kGiga;
+  device.memory = (gigabytes == 40 ? 39.59 : 79.15) * kGibi;
+  device.context = kContext;
   device.memory_bandwidth = gigabytes == 40 ? 1.555 * kTera : 2.039 * kTera;
   device.units = 108;
   device.l2 = 40 * kMega;
@@ -56,6 +63,7 @@ Device A100(int gigabytes) {
 Device Hopper(const char* name, double memory, double bandwidth) {
   Device device;
   device.name = name;
+  device.context = kContext;
   device.peak = {67 * kTera, 989 * kTera, 989 * kTera, 1979 * kTera};
   device.memory = memory;
   device.memory_bandwidth = bandwidth;
@@ -66,6 +74,16 @@ Device Hopper(const char* name, double memory, double bandwidth) {
   device.matmul = 0.61;
   device.attention = 0.52;
   device.streaming = 0.8;
+  return device;
+}
+
+// Two dies; what training sustains of it is not published and taken to be what
+// it is of an H100.
+Device Blackwell() {
+  Device device = Hopper("gb200", 184 * kGiga, 8 * kTera);
+  device.peak = {80 * kTera, 2500 * kTera, 2500 * kTera, 5000 * kTera};
+  device.units = 148;
+  device.l2 = 126 * kMega;
   return device;
 }
 
@@ -116,8 +134,8 @@ std::vector<BuiltIn> BuiltIns() {
   const Level nvlink3_of_4 = NvLink(4, 300 * kGiga, 0.74);  // 221 measured
   const Level hdr = Network("infiniband", 25 * kGiga);
   const Level ndr = Network("infiniband", 50 * kGiga);
-  const Device h100 = Hopper("h100-sxm", 80 * kGiga, 3.35 * kTera);
-  const Device h200 = Hopper("h200-sxm", 141 * kGiga, 4.8 * kTera);
+  const Device h100 = Hopper("h100-sxm", 79.11 * kGibi, 3.35 * kTera);
+  const Device h200 = Hopper("h200-sxm", 139.8 * kGibi, 4.8 * kTera);
   // Jean Zay: four Omni-Path interfaces of 100 Gbit/s a node; on 16 V100 an
   // all-reduce had 10.6 of 50 GB/s (stas00). Taken for the A100 nodes as well,
   // whose only measurement is of an early, faulty setup. Perlmutter: four of
@@ -129,6 +147,7 @@ std::vector<BuiltIn> BuiltIns() {
       {"a100-80-sxm", A100(80), nvlink3, hdr, 8},
       {"h100-sxm", h100, nvlink4, ndr, 8},
       {"h200-sxm", h200, nvlink4, ndr, 8},
+      {"gb200", Blackwell(), NvLink(4, 900 * kGiga, 0.82), ndr, 4},
       {"dgx-2", V100(), NvLink(16, 150 * kGiga, 0.89),
        Network("infiniband", 6.25 * kGiga), 16},
       {"selene", A100(80), nvlink3, hdr, 4480},

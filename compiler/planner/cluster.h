@@ -23,6 +23,8 @@ struct Device {
   std::string name;
   std::array<double, kPrecisions> peak{};  // of dense products; 0: has none
   double memory = 0;                       // bytes
+  double context = 0;  // of these, what the driver and communicators take
+  double room() const { return memory - context; }
   double memory_bandwidth = 0;
   int units = 1;      // multiprocessors, or cores: what tiles are dealt to
   double l2 = 0;      // bytes that all units share

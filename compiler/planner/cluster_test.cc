@@ -36,7 +36,9 @@ TEST(BuiltIn, ANumberIsOfDevicesOrOfNodes) {
   EXPECT_EQ(BuiltInCluster("4 x h100")->levels.size(), 1u);
   EXPECT_EQ(BuiltInCluster("2 nodes x perlmutter")->devices, 8);
   EXPECT_EQ(BuiltInCluster("1x h200")->levels.size(), 0u);
-  EXPECT_EQ(BuiltInCluster("h200")->device.memory, 141e9);
+  EXPECT_EQ(BuiltInCluster("h200")->device.memory, 139.8 * 1073741824);
+  EXPECT_EQ(BuiltInCluster("h200")->device.context, 1e9);
+  EXPECT_EQ(BuiltInCluster("gb200")->devices, 4);
 }
 
 TEST(BuiltIn, RefusesWhatItDoesNotKnow) {

@@ -3,6 +3,7 @@
 #include "compiler/planner/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/core/schedule_generators.h"
 #include "compiler/core/timetable.h"
@@ -34,11 +35,15 @@ class Evaluation {
         setting_{a, d, cluster, software} {}
 
   Prediction Run();
+  // Of a division without a cut of its own.
+  StepBound Least();
 
  private:
   void MakeStages();
   void GatherParameters();
   void RunPipeline();
+  void FindTransfer();
+  double LeastPipeline() const;
   double TableTime(int64_t microbatches, const core::Costs& costs) const;
   void ReduceGradients();
   void Update();
@@ -49,6 +54,8 @@ class Evaluation {
   }
   // Of the fullest rank.
   double RankParameters() const;
+  // Whether the rank of the embedding is that of the head.
+  bool SameEnds() const { return d_.RankOfStage(d_.stages() - 1) == 0; }
   GroupShape DataGroup() const {
     return ShapeOfStride(cluster_, d_.tp, d_.dp * d_.cp);
   }
@@ -61,28 +68,40 @@ class Evaluation {
   std::vector<PartCost> stages_;
   std::vector<Pass> rank_work_;  // of one microbatch, forward and backward
   int busiest_ = 0;
-  double transfer_ = 0, gathers_ = 0;  // gathers: exposed, of one microbatch
+  bool bounding_ = false;  // what depends on the cut is taken as the least
+  double transfer_ = 0;
+  // Exposed, of one microbatch: gathers and reductions without a pipeline, and
+  // ZeRO-2's reductions of a stage in one.
+  double gathers_ = 0;
+  std::vector<double> stage_reduces_;
   Prediction result_;
 };
 
 double Evaluation::RankParameters() const {
-  const double stages = double(d_.pp) * d_.vpp;
-  double parameters = double(a_.layers) / stages * d_.vpp * LayerParameters(a_);
+  double layers = double(a_.layers) / d_.pp;
+  if (!bounding_) {
+    std::vector<double> ranks(d_.pp);
+    for (int s = 0; s < d_.stages(); ++s)
+      ranks[d_.RankOfStage(s)] += d_.LayersOfStage(a_.layers, s);
+    layers = *std::max_element(ranks.begin(), ranks.end());
+  }
+  double parameters = layers * LayerParameters(a_);
   if (a_.kind == ModelKind::kT5)
     parameters += a_.layers * DecoderLayerParameters(a_);
   parameters += EmbeddingParameters(a_);
-  if (d_.pp == 1 && !a_.tied) parameters += double(a_.vocab) * a_.hidden;
+  if (SameEnds() && !a_.tied) parameters += double(a_.vocab) * a_.hidden;
   return parameters / d_.tp;
 }
 
 void Evaluation::MakeStages() {
-  const int stages = d_.pp * d_.vpp;
+  const int stages = d_.stages();
   const PartCost layer = LayerCost(setting_);
   stages_.resize(stages);
   for (int s = 0; s < stages; ++s) {
-    const double layers = a_.layers / stages + (s < a_.layers % stages ? 1 : 0);
+    const double layers = d_.LayersOfStage(a_.layers, s);
     stages_[s].forward += layers * layer.forward;
     stages_[s].backward += layers * layer.backward;
+    stages_[s].weights += layers * layer.weights;
   }
   if (a_.kind == ModelKind::kT5) {
     const PartCost decoder = DecoderLayerCost(setting_);
@@ -95,10 +114,11 @@ void Evaluation::MakeStages() {
   const PartCost head = HeadCost(setting_);
   stages_.back().forward += head.forward;
   stages_.back().backward += head.backward;
+  stages_.back().weights += head.weights;
   rank_work_.resize(d_.pp);
   for (int s = 0; s < stages; ++s) {
-    rank_work_[s % d_.pp] += stages_[s].forward;
-    rank_work_[s % d_.pp] += stages_[s].backward;
+    rank_work_[d_.RankOfStage(s)] += stages_[s].forward;
+    rank_work_[d_.RankOfStage(s)] += stages_[s].backward;
   }
   for (int r = 1; r < d_.pp; ++r)
     if (rank_work_[r].total() > rank_work_[busiest_].total()) busiest_ = r;
@@ -109,7 +129,8 @@ void Evaluation::MakeStages() {
 void Evaluation::GatherParameters() {
   const double replicas = d_.dp * d_.cp;
   if (d_.zero < 2 || replicas == 1) return;
-  const int64_t layers = a_.layers * (a_.kind == ModelKind::kT5 ? 2 : 1);
+  const double layers =
+      double(a_.layers) / d_.pp * (a_.kind == ModelKind::kT5 ? 2 : 1);
   const double bytes = RankParameters() / layers * BytesOf(d_.precision);
   const GroupShape group = DataGroup();
   const double gather =
@@ -122,6 +143,15 @@ void Evaluation::GatherParameters() {
     const double hidden = std::min(software_.gather_overlap * sent, pass);
     return sent - hidden;
   };
+  if (d_.pp > 1) {
+    for (size_t s = 0; s < stages_.size() && !a_.frozen; ++s) {
+      const double own = d_.LayersOfStage(a_.layers, static_cast<int>(s));
+      stage_reduces_.push_back(
+          own == 0 ? 0
+                   : own * exposed(stages_[s].backward.total() / own, reduce));
+    }
+    return;
+  }
   const double forward = stages_[0].forward.total() / layers;
   const double backward = stages_[0].backward.total() / layers;
   const double gathers = d_.zero >= 3 ? gather : 0;
@@ -133,10 +163,21 @@ void Evaluation::GatherParameters() {
 double Evaluation::TableTime(int64_t microbatches,
                              const core::Costs& costs) const {
   const int m = static_cast<int>(microbatches);
-  const core::Schedule schedule = d_.vpp > 1
-                                      ? core::Interleaved(d_.pp, d_.vpp, m)
-                                      : core::OneForwardOneBackward(d_.pp, m);
-  return core::MakeTimetable(schedule, costs).end;
+  const auto schedule = [&] {
+    switch (d_.schedule) {
+      case PipelineSchedule::kGpipe:
+        return core::GPipe(d_.pp, m);
+      case PipelineSchedule::kZbH1:
+        return core::ZeroBubbleH1(d_.pp, m);
+      case PipelineSchedule::kZbV:
+        return core::ZeroBubbleV(d_.pp, m);
+      case PipelineSchedule::k1F1B:
+        break;
+    }
+    return d_.vpp > 1 ? core::Interleaved(d_.pp, d_.vpp, m)
+                      : core::OneForwardOneBackward(d_.pp, m);
+  };
+  return core::MakeTimetable(schedule(), costs).end;
 }
 
 void Evaluation::RunPipeline() {
@@ -146,24 +187,23 @@ void Evaluation::RunPipeline() {
     result_.data += m * gathers_;
     return;
   }
-  const double tokens = double(d_.microbatch) * a_.seq / d_.cp;
-  const double bytes = tokens * a_.hidden * BytesOf(d_.precision);
-  const bool parts = d_.sequence_parallel || software_.scatters;
-  transfer_ = TransferTime(cluster_, 0, d_.devices / d_.pp,
-                           parts ? bytes / d_.tp : bytes);
-  if (parts && !d_.sequence_parallel)
-    transfer_ += CollectiveTime(cluster_, CollectiveKind::kAllGather, bytes,
-                                ShapeOfStride(cluster_, 1, d_.tp));
+  FindTransfer();
   core::Costs costs;
   costs.transfer = transfer_;
-  for (const PartCost& stage : stages_) {
+  stage_reduces_.resize(stages_.size());
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    const PartCost& stage = stages_[s];
     core::StageCost cost;
     cost.forward = stage.forward.total();
-    cost.backward = stage.backward.total();
+    cost.backward = stage.backward.total() + stage_reduces_[s];
+    if (d_.RankOfStage(static_cast<int>(s)) == busiest_)
+      result_.data += m * stage_reduces_[s];
     if (software_.blocking) {
       cost.forward += transfer_;
       cost.backward += transfer_;
     }
+    cost.weight_grad = stage.weights;
+    cost.input_grad = cost.backward - stage.weights;
     costs.stages.push_back(cost);
   }
   const int64_t shown = kRounds * d_.pp + m % d_.pp;
@@ -174,6 +214,41 @@ void Evaluation::RunPipeline() {
   const double less = TableTime(shown, costs);
   const double more = TableTime(shown + d_.pp, costs);
   result_.step = more + (more - less) * double(m - shown - d_.pp) / d_.pp;
+}
+
+void Evaluation::FindTransfer() {
+  const double tokens = double(d_.microbatch) * a_.seq / d_.cp;
+  const double bytes = tokens * a_.hidden * BytesOf(d_.precision);
+  const bool parts = d_.sequence_parallel || software_.scatters;
+  transfer_ = TransferTime(cluster_, 0, d_.devices / d_.pp,
+                           parts ? bytes / d_.tp : bytes);
+  if (parts && !d_.sequence_parallel)
+    transfer_ += CollectiveTime(cluster_, CollectiveKind::kAllGather, bytes,
+                                ShapeOfStride(cluster_, 1, d_.tp));
+}
+
+// What no cut is below. Before rank r computes, a microbatch passes all stages
+// before, of a layer and more each, and after it too: on average over the ranks
+// half of that is waiting. Where a rank has one stage, it waits for all the
+// work before its own: the longest rank's is least where each does as much more
+// as the ones behind wait longer.
+double Evaluation::LeastPipeline() const {
+  const double m = d_.microbatches(), p = d_.pp;
+  const bool zero_bubble = d_.schedule == PipelineSchedule::kZbH1 ||
+                           d_.schedule == PipelineSchedule::kZbV;
+  double work = software_.blocking ? 2 * transfer_ * d_.stages() : 0;
+  for (const PartCost& stage : stages_)
+    work += stage.forward.total() + stage.backward.total();
+  const PartCost layer = LayerCost(setting_);
+  const double passed = layer.forward.total() + transfer_ +
+                        (zero_bubble ? 0 : layer.backward.total() + transfer_);
+  double least = m * work / p + (p - 1) / 2 * passed;
+  const int64_t most = (a_.layers + d_.pp - 1) / d_.pp;
+  least = std::max(least,
+                   m * most * (layer.forward.total() + layer.backward.total()));
+  if (d_.vpp == 1 && !zero_bubble)
+    least = std::max(least, work / (1 - std::pow(1 - 1 / m, p)));
+  return least;
 }
 
 void Evaluation::ReduceGradients() {
@@ -190,14 +265,14 @@ void Evaluation::ReduceGradients() {
                             group) +
              CollectiveTime(cluster_, CollectiveKind::kAllGather,
                             parameters * BytesOf(d_.precision), group);
-    const double last = rank_work_[0].total() * 2 / 3;
+    const double last = bounding_ ? time : rank_work_[0].total() * 2 / 3;
     time -= std::min(software_.gradient_overlap * time, last);
   }
   if (group.members() > 1 && d_.zero == 2)
     time = CollectiveTime(cluster_, CollectiveKind::kAllGather,
                           parameters * BytesOf(d_.precision), group);
   // A tied embedding's gradients are added up between first and last stage.
-  if (d_.pp > 1 && a_.tied)
+  if (!SameEnds() && a_.tied)
     time += 2 * TransferTime(cluster_, 0, d_.devices - d_.devices / d_.pp,
                              double(a_.vocab) * a_.hidden / d_.tp *
                                  software_.gradient_bytes);
@@ -244,9 +319,47 @@ Prediction Evaluation::Run() {
   Update();
   Account();
   result_.memory = EvaluateMemory(a_, d_, software_);
-  result_.fits = result_.memory.total() <= cluster_.device.memory;
+  result_.fits = result_.memory.total() <= cluster_.device.room();
   if (!result_.fits) result_.bound = "memory";
   return result_;
+}
+
+StepBound Evaluation::Least() {
+  MakeStages();
+  GatherParameters();
+  if (d_.pp == 1) {
+    RunPipeline();
+  } else {
+    bounding_ = true;
+    FindTransfer();
+    result_.step = LeastPipeline();
+  }
+  StepBound bound;
+  bound.pipeline = result_.step;
+  ReduceGradients();
+  Update();
+  bound.rest = result_.step - bound.pipeline;
+  return bound;
+}
+
+absl::Status CheckRuns(const Architecture& architecture,
+                       const Division& division, const Cluster& cluster) {
+  if (absl::Status status = CheckDivision(architecture, division); !status.ok())
+    return status;
+  if (division.devices > cluster.devices)
+    return absl::InvalidArgumentError(
+        "expected at most the " + std::to_string(cluster.devices) +
+        " devices of " + cluster.name + ", found " +
+        std::to_string(division.devices));
+  std::vector<Precision> needed = {division.precision};
+  // Attention and the head stay in 16 bits.
+  if (division.precision == Precision::kFp8) needed.push_back(Precision::kBf16);
+  for (const Precision precision : needed)
+    if (cluster.device.peak[static_cast<int>(precision)] <= 0)
+      return absl::InvalidArgumentError(cluster.device.name + " has no " +
+                                        ToString(precision) +
+                                        " matrix products");
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -255,18 +368,20 @@ absl::StatusOr<Prediction> Evaluate(const Architecture& architecture,
                                     const Division& division,
                                     const Cluster& cluster,
                                     const Software& software) {
-  if (absl::Status status = CheckDivision(architecture, division); !status.ok())
-    return status;
-  if (division.devices > cluster.devices)
-    return absl::InvalidArgumentError(
-        "expected at most the " + std::to_string(cluster.devices) +
-        " devices of " + cluster.name + ", found " +
-        std::to_string(division.devices));
-  if (cluster.device.peak[static_cast<int>(division.precision)] <= 0)
-    return absl::InvalidArgumentError(cluster.device.name + " has no " +
-                                      ToString(division.precision) +
-                                      " matrix products");
+  absl::Status runs = CheckRuns(architecture, division, cluster);
+  if (!runs.ok()) return runs;
   return Evaluation(architecture, division, cluster, software).Run();
+}
+
+absl::StatusOr<StepBound> LeastStep(const Architecture& architecture,
+                                    const Division& division,
+                                    const Cluster& cluster,
+                                    const Software& software) {
+  Division any = division;
+  any.cut.clear();
+  absl::Status runs = CheckRuns(architecture, any, cluster);
+  if (!runs.ok()) return runs;
+  return Evaluation(architecture, any, cluster, software).Least();
 }
 
 }  // namespace partita::planner

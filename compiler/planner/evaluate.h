@@ -17,8 +17,10 @@ struct MemoryUse {
   double parameters = 0, gradients = 0, optimizer = 0;
   double activations = 0;  // of all microbatches in flight
   double working = 0;      // logits, what recomputing holds, gathered weights
+  double libraries = 0;    // scratch memory of matrix products and the like
   double total() const {
-    return parameters + gradients + optimizer + activations + working;
+    return parameters + gradients + optimizer + activations + working +
+           libraries;
   }
 };
 
@@ -26,10 +28,15 @@ struct MemoryUse {
 double LayerActivationBytes(const Architecture& architecture,
                             const Division& division, const Software& software);
 // Microbatches that the first rank has in flight, as a multiple of what its
-// layers save of one: pp of 1F1B, pp (1 + (pp-1)/(pp v)) of interleaved.
+// layers save of one: pp of 1F1B, pp (1 + (pp-1)/(pp v)) of interleaved; of
+// zero-bubble schedules every rank has pp, of GPipe all.
 double InFlight(const Division& division);
 MemoryUse EvaluateMemory(const Architecture& architecture,
                          const Division& division, const Software& software);
+// Of one of the pp ranks of a pipeline.
+MemoryUse EvaluateRankMemory(const Architecture& architecture,
+                             const Division& division, const Software& software,
+                             int rank);
 
 // Seconds of one step. The parts add up to `step`; compute's are of the busiest
 // rank.
@@ -49,6 +56,20 @@ struct Prediction {
 };
 
 absl::StatusOr<Prediction> Evaluate(const Architecture& architecture,
+                                    const Division& division,
+                                    const Cluster& cluster,
+                                    const Software& software);
+
+// Seconds that a step takes at least: its microbatches, and what comes after.
+struct StepBound {
+  double pipeline = 0, rest = 0;
+  double step() const { return pipeline + rest; }
+};
+
+// At most the `step` that Evaluate gives for any `cut` of that division, which
+// is not read: what a search may leave out by. No timetable, so it is quick;
+// without a pipeline it is the step itself.
+absl::StatusOr<StepBound> LeastStep(const Architecture& architecture,
                                     const Division& division,
                                     const Cluster& cluster,
                                     const Software& software);

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/core/schedule.h"
+#include "compiler/core/schedule_generators.h"
+
 namespace partita::planner {
 namespace {
 
@@ -121,6 +124,46 @@ TEST(Memory, OfZeroIsRajbhandaris) {
     }
 }
 
+// What Megatron-LM's continuous tests had allocated at most on the rank that
+// logs, the last: 12 layers of 512 on four sequences of 1024, on A100
+// (gpt3_mcore_*, Megatron-LM d98e8a64).
+TEST(Memory, OfTheLastRankIsMegatronsTests) {
+  Architecture model = Gpt(12, 512, 8);
+  model.seq = 1024;
+  model.vocab = 50304;
+  const auto last = [&](int tp, int pp, int vpp, const char* attention,
+                        Recomputation recompute = Recomputation::kNone) {
+    Division d = Divide(tp, pp, 8 / tp / pp, 4, 32 * 8 / tp / pp);
+    d.vpp = vpp;
+    d.recompute = recompute;
+    const Software& software =
+        SoftwareOf(std::string("Megatron-Core, ") + attention);
+    return EvaluateRankMemory(model, d, software, pp - 1).total() / 1e9;
+  };
+  const char *unfused = "unfused attention", *fused = "";
+  EXPECT_NEAR(last(1, 4, 1, unfused), 2.69, 0.02 * 2.69);
+  EXPECT_NEAR(last(1, 4, 1, fused), 2.20, 0.02 * 2.20);
+  EXPECT_NEAR(last(1, 4, 3, unfused), 4.12, 0.02 * 4.12);
+  EXPECT_NEAR(last(1, 4, 3, fused), 2.65, 0.02 * 2.65);
+  EXPECT_NEAR(last(1, 2, 1, fused), 2.60, 0.02 * 2.60);
+  EXPECT_NEAR(last(2, 2, 1, unfused), 1.90, 0.02 * 1.90);
+  // Logits and what a layer saves that is computed again: not at once.
+  EXPECT_NEAR(last(1, 1, 1, fused, Recomputation::kFull), 2.536, 0.02 * 2.536);
+}
+
+// Ranks of an interleaved pipeline start 2 (pp - rank - 1) + (v - 1) pp stages
+// before they go back for the first time (Megatron-LM's schedules.py).
+TEST(Memory, OfInterleavedRanksIsTheSchedules) {
+  const Architecture model = Gpt(48, 1024, 16);
+  Division d = Divide(1, 4, 1, 1, 64);
+  d.vpp = 3;
+  for (int rank = 0; rank < 4; ++rank) {
+    const double stages = 2 * (4 - rank - 1) + 2 * 4 + 1;
+    EXPECT_NEAR(EvaluateRankMemory(model, d, Megatron(), rank).activations,
+                stages * 4 * LayerActivationBytes(model, d, Megatron()), 1);
+  }
+}
+
 TEST(Architecture, HasThePublishedParametersAndOperations) {
   EXPECT_NEAR(Parameters(Gpt(96, 12288, 96)), 175e9, 0.006 * 175e9);
   const Architecture gpt = Gpt(24, 2304, 24);
@@ -163,6 +206,96 @@ TEST(Evaluate, PipelinesAreTheCoresTables) {
   const Prediction next = Of(model, Divide(1, 8, 1, 1, 520));
   const Prediction before = Of(model, Divide(1, 8, 1, 1, 504));
   EXPECT_NEAR(next.step - many.step, many.step - before.step, 1e-9 * many.step);
+}
+
+TEST(Evaluate, SchedulesDifferByTheirBubbles) {
+  const Architecture model = Gpt(32, 4096, 32);
+  Division d = Divide(1, 8, 1, 1, 16);
+  const Prediction base = Of(model, d, "");
+  d.schedule = PipelineSchedule::kGpipe;
+  EXPECT_NEAR(Of(model, d, "").step, base.step, 1e-3 * base.step);
+  EXPECT_GT(Of(model, d, "").memory.activations, 1.9 * base.memory.activations);
+  d.schedule = PipelineSchedule::kZbH1;
+  EXPECT_LT(Of(model, d, "").bubble, 0.6 * base.bubble);
+  EXPECT_EQ(Of(model, d, "").memory.activations, base.memory.activations);
+  d.schedule = PipelineSchedule::kZbV;
+  d.vpp = 2;
+  EXPECT_LT(Of(model, d, "").bubble, 0.5 * base.bubble);
+}
+
+// What is said of activations in flight is what the tables show.
+TEST(Memory, InFlightIsTheTables) {
+  const int pp = 6, m = 24;
+  Division d = Divide(1, pp, 1, 1, m);
+  d.schedule = PipelineSchedule::kGpipe;
+  EXPECT_EQ(InFlight(d), core::PeakInFlight(core::GPipe(pp, m))[0]);
+  d.schedule = PipelineSchedule::kZbH1;
+  const std::vector<int> h1 = core::PeakInFlight(core::ZeroBubbleH1(pp, m));
+  for (int r = 0; r < pp; ++r) EXPECT_LE(h1[r], InFlight(d));
+  EXPECT_EQ(h1[0], InFlight(d));
+  d.schedule = PipelineSchedule::kZbV;
+  d.vpp = 2;
+  const std::vector<int> v = core::PeakInFlight(core::ZeroBubbleV(pp, m));
+  for (int r = 0; r < pp; ++r)
+    EXPECT_LE(v[r] + v[2 * pp - 1 - r], 2 * InFlight(d) + 1);
+}
+
+TEST(Evaluate, ZeroTwoReducesInPipelinesToo) {
+  const Architecture model = Gpt(24, 4096, 32);
+  for (int pp : {1, 2, 4}) {
+    Division d = Divide(1, pp, 8, 1, 128);
+    d.zero = 1;
+    const Prediction one = Of(model, d);
+    d.zero = 2;
+    const Prediction two = Of(model, d);
+    EXPECT_GT(two.step, one.step) << pp;
+    EXPECT_LT(two.memory.total(), one.memory.total()) << pp;
+  }
+}
+
+TEST(Evaluate, CutsMoveWorkAndMemory) {
+  const Architecture model = Gpt(12, 4096, 32);
+  Division d = Divide(1, 4, 1, 1, 64);
+  const Prediction even = Of(model, d);
+  d.cut = {3, 3, 3, 3};
+  EXPECT_EQ(Of(model, d).step, even.step);
+  EXPECT_EQ(Of(model, d).memory.total(), even.memory.total());
+  d.cut = {9, 1, 1, 1};
+  EXPECT_GT(Of(model, d).step, 1.2 * even.step);
+  d.cut = {1, 3, 4, 4};
+  EXPECT_LT(Of(model, d).memory.activations, even.memory.activations);
+}
+
+TEST(Evaluate, LeastStepIsNoMore) {
+  const Architecture model = Gpt(12, 1024, 16);
+  for (const char* framework : {"", "Megatron-LM"})
+    for (int pp : {1, 2, 4})
+      for (int vpp : {1, 2, 3})
+        for (int64_t m : {1, 2, 6, 40})
+          for (PipelineSchedule schedule :
+               {PipelineSchedule::k1F1B, PipelineSchedule::kGpipe,
+                PipelineSchedule::kZbH1, PipelineSchedule::kZbV}) {
+            Division d = Divide(2, pp, 2, 1, 2 * m);
+            d.vpp = pp == 1 ? 1 : vpp;
+            d.schedule = schedule;
+            const Cluster cluster = *Resize(*BuiltInCluster("selene"), 16);
+            const Software& software = SoftwareOf(framework);
+            absl::StatusOr<StepBound> bound =
+                LeastStep(model, d, cluster, software);
+            if (!bound.ok()) continue;
+            const double least = bound->step();
+            d.cut.assign(d.stages(), 1);
+            for (int extra : {0, d.stages() - 1, d.stages() / 2}) {
+              Division cut = d;
+              cut.cut[extra] += 12 - d.stages();
+              EXPECT_LE(least, Evaluate(model, cut, cluster, software)->step *
+                                   (1 + 1e-9));
+            }
+            d.cut.clear();
+            const double even = Evaluate(model, d, cluster, software)->step;
+            EXPECT_LE(least, even * (1 + 1e-9));
+            EXPECT_GE(least, (m >= 6 ? 0.6 : 0.4) * even);
+          }
 }
 
 TEST(Evaluate, MoreIsMore) {
@@ -228,6 +361,14 @@ TEST(Evaluate, SaysWhatDoesNotGoTogether) {
   d = Divide(1, 1, 1, 1, 8);
   d.precision = Precision::kFp8;
   EXPECT_EQ(refusal(model, d), "a100-80-sxm has no fp8 matrix products");
+  d = Divide(1, 2, 1, 1, 8);
+  d.schedule = PipelineSchedule::kZbV;
+  EXPECT_EQ(refusal(model, d), "vpp: expected 2 of zb-v, found 1");
+  d.schedule = PipelineSchedule::k1F1B;
+  d.cut = {12, 11};
+  EXPECT_EQ(refusal(model, d),
+            "cut: expected 2 stages of 1 layer and more, 24 in all, found 2 of "
+            "23");
   d = Divide(1, 2, 2, 1, 8);
   d.zero = 3;
   EXPECT_THAT(refusal(model, d), HasSubstr("zero_stage 3: expected pp 1"));

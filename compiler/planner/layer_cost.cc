@@ -85,8 +85,11 @@ void LayerModel::AddLinear(int64_t tokens, int64_t in, int64_t out,
                            Precision precision) {
   cost_.forward.products += Product(1, tokens, out, in, precision);
   cost_.backward.products += Product(1, tokens, in, out, precision);
-  if (!a_.frozen)
-    cost_.backward.products += Product(1, in, out, tokens, precision);
+  if (!a_.frozen) {
+    const double time = Product(1, in, out, tokens, precision);
+    cost_.backward.products += time;
+    cost_.weights += time;
+  }
   if (precision != Precision::kFp8) return;
   const double cast = double(tokens) * kCastBytes;
   const double bandwidth = device_.memory_bandwidth * device_.streaming;

@@ -24,6 +24,8 @@ Pass operator*(double times, Pass pass);
 // A part of the model; `backward` recomputes first what is to be recomputed.
 struct PartCost {
   Pass forward, backward;
+  // Of backward, products that only gradients of weights wait for.
+  double weights = 0;
 };
 
 // Everything that a layer's time depends on.

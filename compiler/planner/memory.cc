@@ -1,6 +1,7 @@
 // Bytes of the fullest rank: states as ZeRO counts them (Rajbhandari et al.,
 // 2020), activations as Korthikanti et al. (2022) do, of any widths.
 #include <algorithm>
+#include <vector>
 
 #include "compiler/planner/evaluate.h"
 
@@ -18,14 +19,14 @@ TokenBytes BytesOfToken(const Architecture& a, const Division& d,
                         const Software& software, int64_t others,
                         int attentions) {
   const double h = a.hidden, kv = h * a.kv_heads / a.heads;
-  const double masks = a.gated() ? 0 : 1;
+  const double masks = a.gated() || !software.dropout ? 0 : 1;
   TokenBytes bytes;
   // Inputs of the norm and of the product behind it, the mask of the dropout.
   bytes.whole = (attentions + 1) * (4 + masks) * h;
   bytes.divided =
       attentions * (2 * h + 4 * kv + 2 * h) + (a.gated() ? 6.0 : 4.0) * a.ffn;
   if (!software.fused_attention && d.recompute == Recomputation::kNone)
-    bytes.divided += attentions * 5.0 * a.heads * others;
+    bytes.divided += 5.0 * a.heads * others;  // of all attentions
   return bytes;
 }
 
@@ -39,7 +40,43 @@ double LayerBytes(const Architecture& a, const Division& d,
   return wide * tokens * (token.whole / tp + token.divided / d.tp);
 }
 
-// What a rank that has `layers` layers and `in_flight` microbatches keeps.
+// What a rank has: parameters' states, then what microbatches in flight keep.
+void AddStates(const Architecture& a, const Division& d,
+               const Software& software, double parameters, MemoryUse& use) {
+  const double replicas = d.dp * d.cp;
+  const auto over = [&](int zero) { return d.zero >= zero ? replicas : 1; };
+  const bool narrow = BytesOf(d.precision) < 4;
+  const double trained = a.frozen ? 0.01 : 1;
+  const double gradient = software.state_bytes - 2 - software.optimizer_bytes;
+  use.parameters = (narrow ? 2 : 4) * parameters / over(3);
+  use.gradients = trained * (narrow ? gradient : 4) * parameters / over(2);
+  use.optimizer =
+      trained * (narrow ? software.optimizer_bytes : 8) * parameters / over(1);
+}
+
+// While the loss is computed there are logits and their like in f32; while a
+// layer is computed again, what it saves. Not both at once.
+double WorkingBytes(const Architecture& a, const Division& d,
+                    const Software& software, bool head) {
+  double loss = 0, again = 0;
+  if (head) {
+    const bool t5 = a.kind == ModelKind::kT5;
+    const double tokens =
+        double(d.microbatch) * (t5 ? a.decoder_seq : a.seq) / d.cp;
+    loss = tokens * a.vocab / d.tp * (BytesOf(d.precision) + 4);
+  }
+  if (d.recompute == Recomputation::kFull) {
+    Division all = d;
+    all.recompute = Recomputation::kNone;
+    again = LayerActivationBytes(a, all, software);
+  }
+  double working = std::max(loss, again);
+  if (d.zero >= 3)
+    working +=
+        2.0 * (BytesOf(d.precision) < 4 ? 2 : 4) * LayerParameters(a) / d.tp;
+  return working;
+}
+
 MemoryUse UseOf(const Architecture& a, const Division& d,
                 const Software& software, double layers, double in_flight,
                 bool embedding, bool head) {
@@ -48,37 +85,27 @@ MemoryUse UseOf(const Architecture& a, const Division& d,
   if (t5) parameters += layers * DecoderLayerParameters(a);
   if (embedding) parameters += EmbeddingParameters(a);
   if (head && !(a.tied && embedding)) parameters += double(a.vocab) * a.hidden;
-  parameters /= d.tp;
-  const double replicas = d.dp * d.cp;
-  const bool narrow = BytesOf(d.precision) == 2;
-  const double gradient = narrow ? software.state_bytes - 14 : 4;
-  const double trained = a.frozen ? 0.01 : 1;
   MemoryUse use;
-  use.parameters = (narrow ? 2 : 4) * parameters / (d.zero >= 3 ? replicas : 1);
-  use.gradients =
-      trained * gradient * parameters / (d.zero >= 2 ? replicas : 1);
-  use.optimizer =
-      trained * (narrow ? 12 : 8) * parameters / (d.zero >= 1 ? replicas : 1);
-  const double layer = LayerActivationBytes(a, d, software);
-  use.activations = layers * in_flight * layer;
+  AddStates(a, d, software, parameters / d.tp, use);
+  use.activations = layers * in_flight * LayerActivationBytes(a, d, software);
   if (t5)
     use.activations +=
         layers * in_flight *
         LayerBytes(a, d, BytesOfToken(a, d, software, a.seq + a.decoder_seq, 2),
                    a.decoder_seq);
-  if (head) {
-    const double tokens =
-        double(d.microbatch) * (t5 ? a.decoder_seq : a.seq) / d.cp;
-    use.working += tokens * a.vocab / d.tp * (BytesOf(d.precision) + 4);
-  }
-  if (d.recompute == Recomputation::kFull) {
-    Division all = d;
-    all.recompute = Recomputation::kNone;
-    use.working += LayerActivationBytes(a, all, software);
-  }
-  if (d.zero >= 3)
-    use.working += 2.0 * (narrow ? 2 : 4) * LayerParameters(a) / d.tp;
+  use.working = WorkingBytes(a, d, software, head);
+  use.libraries = software.libraries;
   return use;
+}
+
+// Of the layers that `rank` has. Interleaved, Megatron's: a rank starts
+// 2 (pp - rank - 1) + (v - 1) pp stages before its first backward one.
+double InFlightOf(const Division& d, int rank) {
+  const double first = InFlight(d);
+  if (d.schedule != PipelineSchedule::k1F1B || d.pp == 1) return first;
+  if (d.vpp == 1) return std::min<double>(d.pp - rank, d.microbatches());
+  const double all = d.pp + (d.pp - 1.0 - 2 * rank) / d.vpp;
+  return std::min<double>(all, d.microbatches());
 }
 
 }  // namespace
@@ -90,22 +117,31 @@ double LayerActivationBytes(const Architecture& a, const Division& d,
 
 double InFlight(const Division& d) {
   if (d.pp == 1) return 1;
+  if (d.schedule == PipelineSchedule::kGpipe) return d.microbatches();
+  if (d.schedule != PipelineSchedule::k1F1B)
+    return std::min<double>(d.pp, d.microbatches());
   const double extra = d.vpp > 1 ? (d.pp - 1.0) / (double(d.pp) * d.vpp) : 0;
   return std::min<double>(d.pp * (1 + extra), d.microbatches());
 }
 
+MemoryUse EvaluateRankMemory(const Architecture& a, const Division& d,
+                             const Software& software, int rank) {
+  double layers = 0;
+  for (int s = 0; s < d.stages(); ++s)
+    if (d.RankOfStage(s) == rank) layers += d.LayersOfStage(a.layers, s);
+  return UseOf(a, d, software, layers, InFlightOf(d, rank), rank == 0,
+               rank == d.RankOfStage(d.stages() - 1));
+}
+
 MemoryUse EvaluateMemory(const Architecture& a, const Division& d,
                          const Software& software) {
-  const double layers =
-      double((a.layers + int64_t{d.pp} * d.vpp - 1) / (int64_t{d.pp} * d.vpp)) *
-      d.vpp;
-  const MemoryUse first =
-      UseOf(a, d, software, layers, InFlight(d), true, d.pp == 1);
-  if (d.pp == 1) return first;
-  const double last_in_flight = d.vpp > 1 ? InFlight(d) - d.pp + 1 : 1;
-  const MemoryUse last =
-      UseOf(a, d, software, layers, last_in_flight, false, true);
-  return first.total() >= last.total() ? first : last;
+  MemoryUse most = EvaluateRankMemory(a, d, software, 0);
+  // The ranks between have less than the first, unless their layers are more.
+  for (int r = d.cut.empty() ? std::max(1, d.pp - 1) : 1; r < d.pp; ++r) {
+    const MemoryUse use = EvaluateRankMemory(a, d, software, r);
+    if (use.total() > most.total()) most = use;
+  }
+  return most;
 }
 
 }  // namespace partita::planner

@@ -22,6 +22,9 @@ struct Software {
   double gather_overlap = 0;  // part of those that layers hide
   int gradient_bytes = 2;     // of a gradient as it is reduced
   int state_bytes = 16;       // parameter, gradient and optimizer state of Adam
+  int optimizer_bytes = 12;   // of these, what ZeRO-1 divides
+  bool dropout = true;        // of a GPT or BERT: masks are kept
+  double libraries = 0;       // bytes of scratch memory that libraries hold
   bool blocking = false;      // a rank computes nothing while it sends
   bool scatters = false;  // between stages each of tp's ranks sends its part
 };

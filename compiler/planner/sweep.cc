@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "compiler/plan/text.h"
+#include "compiler/planner/traffic.h"
 
 namespace partita::planner {
 namespace {
@@ -22,6 +23,14 @@ std::string KindOf(const std::string& problem) {
   return kind.empty() ? problem : kind;
 }
 
+// Of our own programs; empty where it is not described.
+std::string TrafficOf(const SweepRow& row) {
+  if (row.software != &SoftwareOf("")) return "";
+  absl::StatusOr<std::vector<Traffic>> traffic =
+      EvaluateTraffic(row.architecture, row.division);
+  return traffic.ok() ? ToString(*traffic) : "";
+}
+
 std::vector<std::string> CellsOf(const SweepRow& row,
                                  const Prediction& prediction) {
   std::string defaults;
@@ -30,10 +39,15 @@ std::vector<std::string> CellsOf(const SweepRow& row,
   const double step = prediction.step;
   return {Number(step),
           Number(prediction.memory.total() / 1e9),
+          Number(EvaluateRankMemory(row.architecture, row.division,
+                                    *row.software, row.division.pp - 1)
+                     .total() /
+                 1e9),
           prediction.fits ? "y" : "n",
           Number(prediction.bubble / step),
           Number(prediction.exposed()),
           prediction.bound,
+          TrafficOf(row),
           defaults,
           ""};
 }
@@ -44,10 +58,12 @@ const std::vector<std::string>& PredictedColumns() {
   static const std::vector<std::string>* columns =
       new std::vector<std::string>{"predicted_iter_time_s",
                                    "predicted_mem_GB",
+                                   "predicted_mem_last_rank_GB",
                                    "fits",
                                    "predicted_bubble",
                                    "predicted_exposed_s",
                                    "predicted_bound",
+                                   "predicted_traffic",
                                    "defaults",
                                    "predicted_problem"};
   return *columns;

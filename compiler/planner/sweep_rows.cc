@@ -232,6 +232,7 @@ std::string DeviceName(const std::string& gpu) {
   if (Has(name, "a100")) return Has(name, "40") ? "a100-40-sxm" : "a100-80-sxm";
   if (Has(name, "h100")) return "h100-sxm";
   if (Has(name, "h200")) return "h200-sxm";
+  if (Has(name, "gb200")) return "gb200";
   return name;
 }
 

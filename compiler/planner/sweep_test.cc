@@ -94,12 +94,14 @@ TEST(Sweep, AddsColumnsAndSaysDefaults) {
   const std::vector<std::string>& cells = (*table)[1].cells;
   EXPECT_EQ((*table)[0].cells[8], "predicted_iter_time_s");
   EXPECT_GT(std::stod(cells[8]), 0.01);
-  EXPECT_EQ(cells[10], "y");
-  EXPECT_THAT(cells[14], HasSubstr("dp=4"));
-  EXPECT_THAT(cells[14], HasSubstr("gpu=a100-80-sxm"));
-  EXPECT_THAT(cells[14], HasSubstr("mbs="));
+  EXPECT_EQ(cells[10], cells[9]);  // the only rank is the last one
+  EXPECT_EQ(cells[11], "y");
+  EXPECT_THAT(cells[15], HasSubstr("reduce_scatter over tensor: "));
+  EXPECT_THAT(cells[16], HasSubstr("dp=4"));
+  EXPECT_THAT(cells[16], HasSubstr("gpu=a100-80-sxm"));
+  EXPECT_THAT(cells[16], HasSubstr("mbs="));
   EXPECT_EQ((*table)[2].cells[8], "");
-  EXPECT_THAT((*table)[2].cells[15], HasSubstr("are not the 8 devices"));
+  EXPECT_THAT((*table)[2].cells[17], HasSubstr("are not the 8 devices"));
 }
 
 TEST(Sweep, RefusesWithTheLine) {

@@ -1,0 +1,162 @@
+// The space of a search: loops over what a division is made of.
+#include "compiler/planner/candidates.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace partita::planner {
+namespace {
+
+// Larger microbatches gain nothing that their like on fewer devices have not.
+constexpr int64_t kLargestMicrobatch = 64;
+// Stages of a rank; of a model of few layers all numbers, else those that
+// divide its layers.
+constexpr int kMostChunks = 12;
+constexpr int64_t kFewLayers = 12;
+
+template <typename Visit>
+void ForEachDivisor(int64_t whole, int64_t most, const Visit& visit) {
+  for (int64_t part = 1; part <= std::min(whole, most); ++part)
+    if (whole % part == 0) visit(part);
+}
+
+class Enumeration {
+ public:
+  Enumeration(const Request& request,
+              const std::function<bool(const Division&)>& visit)
+      : request_(request),
+        a_(request.architecture),
+        fixed_(request.fixed),
+        visit_(visit) {}
+
+  void Meshes();
+
+ private:
+  template <typename T, typename U>
+  static bool Allows(const std::optional<T>& fixed, U value) {
+    return !fixed || *fixed == static_cast<T>(value);
+  }
+  void Pipelines(Division d);
+  void Microbatches(Division d);
+  void States(Division d);
+
+  const Request& request_;
+  const Architecture& a_;
+  const FixedChoices& fixed_;
+  const std::function<bool(const Division&)>& visit_;
+  bool stopped_ = false;
+};
+
+void Enumeration::Meshes() {
+  const int64_t devices = request_.cluster.devices;
+  Division d;
+  d.devices = static_cast<int>(devices);
+  d.batch = request_.batch;
+  d.precision = request_.precision;
+  ForEachDivisor(devices, a_.heads, [&](int64_t tp) {
+    if (stopped_ || a_.heads % tp != 0 || a_.ffn % tp != 0 ||
+        !Allows(fixed_.tp, tp))
+      return;
+    d.tp = static_cast<int>(tp);
+    ForEachDivisor(devices / tp, a_.layers, [&](int64_t pp) {
+      if (stopped_ || !Allows(fixed_.pp, pp)) return;
+      if (a_.kind == ModelKind::kT5 && pp > 1) return;
+      d.pp = static_cast<int>(pp);
+      ForEachDivisor(devices / tp / pp, a_.seq, [&](int64_t cp) {
+        const int64_t dp = devices / tp / pp / cp;
+        if (stopped_ || a_.seq % cp != 0 || request_.batch % dp != 0) return;
+        if (!Allows(fixed_.cp, cp) || !Allows(fixed_.dp, dp)) return;
+        d.cp = static_cast<int>(cp);
+        d.dp = static_cast<int>(dp);
+        Pipelines(d);
+      });
+    });
+  });
+}
+
+void Enumeration::Pipelines(Division d) {
+  if (d.pp == 1) {
+    if (Allows(fixed_.vpp, 1)) Microbatches(d);
+    return;
+  }
+  for (PipelineSchedule schedule : fixed_.schedules) {
+    d.schedule = schedule;
+    const int least = schedule == PipelineSchedule::kZbV ? 2 : 1;
+    const int most = schedule == PipelineSchedule::k1F1B ? kMostChunks : least;
+    for (d.vpp = least; d.vpp <= most && d.stages() <= a_.layers; ++d.vpp)
+      if (Allows(fixed_.vpp, d.vpp) &&
+          (d.vpp == least || a_.layers <= kFewLayers ||
+           a_.layers % d.stages() == 0))
+        Microbatches(d);
+  }
+}
+
+void Enumeration::Microbatches(Division d) {
+  ForEachDivisor(d.batch / d.dp, kLargestMicrobatch, [&](int64_t microbatch) {
+    if (stopped_ || !Allows(fixed_.microbatch, microbatch)) return;
+    d.microbatch = microbatch;
+    States(d);
+  });
+}
+
+void Enumeration::States(Division d) {
+  // What is simpler comes first: it stays where nothing is better.
+  const int most_zero = d.dp * d.cp == 1 ? 0 : d.pp > 1 ? 2 : 3;
+  const int first_zero = fixed_.zero.value_or(0);
+  for (d.zero = first_zero; d.zero <= fixed_.zero.value_or(most_zero);
+       ++d.zero) {
+    for (bool sequence_parallel : {false, true}) {
+      if (sequence_parallel && d.tp == 1) continue;
+      if (!Allows(fixed_.sequence_parallel, sequence_parallel) && d.tp > 1)
+        continue;
+      d.sequence_parallel = sequence_parallel;
+      for (Recomputation recompute :
+           {Recomputation::kSelective, Recomputation::kNone,
+            Recomputation::kFull}) {
+        if (!Allows(fixed_.recompute, recompute)) continue;
+        d.recompute = recompute;
+        if (CheckDivision(a_, d).ok() && !visit_(d)) {
+          stopped_ = true;
+          return;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void ForEachDivision(const Request& request,
+                     const std::function<bool(const Division&)>& visit) {
+  Enumeration(request, visit).Meshes();
+}
+
+int64_t DevicesOfFixed(const Request& request) {
+  const FixedChoices& fixed = request.fixed;
+  const Architecture& a = request.architecture;
+  const int64_t tp = fixed.tp.value_or(1), pp = fixed.pp.value_or(1),
+                dp = fixed.dp.value_or(1), cp = fixed.cp.value_or(1),
+                vpp = fixed.vpp.value_or(1),
+                microbatch = fixed.microbatch.value_or(1);
+  for (int64_t each : {tp, pp, dp, cp, vpp, microbatch})
+    if (each < 1) return 0;
+  const bool together = a.heads % tp == 0 && a.ffn % tp == 0 &&
+                        pp <= a.layers && vpp <= a.layers / pp &&
+                        a.seq % cp == 0 && request.batch % dp == 0 &&
+                        request.batch / dp % microbatch == 0;
+  return together ? tp * pp * dp * cp : 0;
+}
+
+int64_t CellsOf(const Division& d) {
+  if (d.pp == 1) return 1;
+  const int64_t shown = std::min<int64_t>(d.microbatches(), 8 * d.pp);
+  return 2 * shown * d.stages();
+}
+
+std::string GigaBytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f GB", bytes / 1e9);
+  return text;
+}
+
+}  // namespace partita::planner

@@ -1,0 +1,31 @@
+// All divisions that a request leaves open, without their cuts into stages.
+#ifndef PARTITA_COMPILER_PLANNER_CANDIDATES_H_
+#define PARTITA_COMPILER_PLANNER_CANDIDATES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "compiler/planner/search.h"
+
+namespace partita::planner {
+
+// Calls `visit` with every division over all devices of the request's cluster
+// whose sizes go together (CheckDivision). Stages of a rank, and microbatches,
+// are as many as divide what there is. Until `visit` says false.
+void ForEachDivision(const Request& request,
+                     const std::function<bool(const Division&)>& visit);
+
+// The fewest devices of which all numbers that the fixed sizes can have are
+// multiples; 0 where the model, the batch or each other forbid those at once.
+int64_t DevicesOfFixed(const Request& request);
+
+// Of the timetables that evaluating a division makes: what that takes.
+int64_t CellsOf(const Division& division);
+
+// "12.3 GB".
+std::string GigaBytes(double bytes);
+
+}  // namespace partita::planner
+
+#endif  // PARTITA_COMPILER_PLANNER_CANDIDATES_H_

@@ -1,0 +1,163 @@
+// Words for a division: nothing that a person could not have written.
+#include "compiler/planner/write_plan.h"
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+namespace partita::planner {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::StatusOr;
+
+std::string MeshText(const Division& d) {
+  std::string text;
+  const auto add = [&](const char* axis, int size) {
+    if (size == 1) return;
+    text += (text.empty() ? "" : ",") + std::string(axis) + "=" +
+            std::to_string(size);
+  };
+  add("pipe", d.pp);
+  add("data", d.dp);
+  add("context", d.cp);
+  add("tensor", d.tp);
+  // One device is a mesh, too.
+  return text.empty() ? "data=1" : text;
+}
+
+std::string ShardText(const Division& d, const PlanNames& names) {
+  std::vector<std::string> entries;
+  std::string outer;
+  if (d.dp > 1 || d.devices == 1) outer = "B=data";
+  if (d.pp > 1) outer += std::string(outer.empty() ? "" : ",") + "D=pipe";
+  if (!outer.empty()) entries.push_back(outer);
+  if (d.cp > 1) entries.push_back("L=context");
+  if (d.tp > 1) entries.push_back("M=tensor,N=tensor,V=tensor");
+  if (d.tp > 1 && d.sequence_parallel && names.sequence)
+    entries.push_back("L=tensor");
+  std::string text;
+  for (const std::string& entry : entries)
+    text += (text.empty() ? "" : ";") + entry;
+  return text;
+}
+
+plan::Schedule ScheduleOf(const Division& d) {
+  plan::Schedule schedule;
+  switch (d.schedule) {
+    case PipelineSchedule::kGpipe:
+      schedule.kind = plan::ScheduleKind::kGpipe;
+      break;
+    case PipelineSchedule::kZbH1:
+      schedule.kind = plan::ScheduleKind::kZbH1;
+      break;
+    case PipelineSchedule::kZbV:
+      schedule.kind = plan::ScheduleKind::kZbV;
+      break;
+    case PipelineSchedule::k1F1B:
+      if (d.vpp > 1) schedule.kind = plan::ScheduleKind::kInterleaved;
+      break;
+  }
+  if (schedule.kind == plan::ScheduleKind::kInterleaved)
+    schedule.chunks = d.vpp;
+  return schedule;
+}
+
+plan::RecomputePolicy PolicyOf(Recomputation recompute) {
+  switch (recompute) {
+    case Recomputation::kNone:
+      return plan::RecomputePolicy::kNone;
+    case Recomputation::kFull:
+      return plan::RecomputePolicy::kFull;
+    case Recomputation::kSelective:
+      break;
+  }
+  return plan::RecomputePolicy::kSelective;
+}
+
+}  // namespace
+
+StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
+                            const PlanNames& names) {
+  plan::Plan plan;
+  plan.origin = "the planner";
+  StatusOr<core::Mesh> mesh = plan::ParseMeshOption(MeshText(d));
+  if (!mesh.ok()) return mesh.status();
+  plan.mesh = *std::move(mesh);
+  StatusOr<std::vector<plan::Entry>> shard =
+      plan::ParseShardOption(ShardText(d, names), plan.mesh);
+  if (!shard.ok()) return shard.status();
+  plan.shard = *std::move(shard);
+  plan.zero = d.zero;
+  plan.microbatches = d.microbatches();
+  if (d.pp > 1) {
+    plan.schedule = ScheduleOf(d);
+    // Otherwise the compiler cuts, which sees more than layers.
+    int64_t end = 0;
+    for (int64_t layers : d.cut) {
+      end += layers;
+      plan.stages.push_back({names.layer + std::to_string(end - 1), {}, {}});
+    }
+  }
+  if (PolicyOf(d.recompute) != plan::RecomputePolicy::kSelective) {
+    plan::Recompute recompute;
+    recompute.policy = PolicyOf(d.recompute);
+    plan.recompute = {recompute};
+  }
+  switch (d.precision) {
+    case Precision::kF32:
+      break;
+    case Precision::kBf16:
+      plan.precision = plan::Precision::kBF16;
+      break;
+    case Precision::kF16:
+      plan.precision = plan::Precision::kF16;
+      break;
+    case Precision::kFp8:
+      return InvalidArgumentError(
+          "expected f32, bf16 or f16, which plans have, found fp8");
+  }
+  if (absl::Status status = plan::CheckPlan(plan); !status.ok()) return status;
+  return plan;
+}
+
+StatusOr<std::string> SlurmScript(const plan::Plan& plan,
+                                  const Cluster& cluster,
+                                  const std::string& artifact) {
+  const int64_t devices = plan.mesh.Size();
+  if (devices > cluster.devices)
+    return InvalidArgumentError(
+        "expected a plan for at most the " + std::to_string(cluster.devices) +
+        " devices of " + cluster.name + ", found one for " +
+        std::to_string(devices) + ": name a larger cluster");
+  const int64_t per_node =
+      std::min<int64_t>(devices, cluster.devices_per_node());
+  if (devices % per_node != 0)
+    return InvalidArgumentError(
+        "expected a plan for whole nodes of " + std::to_string(per_node) +
+        " devices, found one for " + std::to_string(devices));
+  std::string name;
+  for (char c : artifact.substr(artifact.rfind('/') + 1))
+    name += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
+  const bool gpus = cluster.device.name.find("cpu") == std::string::npos;
+  std::string script =
+      "#!/bin/bash\n#SBATCH --job-name=" + name +
+      "\n#SBATCH --nodes=" + std::to_string(devices / per_node) +
+      "\n#SBATCH --ntasks-per-node=" + std::to_string(per_node) + "\n";
+  if (gpus)
+    script += "#SBATCH --gpus-per-node=" + std::to_string(per_node) + "\n";
+  script +=
+      "#SBATCH --exclusive\n"
+      "# " +
+      cluster.name + ", " + plan::ToString(plan.mesh) +
+      ": a task for each device, node by node, so that the last axis of the\n"
+      "# mesh stays within a node.\n"
+      "set -e\n"
+      "srun --ntasks=" +
+      std::to_string(devices) + " --distribution=block partita-run train '";
+  for (char c : artifact)
+    script += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return script + "' \"$@\"\n";
+}
+
+}  // namespace partita::planner

@@ -1,0 +1,37 @@
+// A division as the plan file that says it, and as the job that runs it.
+#ifndef PARTITA_COMPILER_PLANNER_WRITE_PLAN_H_
+#define PARTITA_COMPILER_PLANNER_WRITE_PLAN_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/plan/plan.h"
+#include "compiler/planner/architecture.h"
+#include "compiler/planner/cluster.h"
+
+namespace partita::planner {
+
+struct PlanNames {
+  // What layers are called before their number: "transformer.h." of
+  // "transformer.h.11"; "*." where nobody knows, which any such name matches.
+  std::string layer = "*.";
+  // Whether the model's tokens have a sequence to divide (L).
+  bool sequence = true;
+};
+
+// Axes are pipe, data, context and tensor, of those that divide anything; the
+// first is the slowest. Fails for what no plan can say: fp8.
+absl::StatusOr<plan::Plan> PlanOf(const Architecture& architecture,
+                                  const Division& division,
+                                  const PlanNames& names);
+
+// The submission script for Slurm: a task for each device of the plan, whole
+// nodes of the cluster. `artifact` is the program's file. Refuses a plan of
+// more devices than the cluster has.
+absl::StatusOr<std::string> SlurmScript(const plan::Plan& plan,
+                                        const Cluster& cluster,
+                                        const std::string& artifact);
+
+}  // namespace partita::planner
+
+#endif  // PARTITA_COMPILER_PLANNER_WRITE_PLAN_H_

@@ -1,0 +1,115 @@
+"""How near predictions of memory are to what training allocated.
+
+    python3 tests/bench/planner/memory.py FOLDER [--partita bazel-bin/compiler/tools/partita] [--rows]
+
+FOLDER has megatron_ci_golden.csv: bytes that Megatron-LM's continuous tests had allocated at most, of the last rank of the
+pipeline, which is the one that logs. What the table leaves out is of the tests' own files: they run on eight devices, or on one node if
+they are named so, data parallelism takes the devices that are left, a vocabulary is GPT-2's or BERT's. Which attention ran is not in the table
+either: TransformerEngine's is fused or not by a flag and by the version; each row is predicted both ways, and counted as
+what it is nearer to unless its software has only the unfused one. Other files of the folder are of runs that did not run out of
+memory: each of their rows should fit. Needs nothing but Python.
+"""
+
+import argparse
+import collections
+import csv
+import glob
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+GOLDEN = "megatron_ci_golden.csv"
+# Rows of something else than a model's training, or whose size the table does not have: reinforcement learning beside an
+# inference engine, images' encoders, distillation; releases run on some number of nodes.
+OTHER = ("grpo", "mimo", "multimodal", "llava", "experts", "mla", "reruns",
+         "modelopt", "release")
+
+
+def sweep(partita, path, folder):
+    output = os.path.join(folder, "predicted.csv")
+    subprocess.run([partita, "simulate", "--sweep", path, "-o", output], check=True, stdout=subprocess.DEVNULL)
+    with open(output, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def golden_rows(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    kept = []
+    for row in rows:
+        if not row["mem_max_allocated_bytes_last"] or not row["layers"] or any(word in row["model"] for word in OTHER):
+            continue
+        if row["model_family"] not in ("gpt", "bert", "t5") or row["moe_experts"]:
+            continue
+        row["n_gpus"] = row["gpus_per_node"] if "1node" in row["model"] else "8"
+        # Memory does not depend on it.
+        row["gbs"] = str(int(row["mbs"]) * 8 * 16)
+        row["kv_heads"] = row["kv_heads"] or row["heads"]
+        row["vocab"] = row["vocab"] or {"gpt": "50257", "bert": "28996", "t5": "28996"}[row["model_family"]]
+        kept.append(row)
+    return kept
+
+
+def predict(partita, rows, framework, folder):
+    path = os.path.join(folder, "rows.csv")
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(dict(row, framework=framework) for row in rows)
+    return sweep(partita, path, folder)
+
+
+def golden(partita, path, folder, show):
+    rows = golden_rows(path)
+    fused = predict(partita, rows, "Megatron-Core", folder)
+    written = predict(partita, rows, "Megatron-Core, unfused attention", folder)
+    errors, refused = collections.defaultdict(list), collections.Counter()
+    for row, one, other in zip(rows, fused, written):
+        if not one["predicted_mem_GB"]:
+            refused[one["predicted_problem"]] += 1
+            continue
+        held = float(row["mem_max_allocated_bytes_last"]) / 1e9
+        unfused = float(other["predicted_mem_last_rank_GB"]) / held - 1
+        error = min(float(one["predicted_mem_last_rank_GB"]) / held - 1, unfused, key=abs)
+        if row["transformer_impl"] == "local":
+            error = unfused
+        errors[row["model_family"] + " " + (row["transformer_impl"] or "default")].append(error)
+        if show:
+            print("%-100s %-5s %7.2f GB %+6.1f%%  fused %s, unfused %s" % (
+                row["model"][:100], row["gpu"][:5], held, 100 * error, one["predicted_mem_last_rank_GB"],
+                other["predicted_mem_last_rank_GB"]))
+    return errors, refused
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--partita", default="bazel-bin/compiler/tools/partita")
+    parser.add_argument("--rows", action="store_true", help="print every row of the golden file")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        errors, refused = golden(arguments.partita, os.path.join(arguments.folder, GOLDEN), folder, arguments.rows)
+        print("%-34s %6s %8s %8s %8s" % ("megatron_ci_golden", "rows", "error", "median", "bias"))
+        everything = [error for found in errors.values() for error in found]
+        for family, found in list(errors.items()) + [("all", everything)]:
+            print("%-34s %6d %7.1f%% %7.1f%% %+7.1f%%" % (
+                family, len(found), 100 * statistics.mean(map(abs, found)), 100 * statistics.median(map(abs, found)),
+                100 * statistics.mean(found)))
+        for problem, count in refused.items():
+            print("%6d without prediction: %s" % (count, problem))
+        print("\nruns that were not out of memory")
+        for path in sorted(glob.glob(os.path.join(arguments.folder, "*.csv"))):
+            with open(path, encoding="utf-8", newline="") as file:
+                header = next(csv.reader(file))
+            if os.path.basename(path) == GOLDEN or "gbs" not in header or "n_gpus" not in header:
+                continue
+            predicted = [row for row in sweep(arguments.partita, path, folder) if row["predicted_mem_GB"]]
+            wrong = [row for row in predicted if row["fits"] == "n"]
+            print("%-34s %6d rows, %d predicted not to fit" % (os.path.basename(path)[:-4], len(predicted), len(wrong)))
+    return 0 if statistics.mean(map(abs, everything)) <= 0.05 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
