@@ -61,12 +61,17 @@ FailureOr<Optimizer> chooseOptimizer(
                "adafactor, 1bit-adam or 1bit-lamb, found '")
                << options.optimizer << "'",
            failure();
+  if (options.momentum > 0 && kind != OptimizerKind::kSgd)
+    return module.emitError("expected --momentum with --train sgd, found ")
+               << options.optimizer << "; leave it out",
+           failure();
   if (options.nesterov &&
       (kind != OptimizerKind::kSgd || options.momentum <= 0))
     return module.emitError(
                "expected --nesterov with --train sgd and --momentum above 0, "
                "found ")
-               << options.optimizer << " and momentum " << options.momentum,
+               << options.optimizer << " and "
+               << (options.momentum > 0 ? "some" : "no") << " momentum",
            failure();
   if (mlir::failed(checkOneBit(module, options, *kind))) return failure();
   Optimizer result;

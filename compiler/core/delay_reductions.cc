@@ -58,14 +58,20 @@ class Delay {
     dim.block = 0;
   }
 
-  // A value that is divided over more than the axes of its partial sums would
-  // need another block: those stay.
+  // A value that is divided over more than the axes of its partial sums may
+  // need another block without them: those stay, unless it is whole blocks.
   bool CanBe(int value, const Axes& axes) const {
-    for (const DimSharding& dim : shardings_[value].dims) {
+    for (size_t i = 0; i < shardings_[value].dims.size(); ++i) {
+      const DimSharding& dim = shardings_[value].dims[i];
       if (!HoldsAny(dim, axes)) continue;
       if (!dim.open) return false;
-      for (const AxisRef& ref : dim.axes)
-        if (!OverlapAny(ref, axes)) return false;
+      size_t kept = 0;
+      while (!OverlapAny(dim.axes[kept], axes)) ++kept;
+      for (size_t j = kept; j < dim.axes.size(); ++j)
+        if (!OverlapAny(dim.axes[j], axes)) return false;
+      if (kept > 0 && (dim.block != 0 ||
+                       graph_.values[value].shape[i] % SizeOf(dim.axes) != 0))
+        return false;
     }
     return true;
   }
@@ -137,6 +143,24 @@ class Delay {
     return changed;
   }
 
+  // Of what an operation makes, what one of the sums is that it is made of. A
+  // gradient that is widened to be added to those of other microbatches is a
+  // share of their sum.
+  int64_t ShareOf(const Op& op, int result) const {
+    const auto share_of = [&](const Op& sum, int of) {
+      return BytesOf(graph_.values[of]) /
+             static_cast<int64_t>(sum.rule.linear.size());
+    };
+    const int64_t share = share_of(op, result);
+    if (op.is_tie || op.rule.linear.size() > 1 || uses_[result].size() != 1)
+      return share;
+    const Op& next = graph_.ops[uses_[result].front()];
+    if (next.is_tie || next.rule.linear.size() < 2 ||
+        next.results.size() != 1 || Passes(next) == nullptr)
+      return share;
+    return std::min(share, share_of(next, next.results.front()));
+  }
+
   bool ReadersPass(int value) const {
     int64_t bytes = 0, most_tied = 0;
     for (int use : uses_[value]) {
@@ -146,8 +170,7 @@ class Delay {
         if (op.operands[i] == value && !IsLinear(op, i)) return false;
       if (op.takes_shares) continue;
       for (int result : op.results) {
-        const int64_t share = BytesOf(graph_.values[result]) /
-                              static_cast<int64_t>(op.rule.linear.size());
+        const int64_t share = ShareOf(op, result);
         // One of its callers reads what a function returns, at a time.
         if (op.is_tie)
           most_tied = std::max(most_tied, share);

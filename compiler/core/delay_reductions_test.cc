@@ -24,6 +24,12 @@ class DelayReductionsTest : public GraphTest {
     graph_.ops[op].rule.linear = {0, 1};
     return sum;
   }
+  int Widened(int value) {
+    const int wide = AddValue({8, 6}, "?, ?");
+    const int op = AddOp("i j -> i j", {value}, {wide});
+    graph_.ops[op].rule.linear = {0};
+    return wide;
+  }
   void Read(int value) {
     AddOp("i j -> i j", {value}, {AddValue({8, 6}, "?, ?")});
   }
@@ -52,6 +58,22 @@ TEST_F(DelayReductionsTest, WhatIsReducedToAShardStaysASum) {
   EXPECT_TRUE(shardings_[a].dims[0].axes.empty());
   EXPECT_TRUE(shardings_[sum].unreduced.empty());
   EXPECT_EQ(shardings_[sum].dims[0].axes, std::vector{Ref("t")});
+}
+
+TEST_F(DelayReductionsTest, WhatOtherAxesDivideFirstStaysDivided) {
+  const int a = PartialProduct("d t?, ?"), b = PartialProduct("d t?, ?");
+  Read(Sum(a, b, "d t?, ?"));
+  // 6 rows over four devices are blocks of two, over two of three.
+  const int odd = AddValue({8, 6}, "?, d t?"),
+            same = AddValue({8, 6}, "?, d t?");
+  for (int result : {odd, same})
+    AddOp("i k, j k -> i j", {AddValue({8, 4}, ", t"), AddValue({6, 4}, ", t")},
+          {result}, {}, {{'k', FactorKind::kReduced}});
+  Read(Sum(odd, same, "?, d t?"));
+  Run();
+  EXPECT_EQ(shardings_[a].unreduced, std::vector{Ref("t")});
+  EXPECT_EQ(shardings_[a].dims[0].axes, std::vector{Ref("d")});
+  EXPECT_TRUE(shardings_[odd].unreduced.empty());
 }
 
 TEST_F(DelayReductionsTest, SharesAreTakenAsTheyAre) {
@@ -123,6 +145,37 @@ TEST_F(DelayReductionsTest, NotWhereTheResultIsLarger) {
   AddOp("n i j -> n i j", {wide}, {AddValue({5, 8, 6}, "?, ?, ?")});
   Run();
   EXPECT_TRUE(shardings_[a].unreduced.empty());
+}
+
+// Gradients of microbatches in 16 bits, which are added up in 32.
+TEST_F(DelayReductionsTest, WhatIsWidenedToBeAddedIsReducedOnce) {
+  std::vector<int> narrow, wide;
+  for (int i = 0; i < 3; ++i) {
+    narrow.push_back(PartialProduct());
+    graph_.values[narrow.back()].element_bytes = 2;
+    wide.push_back(Widened(narrow.back()));
+  }
+  const int two = Sum(wide[0], wide[1]), all = Sum(two, wide[2]);
+  Read(all);
+  Run();
+  for (int value : {narrow[0], narrow[1], narrow[2], wide[0], wide[1], two})
+    EXPECT_EQ(shardings_[value].unreduced, std::vector{Ref("t")}) << value;
+  EXPECT_TRUE(shardings_[all].unreduced.empty());
+}
+
+TEST_F(DelayReductionsTest, WhatIsWidenedAloneIsReducedBefore) {
+  const int narrow = PartialProduct();
+  graph_.values[narrow].element_bytes = 2;
+  const int wide = Widened(narrow);
+  Read(wide);
+  // Nor for a sum with something whole.
+  const int other = PartialProduct();
+  graph_.values[other].element_bytes = 2;
+  Read(Sum(Widened(other), AddValue({8, 6}, "?, ?")));
+  Run();
+  EXPECT_TRUE(shardings_[narrow].unreduced.empty());
+  EXPECT_TRUE(shardings_[wide].unreduced.empty());
+  EXPECT_TRUE(shardings_[other].unreduced.empty());
 }
 
 TEST_F(DelayReductionsTest, WhatAFunctionReturnsIsReducedByItsCallers) {

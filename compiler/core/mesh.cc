@@ -31,6 +31,7 @@ AxisRef WholeAxis(const Mesh& mesh, int axis) {
 }
 
 bool Overlap(const AxisRef& a, const AxisRef& b) {
+  if (a.size == 1 && b.size == 1) return a.axis == b.axis && a.pre == b.pre;
   return a.axis == b.axis && a.pre < b.pre * b.size && b.pre < a.pre * a.size;
 }
 

@@ -36,6 +36,9 @@ TEST(MeshTest, PartsOverlapWhereTheyShareDigits) {
   EXPECT_FALSE(Overlap(major, middle));
   EXPECT_FALSE(Overlap(minor, middle));
   EXPECT_TRUE(Overlap({1, 1, 4}, middle));
+  // An axis of one device is not used twice either.
+  EXPECT_TRUE(Overlap({2, 1, 1}, {2, 1, 1}));
+  EXPECT_FALSE(Overlap({2, 1, 1}, {3, 1, 1}));
   EXPECT_FALSE(Overlap({0, 1, 8}, whole));
   EXPECT_TRUE(OverlapAny(minor, {major, whole}));
   EXPECT_FALSE(OverlapAny(minor, {major, middle}));

@@ -110,6 +110,16 @@ TEST_F(PropagateTest, FirstOperandKeepsAnAxisOnATie) {  // A10
   EXPECT_EQ(Text(sum), "[{a}, {}]");
 }
 
+TEST_F(PropagateTest, AxesOfOneDeviceAreUsedOnceToo) {
+  MakeMesh({{"a", 1}, {"b", 2}});
+  const int x = AddValue({8, 8}, "a, b"), y = AddValue({8, 8}, ", b a");
+  const int sum = AddValue({8, 8});
+  AddElementwise({x, y}, sum);
+  Run();
+  EXPECT_EQ(Text(x), "[{a}, {b}]");
+  EXPECT_EQ(Text(sum), "[{a}, {b}]");
+}
+
 TEST_F(PropagateTest, ElementwiseFirst) {  // A11
   MakeMesh({{"a", 2}, {"b", 2}});
   const int arg0 = AddValue({8, 8}, "a?, ?"), arg1 = AddValue({8, 8});

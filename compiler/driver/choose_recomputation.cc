@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compiler/driver/cut_model.h"
+#include "compiler/driver/memory_limit.h"
 #include "compiler/driver/model_phases.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/memory/memory_table.h"
@@ -35,10 +36,11 @@ std::string patternOf(const std::string& name) {
 class Choice {
  public:
   Choice(mlir::ModuleOp module, const plan::Plan* plan,
-         const TrainOptions& train, Fault& fault)
+         const TrainOptions& train, bool overlap, Fault& fault)
       : module_(module),
         plan_(plan),
         train_(train),
+        overlap_(overlap),
         fault_(fault),
         rules_(recomputeRules(plan, train)) {
     // Rules for some layers leave others to other rules.
@@ -121,12 +123,13 @@ class Choice {
     if (mlir::failed(programs) ||
         mlir::failed(
             runPhases(*programs, lowerToExec(/*training=*/true), fault_)) ||
-        mlir::failed(
-            runPhases(*programs, planResources(orderOf(plan_)), fault_)))
+        mlir::failed(runPhases(
+            *programs, planResources(orderOf(plan_, overlap_)), fault_)))
       return failure();
     int64_t& most = bytes_[candidate];
     for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs)
-      for (const memory::MemoryTable& table : memory::tabulateMemory(*program))
+      for (const memory::MemoryTable& table :
+           memory::tabulateMemory(*program, statesOnHost(plan_)))
         most = std::max(most, table.total());
     return most;
   }
@@ -146,7 +149,7 @@ class Choice {
       return failure();
     FailureOr<Programs> cut = cutModel(std::move(module), plan, &train, fault_);
     if (mlir::failed(cut) ||
-        mlir::failed(runPhases(*cut, {partitionModel()}, fault_)))
+        mlir::failed(runPhases(*cut, {partitionModel(plan)}, fault_)))
       return failure();
     return cut;
   }
@@ -154,6 +157,7 @@ class Choice {
   mlir::ModuleOp module_;
   const plan::Plan* const plan_;
   const TrainOptions& train_;
+  const bool overlap_;
   Fault& fault_;
   const std::vector<Recompute>& rules_;
   std::vector<std::string> layers_;
@@ -197,8 +201,9 @@ std::vector<std::string> layersOf(mlir::ModuleOp module) {
 FailureOr<RecomputeChoice> chooseRecomputation(mlir::ModuleOp module,
                                                const plan::Plan* plan,
                                                const TrainOptions& train,
-                                               int64_t limit, Fault& fault) {
-  return Choice(module, plan, train, fault).run(limit);
+                                               bool overlap, int64_t limit,
+                                               Fault& fault) {
+  return Choice(module, plan, train, overlap, fault).run(limit);
 }
 
 }  // namespace partita::driver

@@ -27,16 +27,15 @@ struct RecomputeChoice {
   std::string text;  // "full in transformer.h.0 and 3 more of 12 layers, ..."
 };
 
-// Of a simplified module, which stays as it is: the first of none, selective,
+// Of a simplified module, which stays as it is and whose collectives run beside
+// other work if `overlap` says so: the first of none, selective,
 // full in the first layer, in the first two, ..., full everywhere, that takes
 // at most `limit` bytes, or the last of them. Each is compiled up to its memory
 // table; more is taken to need less. Fails after diagnostics where one cannot
 // be compiled.
-mlir::FailureOr<RecomputeChoice> chooseRecomputation(mlir::ModuleOp module,
-                                                     const plan::Plan* plan,
-                                                     const TrainOptions& train,
-                                                     int64_t limit,
-                                                     Fault& fault);
+mlir::FailureOr<RecomputeChoice> chooseRecomputation(
+    mlir::ModuleOp module, const plan::Plan* plan, const TrainOptions& train,
+    bool overlap, int64_t limit, Fault& fault);
 
 }  // namespace partita::driver
 

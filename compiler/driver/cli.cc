@@ -59,9 +59,9 @@ int runCommand(int argc, char** argv) {
       "Example:\n  partita compile gpt2/ --dim batch=1,seq=128 -o gpt2.partita "
       "&& partita run gpt2.partita --random-inputs 1");
   const std::vector<Command> commands = {
-      addImport(app), addCompile(app),  addExplain(app),
-      addVerify(app), addAnnotate(app), addInspect(app),
-      addRun(app),    addTrain(app),    addSimulate(app)};
+      addImport(app),   addCompile(app),  addExplain(app), addVerify(app),
+      addAnnotate(app), addInspect(app),  addRun(app),     addTrain(app),
+      addPlanner(app),  addSimulate(app), addSlurm(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -36,6 +36,17 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
                       "name: a checkpoint of partita train");
   command->add_option("--seed", options.seed,
                       "Seed of weights that no file holds");
+  command
+      ->add_option("--dropout", options.dropout,
+                   "When training a Hugging Face model, the probability of "
+                   "all its dropouts, in place of its config's; 0: none")
+      ->check([](const std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return *end == '\0' && end != text.c_str() && value >= 0 && value < 1
+                   ? std::string()
+                   : "expected a probability from 0 to below 1, found " + text;
+      });
 }
 
 bool ModelArguments::finish() {
@@ -70,7 +81,8 @@ void addPlan(PlanArguments& arguments, CLI::App* command) {
   command->add_option("--shard", arguments.shard,
                       "What its axes divide, first priority first, as in "
                       "\"B=data;M=tensor,N=tensor,V=tensor;L=tensor\"; "
-                      "in some layers only, as in \"H=tensor@stages.0.*\"");
+                      "in some layers only, as in \"H=tensor@stages.0.*\", or "
+                      "stages of a pipeline, as in \"B=data@stage(0)\"");
   command->add_option("--precision", arguments.precision,
                       "What parameters and activations are stored as: f32, "
                       "bf16 or f16; training updates f32 copies");
@@ -148,11 +160,18 @@ void addTraining(TrainOptions& train, CLI::App* command) {
   option("--onebit-warmup", train.onebit_warmup,
          "Steps that the checkpoint has which it goes on from: of 1bit-adam, "
          "those of adamw; of 1bit-lamb, those of its own without this option");
-  option(
-      "--pipemare", train.pipemare,
-      "With --schedule async: for how many updates a stage whose weights are "
-      "d updates old learns more slowly, at first by d; 0: none")
+  option("--pipemare", train.pipemare,
+         "With --schedule async and fewer microbatches than stages behind the "
+         "first: for how many updates a stage whose weights are d updates old "
+         "learns more slowly, at first by d; 0: none")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  option("--pipemare-correction", train.pipemare_correction,
+         "With --schedule async: gradients read the newest weights less a "
+         "moving average of updates instead of those of their forward, which "
+         "are not kept; how much of an update is left after as many as they "
+         "are old, as 0.1; 0: none")
+      ->check(number("a number from 0 to below 1",
+                     [](double x) { return x >= 0 && x < 1; }));
   option("--loss-scale", train.loss_scale,
          "With --precision f16, what the loss is multiplied with at first: a "
          "power of two")
@@ -181,7 +200,8 @@ void addTrainingPlan(PlanArguments& arguments, CLI::App* command) {
   command->add_option("--schedule", arguments.schedule,
                       "What devices along D do when: gpipe, 1f1b (the "
                       "default), interleaved(v) with v stages per device, "
-                      "zb-h1, zb-v, or a table.csv");
+                      "zb-h1, zb-v; async-2bw or async, which do not wait for "
+                      "the end of a step; or a table.csv");
   command
       ->add_option(
           "--recompute", arguments.recompute,

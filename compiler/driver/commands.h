@@ -25,7 +25,9 @@ Command addAnnotate(CLI::App& app);
 Command addInspect(CLI::App& app);
 Command addRun(CLI::App& app);
 Command addTrain(CLI::App& app);
+Command addPlanner(CLI::App& app);
 Command addSimulate(CLI::App& app);
+Command addSlurm(CLI::App& app);
 
 }  // namespace partita::driver
 

@@ -29,14 +29,12 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "runtime/base/quantity.h"
 
 namespace partita::driver {
 namespace {
 
 constexpr llvm::StringRef kCuda = "cuda:";
-// GPUs that PTX 8.0 knows, from the first with bf16 on.
-constexpr llvm::StringRef kGpus[] = {"sm_80", "sm_86", "sm_87",
-                                     "sm_89", "sm_90", "sm_90a"};
 
 using mlir::failure;
 using mlir::FailureOr;
@@ -68,25 +66,20 @@ class Compilation {
     if (std::string wrong = prepareOptions(options_); !wrong.empty())
       return mlir::emitError(mlir::UnknownLoc::get(module_.getContext()),
                              wrong);
-    if (mlir::failed(checkModel(module_))) return failure();
+    if (mlir::failed(checkOffload()) || mlir::failed(checkModel(module_)))
+      return failure();
     countModel();
     if (train()) remarkOnConstants();
-    std::string code;
     if (mlir::failed(dump("import")) ||
         mlir::failed(runPhases(simplifyModel(train()))))
       return failure();
     markIndexLimits(module_);
     if (mlir::failed(runPhases(reducePrecision(precision(), train()))) ||
-        mlir::failed(fitRecomputation()) || mlir::failed(divide()) ||
-        mlir::failed(runPhases(lowerToExec(train() != nullptr))) ||
-        mlir::failed(merge()))
+        mlir::failed(fitRecomputation()))
       return failure();
-    countProgram();
-    if (mlir::failed(generate(code)) ||
-        mlir::failed(
-            runPhases(planResources(orderOf(plan(), options_.overlap)))) ||
-        mlir::failed(tabulate()) ||
-        mlir::failed(phase("write", [&] { return write(std::move(code)); })))
+    FailureOr<std::string> code = buildFitting();
+    if (mlir::failed(code) ||
+        mlir::failed(phase("write", [&] { return write(std::move(*code)); })))
       return failure();
     report_.seconds = now() - start_;
     return report_;
@@ -150,8 +143,8 @@ class Compilation {
              << "recompute: budget: expected beside it how much memory a "
                 "device has, as in memory: 4 GB; found none";
     return phase("recomputation", [&]() -> LogicalResult {
-      auto choice =
-          chooseRecomputation(module_, plan(), train_, limit()->bytes, fault_);
+      auto choice = chooseRecomputation(
+          module_, plan(), train_, options_.overlap, limit()->bytes, fault_);
       if (mlir::failed(choice)) return failure();
       report_.recomputation = choice->text;
       (plan_ && !plan_->recompute.empty() ? plan_->recompute
@@ -160,12 +153,70 @@ class Compilation {
     });
   }
 
-  // The device that takes most decides.
-  LogicalResult tabulate() {
-    report_.memory_tables = memory::tabulateMemory(module_);
-    const std::optional<MemoryLimit> most = limit();
-    if (!most) return success();
-    return checkMemory(module_, report_.memoryTable(), *most, plan(), train());
+  bool statesOnHost() const { return driver::statesOnHost(plan()); }
+
+  LogicalResult checkOffload() {
+    if (!statesOnHost() || train()) return success();
+    const auto field = plan_->fields.find("offload");
+    return mlir::emitError(mlir::UnknownLoc::get(module_.getContext()))
+           << (field == plan_->fields.end()
+                   ? ""
+                   : plan::Where(*plan_, field->second) + ": ")
+           << "offload: keeps what an optimizer keeps on the host, and this "
+              "program has none; compile with --train, or leave offload out";
+  }
+
+  // Programs and their code, of a memory that is allowed. Stages that a limit
+  // has a say in are cut by time all the same, since what they take is known
+  // exactly then; only where it is too much, by what they take at a guess.
+  FailureOr<std::string> buildFitting() {
+    mlir::OwningOpRef<mlir::ModuleOp> simplified;
+    cuts_by_time_ = plan_ && plan_->memory && plan_->stages.empty() &&
+                    !plan::DepthAxes(*plan_).empty();
+    if (cuts_by_time_) simplified = module_.clone();
+    FailureOr<std::string> code = build();
+    if (mlir::failed(code)) return failure();
+    const int64_t by_time = report_.memoryTable().total();
+    if (cuts_by_time_ && by_time > limit()->bytes) {
+      cuts_by_time_ = false;
+      restart(std::move(simplified));
+      code = build();
+      if (mlir::failed(code)) return failure();
+      mlir::emitRemark(mlir::UnknownLoc::get(module_.getContext()))
+          << "stages of equal work take " << base::FormatBytes(by_time)
+          << " on a device, more than " << limit()->where << ": "
+          << base::FormatBytes(limit()->bytes)
+          << "; they are cut by what they take, to "
+          << base::FormatBytes(report_.memoryTable().total());
+    }
+    // The device that takes most decides.
+    if (limit() && mlir::failed(checkMemory(module_, report_.memoryTable(),
+                                            *limit(), plan(), train())))
+      return failure();
+    return code;
+  }
+
+  // From the simplified model on.
+  void restart(mlir::OwningOpRef<mlir::ModuleOp> simplified) {
+    restarted_ = std::move(simplified);
+    module_ = *restarted_;
+    programs_ = {module_};
+    merged_ = {};
+  }
+
+  FailureOr<std::string> build() {
+    std::string code;
+    if (mlir::failed(divide()) ||
+        mlir::failed(runPhases(lowerToExec(train() != nullptr))) ||
+        mlir::failed(merge()))
+      return failure();
+    countProgram();
+    if (mlir::failed(generate(code)) ||
+        mlir::failed(
+            runPhases(planResources(orderOf(plan(), options_.overlap)))))
+      return failure();
+    report_.memory_tables = memory::tabulateMemory(module_, statesOnHost());
+    return code;
   }
 
   LogicalResult divide() {
@@ -173,8 +224,11 @@ class Compilation {
     report_.devices = plan_->mesh.Size();
     mlir::OwningOpRef<mlir::ModuleOp> simplified;
     if (!plan_->budgets.empty()) simplified = module_.clone();
-    if (mlir::failed(runPhases(divideModel(*plan_, train()))) ||
-        mlir::failed(cut()) || mlir::failed(runPhases({partitionModel()})))
+    plan::Plan followed = *plan_;
+    if (cuts_by_time_) followed.memory.reset();
+    if (mlir::failed(runPhases(divideModel(followed, train()))) ||
+        mlir::failed(cut()) ||
+        mlir::failed(runPhases({partitionModel(*plan_)})))
       return failure();
     return simplified
                ? checkBudgets(programs_, *simplified, *plan_, train(), fault_)
@@ -313,6 +367,11 @@ class Compilation {
   }
 
   void countProgram() {
+    for (int64_t* count :
+         {&report_.kernels, &report_.layer_kinds, &report_.launches,
+          &report_.gemms, &report_.convolutions, &report_.layer_calls,
+          &report_.collectives})
+      *count = 0;
     for (FuncOp function : module_.getOps<FuncOp>()) {
       if (function->hasAttr(exec::kKernelAttr))
         ++report_.kernels;
@@ -360,6 +419,7 @@ class Compilation {
     emit_options.artifact_folder =
         std::filesystem::path(options_.output).parent_path().string();
     emit_options.embed_weights = options_.embed_weights;
+    emit_options.states_on_host = statesOnHost();
     auto parts = emit::buildArtifact(module_, std::move(code), emit_options);
     if (mlir::failed(parts)) return failure();
     absl::Status written = program::WriteArtifact(options_.output, *parts);
@@ -390,7 +450,8 @@ class Compilation {
   std::vector<mlir::ModuleOp> programs_;
   Programs ranks_;
   PortNames ports_;  // of a pipeline
-  mlir::OwningOpRef<mlir::ModuleOp> merged_;
+  mlir::OwningOpRef<mlir::ModuleOp> merged_, restarted_;
+  bool cuts_by_time_ = false;  // whatever the limit of memory
   const CompileOptions& options_;
   std::optional<plan::Plan> plan_;
   TrainOptions train_;  // with what the plan says of it
@@ -437,60 +498,6 @@ llvm::json::Value CompileReport::toJson() const {
                             {"artifact_bytes", artifact_bytes},
                             {"phase_seconds", std::move(phases)},
                             {"seconds", seconds}};
-}
-
-// What is wrong with the name of a target; empty if nothing is.
-static std::string checkTarget(llvm::StringRef target) {
-  if (target == "cpu" ||
-      (target.starts_with(kCuda) &&
-       llvm::is_contained(kGpus, target.substr(kCuda.size()))))
-    return "";
-  return "--target: expected cpu, or cuda: with one of " +
-         llvm::join(std::begin(kGpus), std::end(kGpus), ", ") +
-         ", as in cuda:sm_90, found " + target.str();
-}
-
-std::string prepareOptions(const CompileOptions& options) {
-  if (const auto& plan = options.plan;
-      plan && plan->microbatches > 1 && options.train.optimizer.empty()) {
-    auto field = plan->fields.find("microbatches");
-    return (field == plan->fields.end()
-                ? "--microbatches"
-                : plan::Where(*plan, field->second) + ": microbatches") +
-           ": expected 1 where nothing is trained, found " +
-           std::to_string(plan->microbatches) +
-           "; compile with --train, or leave it out";
-  }
-  bool flushes = true;
-  if (options.plan && !plan::DepthAxes(*options.plan).empty()) {
-    auto schedule =
-        plan::ScheduleOf(*options.plan, !options.train.optimizer.empty());
-    if (!schedule.ok()) return std::string(schedule.status().message());
-    flushes = schedule->flushes;
-    // Else no stage's weights are more than one update old.
-    if (options.train.pipemare > 0 && !flushes &&
-        (options.plan->schedule->kind != plan::ScheduleKind::kAsync ||
-         schedule->microbatches >= schedule->stages - 1))
-      return "--pipemare: expected --schedule async with fewer microbatches "
-             "than stages behind the first, found " +
-             std::to_string(schedule->microbatches) + " microbatches and " +
-             std::to_string(schedule->stages) + " stages; leave it out";
-  }
-  if (options.train.pipemare > 0 && flushes)
-    return "--pipemare: expected a pipeline with --schedule async, whose "
-           "weights are old, found steps that wait for all updates before "
-           "them; leave it out";
-  if (std::string wrong = kernels::checkCpu(options.cpu); !wrong.empty())
-    return "--cpu: " + wrong;
-  if (std::string wrong = checkTarget(options.target); !wrong.empty())
-    return wrong;
-  std::error_code error;
-  if (!options.dump_dir.empty())
-    std::filesystem::create_directories(options.dump_dir, error);
-  if (error)
-    return "--dump-dir: expected a folder that can be made, found " +
-           options.dump_dir + ": " + error.message();
-  return "";
 }
 
 FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,

@@ -55,7 +55,8 @@ struct CompileReport {
 
 // Makes the folder for dumps. Returns what is wrong with `options` (the
 // processor is unknown, the folder cannot be made, the plan asks for
-// microbatches of what is not trained), or an empty text.
+// microbatches of what is not trained, a schedule excludes an option), or an
+// empty text.
 std::string prepareOptions(const CompileOptions& options);
 
 // Compiles `module` (which is consumed: it is lowered in place) and writes the

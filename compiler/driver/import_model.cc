@@ -40,12 +40,19 @@ mlir::OwningOpRef<mlir::ModuleOp> importByConfig(const std::string& model,
       refuse(!options.onnx_configuration.empty(), "--onnx-configuration",
              "a Hugging Face model", context))
     return nullptr;
+  if (options.dropout && !options.training) {
+    mlir::emitError(mlir::UnknownLoc::get(context))
+        << "--dropout: expected a model that is trained (--train), as nothing "
+           "is dropped otherwise; leave it out";
+    return nullptr;
+  }
   huggingface::HfOptions hf;
   hf.dims = options.dims;
   hf.small_dims = options.small_dims;
   hf.seed = options.seed;
   hf.optional_inputs = options.optional_inputs;
   hf.training = options.training;
+  hf.dropout = options.dropout;
   hf.with_weights = options.weights.empty();
   return is_folder ? huggingface::importHuggingFace(model, hf, context)
                    : huggingface::importFamily(model, hf, context);
@@ -91,13 +98,16 @@ mlir::OwningOpRef<mlir::ModuleOp> importFile(const std::string& model,
         refuse(!options.onnx_configuration.empty(), "--onnx-configuration",
                kKind, context) ||
         refuse(options.optional_inputs.has_value(), "--optional-inputs", kKind,
-               context))
+               context) ||
+        refuse(options.dropout.has_value(), "--dropout", kKind, context))
       return nullptr;
     return mlir::parseSourceFile<mlir::ModuleOp>(model, context);
   }
   if (name.ends_with(".onnx")) {
     if (refuse(options.optional_inputs.has_value(), "--optional-inputs",
-               "an ONNX model", context))
+               "an ONNX model", context) ||
+        refuse(options.dropout.has_value(), "--dropout", "an ONNX model",
+               context))
       return nullptr;
     onnx::ImportOptions onnx_options;
     onnx_options.dims = options.dims;

@@ -37,8 +37,11 @@ struct ImportOptions {
   // own, by name: a checkpoint of a training run. Empty: none.
   std::string weights;
   // Hugging Face and families only, as the others say it themselves: batch
-  // norms are to take the statistics of the batch.
+  // norms are to take the statistics of the batch, and what is dropped out is.
   bool training = false;
+  // When training, in place of all probabilities of dropout that the model's
+  // config has.
+  std::optional<double> dropout;
 };
 
 // `model` is an .onnx file, a Hugging Face folder, an .mlir file, or the name

@@ -1,6 +1,7 @@
 // A plan that was read has been checked; it is shown as Partita would write it.
 #include "compiler/driver/inspect_plan.h"
 
+#include "compiler/plan/plan_schedule.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace partita::driver {
@@ -13,7 +14,8 @@ Value inspectPlan(const plan::Plan& plan) {
   Array entries;
   for (const plan::Entry& entry : plan.shard)
     entries.push_back(plan::ToString(plan.mesh, entry));
-  const absl::Status supported = plan::CheckSupported(plan);
+  absl::Status supported = plan::CheckSupported(plan);
+  if (supported.ok()) supported = plan::DivideStages(plan).status();
   return Object{{"kind", "plan"},
                 {"mesh", plan::ToString(plan.mesh)},
                 {"devices", plan.mesh.Size()},

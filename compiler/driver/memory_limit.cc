@@ -15,12 +15,18 @@ using memory::MemoryTable;
 constexpr size_t kPartsShown = 5;
 
 int64_t devicesOfBatch(const plan::Plan* plan) {
-  int64_t devices = 1;
+  int64_t devices = 1, of_stages = 1;
   if (plan != nullptr)
     for (const plan::Entry& entry : plan->shard)
-      for (const plan::Division& division : entry.divisions)
-        if (division.dimension == "B") devices *= core::SizeOf(division.axes);
-  return devices;
+      for (const plan::Division& division : entry.divisions) {
+        if (division.dimension != "B") continue;
+        const int64_t size = core::SizeOf(division.axes);
+        if (entry.stages.empty())
+          devices *= size;
+        else
+          of_stages = std::max(of_stages, size);
+      }
+  return devices * of_stages;
 }
 
 // Whether every layer is computed again already.
@@ -66,6 +72,10 @@ std::vector<std::string> adviceOn(const MemoryTable& table,
     divided(1, MemoryClass::kStates);
     divided(2, MemoryClass::kGradients);
     divided(3, MemoryClass::kParameters);
+    if (table.of(MemoryClass::kStates) > 0)
+      advice.push_back("offload: optimizer (keeps " +
+                       FormatBytes(table.of(MemoryClass::kStates)) +
+                       " of optimizer states on the host)");
     if (!isAllRecomputed(plan, *train))
       advice.push_back("recompute: full, or budget (less than " +
                        FormatBytes(table.of(MemoryClass::kActivations)) +
@@ -100,10 +110,15 @@ mlir::LogicalResult checkMemory(mlir::ModuleOp module, const MemoryTable& table,
   return error;
 }
 
+bool statesOnHost(const plan::Plan* plan) {
+  return plan != nullptr && plan->offload == plan::Offload::kOptimizer;
+}
+
 llvm::json::Object toJson(const MemoryTable& table) {
   llvm::json::Object object{{"total", table.total()},
                             {"gaps", table.gaps},
-                            {"most_gradients", table.most_gradients}};
+                            {"most_gradients", table.most_gradients},
+                            {"host", table.host}};
   for (int i = 0; i < memory::kMemoryClasses; ++i)
     object[nameOf(static_cast<MemoryClass>(i), /*key=*/true)] =
         table.at_peak[i];
@@ -116,6 +131,9 @@ std::string toText(const MemoryTable& table) {
     if (table.at_peak[i] > 0)
       text += (text.empty() ? "" : ", ") + nameOf(static_cast<MemoryClass>(i)) +
               " " + FormatBytes(table.at_peak[i]);
+  if (table.host > 0)
+    text += "; on the host " + nameOf(MemoryClass::kStates) + " " +
+            FormatBytes(table.host);
   return text;
 }
 

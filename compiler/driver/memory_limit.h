@@ -28,7 +28,10 @@ mlir::LogicalResult checkMemory(mlir::ModuleOp module,
                                 const plan::Plan* plan,
                                 const TrainOptions* train);
 
-// By class, and "total", "gaps" and "most_gradients".
+// Whether what the optimizer keeps lies on the host; `plan` may be null.
+bool statesOnHost(const plan::Plan* plan);
+
+// By class, and "total", "gaps", "most_gradients" and "host".
 llvm::json::Object toJson(const memory::MemoryTable& table);
 // "parameters 1 GB, optimizer states 2 GB, ...", those there are.
 std::string toText(const memory::MemoryTable& table);

@@ -178,11 +178,13 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
       // What no such step does, cutting refuses.
       if (weights.ok())
         phases.push_back(
-            {"delay-stages", [weights = *weights, steps = train->pipemare](
+            {"delay-stages", [weights = *weights, steps = train->pipemare,
+                              correction = train->pipemare_correction](
                                  mlir::OpPassManager& pm) {
                pipeline::DelayStagesPassOptions options;
                options.weights = weights;
                options.rate_steps = steps;
+               options.correction = correction;
                pm.addPass(pipeline::createDelayStagesPass(options));
              }});
     }
@@ -208,9 +210,13 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
   return phases;
 }
 
-Phase partitionModel() {
-  return {"partition", [](mlir::OpPassManager& pm) {
+Phase partitionModel(const plan::Plan& plan) {
+  const bool hold = plan.gather && plan.gather->hold == plan::Hold::kStep;
+  return {"partition", [hold](mlir::OpPassManager& pm) {
             pm.addPass(partition::createPartitionPass());
+            // Before equal operations of layers are joined: none of them then
+            // needs two arguments for one parameter.
+            if (hold) pm.addPass(partition::createHoldGathersPass());
             // Masks and reshards that are equal become one.
             pm.addPass(mlir::createCanonicalizerPass());
             pm.addPass(mlir::createCSEPass());

@@ -39,8 +39,9 @@ std::vector<Phase> trainModel(const TrainOptions& train);
 std::vector<Phase> divideModel(const plan::Plan& plan,
                                const TrainOptions* train = nullptr);
 
-// To what one device computes, on tensors of its own shapes.
-Phase partitionModel();
+// To what one device computes, on tensors of its own shapes; the plan says
+// whether what is gathered is kept.
+Phase partitionModel(const plan::Plan& plan);
 
 }  // namespace partita::driver
 

@@ -115,7 +115,9 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
   if (fine.ok()) fine = plan::CheckPipeline(*plan);
   if (fine.ok() && devices > 0) fine = plan::CheckDeviceCount(*plan, devices);
   if (!fine.ok()) return fine;
-  return std::optional<plan::Plan>(*std::move(plan));
+  absl::StatusOr<plan::Plan> divided = plan::DivideStages(*plan);
+  if (!divided.ok()) return divided.status();
+  return std::optional<plan::Plan>(*std::move(divided));
 }
 
 }  // namespace partita::driver

@@ -40,7 +40,7 @@ FailureOr<Programs> programsUnder(mlir::ModuleOp module, const plan::Plan& plan,
   if (paddings) *paddings = std::move(*found);
   auto programs = cutModel(std::move(copy), plan, train, fault);
   if (mlir::failed(programs) ||
-      mlir::failed(runPhases(*programs, {partitionModel()}, fault)))
+      mlir::failed(runPhases(*programs, {partitionModel(plan)}, fault)))
     return failure();
   return programs;
 }
@@ -63,8 +63,10 @@ FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
 
 std::string textOf(const plan::Plan& plan, const plan::Entry& entry,
                    const plan::Division& division) {
-  const std::string scope =
+  std::string scope =
       entry.at.empty() ? "" : " at " + llvm::join(entry.at, ", ");
+  for (auto [i, stage] : llvm::enumerate(entry.stages))
+    scope += (i == 0 ? " in stage " : ", ") + std::to_string(stage);
   return division.dimension + ": " + core::ToString(plan.mesh, division.axes) +
          scope + " (" + plan::Where(plan, division.where) + ")";
 }

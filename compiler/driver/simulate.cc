@@ -2,6 +2,8 @@
 #include "compiler/driver/simulate.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "compiler/core/schedule_csv.h"
 #include "compiler/planner/cluster.h"
@@ -76,6 +78,7 @@ Array ranksOf(const Simulation& simulation, const program::Program& program) {
                {"idle_seconds", times.idle},
                {"parameters_bytes", memory.parameters + memory.derived},
                {"states_bytes", memory.states},
+               {"host_bytes", memory.host},
                {"arena_bytes", memory.arena},
                {"memory_bytes", memory.total()}});
   }
@@ -97,6 +100,22 @@ Array operationsOf(const Simulation& simulation, int64_t count) {
     operations.push_back(std::move(row));
   }
   return operations;
+}
+
+// What leaves devices, those that hide behind other work too: by kind, axes and
+// size.
+Array trafficOf(const Simulation& simulation) {
+  std::map<std::tuple<std::string, std::string, int64_t>, double> calls;
+  for (const simulator::OperationTotal& total : simulation.operations)
+    if ((total.group > 1 && total.kind != "all_slice") || total.kind == "send")
+      calls[{total.kind, total.axes, total.bytes}] += total.calls;
+  Array traffic;
+  for (const auto& [what, count] : calls)
+    traffic.push_back(Object{{"kind", std::get<0>(what)},
+                             {"axes", std::get<1>(what)},
+                             {"bytes", std::get<2>(what)},
+                             {"calls", count}});
+  return traffic;
 }
 
 std::string secondsText(double seconds) {
@@ -194,6 +213,7 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
                 {"device_memory_bytes", has},
                 {"fits", most <= has},
                 {"ranks", ranksOf(simulation, program)},
+                {"traffic", trafficOf(simulation)},
                 {"operations", operationsOf(simulation, arguments.operations)}};
 }
 

@@ -26,7 +26,8 @@ mlir::FailureOr<pipeline::KeptBytes> measure(
   }
   passes.addPass(sharding::createApplyPlanPass(plan));
   if (mlir::failed(passes.run(*trial))) return mlir::failure();
-  return pipeline::keptBytes(*trial, parts);
+  return pipeline::keptBytes(*trial, parts,
+                             plan.offload == plan::Offload::kOptimizer);
 }
 
 // The most that one rank runs.
@@ -50,7 +51,13 @@ pipeline::StageMemory stageMemory(const core::Schedule& schedule,
   memory.versions = *std::max_element(versions.begin(), versions.end());
   std::optional<TrainOptions> options;
   if (train != nullptr) options = *train;
-  memory.measure = [plan, options](mlir::ModuleOp module, int parts) {
+  // What is measured is not in its stages yet.
+  plan::Plan everywhere = plan;
+  llvm::erase_if(everywhere.shard, [](const plan::Entry& entry) {
+    return !entry.stages.empty();
+  });
+  memory.measure = [plan = std::move(everywhere), options](
+                       mlir::ModuleOp module, int parts) {
     return measure(module, parts, plan, options);
   };
   return memory;

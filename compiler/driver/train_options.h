@@ -29,8 +29,11 @@ struct TrainOptions {
          weight_decay = 0.01, clip_norm = 0;
   double loss_scale = 65536;  // of the first step in f16
   bool keep_gradients = false;
-  int onebit_warmup = 0;     // of 1-bit optimizers: the steps before
-  int64_t pipemare = 0;      // updates in which stages of old weights slow down
+  int onebit_warmup = 0;  // of 1-bit optimizers: the steps before
+  int64_t pipemare = 0;   // updates in which stages of old weights slow down
+  // What is left of an update, after as many as a gradient's weights are old,
+  // in the average by which they are corrected; 0: gradients have old weights.
+  double pipemare_correction = 0;
   int64_t microbatches = 1;  // the plan's
 };
 

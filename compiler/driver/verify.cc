@@ -99,7 +99,7 @@ class Verification {
       if (mlir::failed(runPhase(*whole_, phase, fault_))) return failure();
     numberOperations();
     mlir::OwningOpRef<mlir::ModuleOp> divided(whole_->clone());
-    if (mlir::failed(runPhase(*divided, partitionModel(), fault_)))
+    if (mlir::failed(runPhase(*divided, partitionModel(plan_), fault_)))
       return failure();
     if (options_.breaking) options_.breaking(*divided);
     if (mlir::failed(runImported()) || mlir::failed(runWhole()) ||
@@ -361,7 +361,7 @@ class Verification {
     FailureOr<Programs> programs =
         cutModel(whole_->clone(), plan_, train(), fault_);
     if (mlir::failed(programs) ||
-        mlir::failed(runPhases(*programs, {partitionModel()}, fault_)))
+        mlir::failed(runPhases(*programs, {partitionModel(plan_)}, fault_)))
       return failure();
     auto results = runs_.runRanks(*programs, plan_.mesh);
     if (mlir::failed(results)) return failure();

@@ -191,6 +191,7 @@ class ModuleEmitter {
                         : kind == "constant"
                             ? program::ParameterKind::constant
                             : program::ParameterKind::parameter;
+      parameter->host = options_.states_on_host && kind == "state";
       parameter->type = tensorType(
           llvm::cast<mlir::RankedTensorType>(function.getArgumentTypes()[i]),
           function.getArgAttr(i, nn::kUnsignedAttr) != nullptr);
@@ -274,12 +275,17 @@ class ModuleEmitter {
     return success();
   }
 
-  // Numbers kernels and functions.
+  // Numbers kernels, by the names of their code, and functions.
   void addFunctionNames() {
+    llvm::StringMap<int> codes;
     for (FuncOp function : module_.getOps<FuncOp>()) {
-      if (function->hasAttr(exec::kKernelAttr)) {
-        kernel_index_[function.getName()] = program_.kernels.size();
-        program_.kernels.push_back(function.getName().str());
+      if (mlir::Attribute kernel = function->getAttr(exec::kKernelAttr)) {
+        auto code = llvm::dyn_cast<mlir::StringAttr>(kernel);
+        llvm::StringRef name = code ? code.getValue() : function.getName();
+        auto [known, is_new] =
+            codes.try_emplace(name, static_cast<int>(program_.kernels.size()));
+        if (is_new) program_.kernels.push_back(name.str());
+        kernel_index_[function.getName()] = known->second;
       } else {
         function_index_[function.getName()] = functions_.size();
         functions_.push_back(function);

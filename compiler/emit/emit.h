@@ -23,6 +23,7 @@ struct EmitOptions {
   std::string artifact_folder;  // and are stored relative to this one, where
                                 // that is possible
   bool embed_weights = false;   // copy weights into the artifact
+  bool states_on_host = false;  // optimizer states lie in the host's memory
   // Of a module with several entries: the axes along which they lie, three
   // numbers each (dialects/dist/numbered_axes.h), and the schedule as text.
   std::vector<int64_t> pipeline;

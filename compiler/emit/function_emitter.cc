@@ -2,6 +2,7 @@
 // compiler/memory wrote.
 #include "compiler/emit/function_emitter.h"
 
+#include "compiler/emit/join_launches.h"
 #include "compiler/emit/placement.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
@@ -62,11 +63,27 @@ class FunctionEmitter {
       place(argument, Space::argument, index);
     for (mlir::Operation& op : function_.front().without_terminator())
       if (mlir::failed(emit(op, *result))) return failure();
+    join(*result);
     if (mlir::failed(copyReturned(*result))) return failure();
     return result;
   }
 
  private:
+  // Where the memory of all results is known: in a function that no other
+  // calls, and that updates stored tensors.
+  void join(program::FunctionT& function) {
+    std::vector<int64_t> memory(function.arguments);
+    bool updates = false;
+    for (int64_t i = 0; i < function.arguments; ++i) {
+      memory[i] = i;
+      if (i < function_.getNumArguments()) continue;
+      const unsigned result = i - function_.getNumArguments();
+      updates |= function_.getResultAttr(result, nn::kUpdatesAttr) != nullptr;
+      memory[i] = updatedArgument(result).value_or(i);
+    }
+    if (updates) joinLaunches(function, memory);
+  }
+
   void place(Value value, Space space, int64_t where) {
     buffers_[value] = Buffer(space, where, exec::bufferBytes(typeOf(value)));
   }

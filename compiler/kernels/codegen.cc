@@ -10,6 +10,7 @@
 #include "compiler/kernels/emit_scatter.h"
 #include "compiler/kernels/emit_top_k.h"
 #include "compiler/kernels/estimate_work.h"
+#include "compiler/kernels/flat_kernels.h"
 #include "compiler/kernels/lower_to_llvm.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/TargetParser/Host.h"
@@ -59,12 +60,20 @@ LogicalResult decomposeComposites(func::FuncOp kernel) {
   return success();
 }
 
+// Of a kernel as flatForm makes it. 0: any other kernel.
+int64_t flatChunkOf(func::FuncOp kernel) {
+  auto chunk = kernel->getAttrOfType<IntegerAttr>(kFlatChunkAttr);
+  return chunk ? chunk.getInt() : 0;
+}
+
 int64_t bytesOf(RankedTensorType type) {
   return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
-// The function on flat memrefs: arguments, results, begin, end, scratch.
+// The function on flat memrefs: arguments, results, begin, end, scratch. Those
+// of a flat kernel may have no more elements than a chunk.
 func::FuncOp makeBody(func::FuncOp kernel, ModuleOp target) {
+  const int64_t flat_chunk = flatChunkOf(kernel);
   OpBuilder builder(kernel.getContext());
   SmallVector<Type> inputs;
   SmallVector<int64_t> bytes;
@@ -73,7 +82,9 @@ func::FuncOp makeBody(func::FuncOp kernel, ModuleOp target) {
     Type element = tensor.getElementType();
     if (element.isInteger(1)) element = builder.getI8Type();
     inputs.push_back(MemRefType::get({tensor.getNumElements()}, element));
-    bytes.push_back(bytesOf(tensor));
+    bytes.push_back(bytesOf(flat_chunk > 0 && tensor.getRank() == 1
+                                ? tensor.clone({flat_chunk})
+                                : tensor));
   };
   llvm::for_each(kernel.getArgumentTypes(), addBuffer);
   llvm::for_each(kernel.getResultTypes(), addBuffer);
@@ -85,6 +96,33 @@ func::FuncOp makeBody(func::FuncOp kernel, ModuleOp target) {
   body->setAttr(kBuffersAttr, builder.getDenseI64ArrayAttr(bytes));
   body.addEntryBlock();
   return body;
+}
+
+// A result that is tensors side by side, seen as parts that each have loops of
+// their own; none where rows are so short that deciding for each element is
+// better.
+SmallVector<Output> partsOf(const Output& whole, int64_t native_lanes) {
+  Value value = whole.value;
+  while (auto reshape = value.getDefiningOp<nn::ReshapeOp>())
+    value = reshape.getInput();
+  auto concat = value.getDefiningOp<nn::ConcatOp>();
+  if (!concat) return {};
+  ArrayRef<int64_t> shape = concat.getType().getShape();
+  const int64_t axis = concat.getAxis(),
+                inner = product(shape.drop_front(axis + 1)),
+                stride = shape[axis] * inner;
+  SmallVector<Output> parts;
+  int64_t begin = 0;
+  for (Value input : concat.getInputs()) {
+    auto type = cast<RankedTensorType>(input.getType());
+    const int64_t row = type.getDimSize(axis) * inner;
+    if (row > 0)
+      parts.push_back({input, whole.buffer,
+                       row == type.getNumElements() ? 0 : row, stride, begin});
+    begin += row;
+  }
+  const int64_t mean = stride / static_cast<int64_t>(parts.size());
+  return mean < 4 * native_lanes ? SmallVector<Output>() : parts;
 }
 
 // Result values by shape, in order of first appearance.
@@ -114,12 +152,14 @@ std::vector<SmallVector<Output>> groupOutputs(func::FuncOp kernel,
 // Emits all groups of outputs; each takes its share of the range. Returns the
 // range.
 FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
-                              ArrayRef<SmallVector<Output>> groups) {
+                              ArrayRef<SmallVector<Output>> groups,
+                              int64_t flat_chunk) {
   SmallVector<NestPlan> plans;
   int64_t range = 0;
   for (const SmallVector<Output>& group : groups) {
     FailureOr<NestPlan> plan = planNest(emitter, group);
     if (failed(plan)) return failure();
+    if (flat_chunk > 0) plan->chunk = flat_chunk;
     plans.push_back(*plan);
     range = std::max(range, plan->range());
   }
@@ -156,6 +196,13 @@ bool isForTeams(func::FuncOp kernel) {
 FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
                               func::FuncOp body) {
   std::vector<SmallVector<Output>> groups = groupOutputs(kernel, body);
+  // What several results share is computed once.
+  if (kernel.getNumResults() == 1 && !groups.empty()) {
+    const SmallVector<Output> parts =
+        partsOf(groups[0][0], emitter.nativeLanes());
+    if (!parts.empty()) groups.clear();
+    for (const Output& part : parts) groups.push_back({part});
+  }
   SmallVector<Output> outputs;
   for (const SmallVector<Output>& group : groups)
     llvm::append_range(outputs, group);
@@ -178,7 +225,7 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
     if (failed(emitTopK(emitter, op, outputs, begin, end))) return failure();
     return topKRange(op);
   }
-  return emitGroups(emitter, body, groups);
+  return emitGroups(emitter, body, groups, flatChunkOf(kernel));
 }
 
 }  // namespace

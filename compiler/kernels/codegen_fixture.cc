@@ -11,6 +11,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "compiler/kernels/flat_kernels.h"
 #include "compiler/kernels/team_fibers.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/interpreter.h"
@@ -86,8 +87,26 @@ bool AlignedBytes::isGuardIntact() const {
   return true;
 }
 
+FailureOr<KernelCode> CompiledKernel::generateShared(
+    ModuleOp target, const CodegenOptions& options) {
+  for (const FlatGroup& group :
+       findFlatGroups(llvm::to_vector(module_->getOps<func::FuncOp>()))) {
+    for (auto [kernel, elements] :
+         llvm::zip_equal(group.kernels, group.elements)) {
+      if (kernel != function_) continue;
+      func::FuncOp form = flatForm(group.kernels.front(), group.chunk);
+      form.setName("k");
+      FailureOr<KernelCode> code = generateKernel(form, target, options);
+      form.erase();
+      if (succeeded(code)) code->range = elements / group.chunk;
+      return code;
+    }
+  }
+  return function_.emitError("expected to be in a group of flat kernels");
+}
+
 std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
-    const std::string& text, const CodegenOptions& options) {
+    const std::string& text, const CodegenOptions& options, bool flat) {
   std::unique_ptr<CompiledKernel> kernel(new CompiledKernel());
   DialectRegistry registry = codegenRegistry();
   kernel->context_.appendDialectRegistry(registry);
@@ -99,7 +118,8 @@ std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
   auto start = std::chrono::steady_clock::now();
   OwningOpRef<ModuleOp> target = ModuleOp::create(kernel->module_->getLoc());
   FailureOr<KernelCode> code =
-      generateKernel(kernel->function_, *target, options);
+      flat ? kernel->generateShared(*target, options)
+           : generateKernel(kernel->function_, *target, options);
   if (failed(code)) return nullptr;
   kernel->code_ = *code;
   if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();

@@ -36,10 +36,12 @@ class AlignedBytes {
 // The function @k of a module, compiled and loaded.
 class CompiledKernel {
  public:
-  // Null, with diagnostics on stderr, where something fails.
+  // Null, with diagnostics on stderr, where something fails. With `flat` the
+  // code is that of the group of the module's functions (flat_kernels.h) which
+  // it must be in.
   static std::unique_ptr<CompiledKernel> fromText(
       const std::string& text,
-      const CodegenOptions& options = hostCodegenOptions());
+      const CodegenOptions& options = hostCodegenOptions(), bool flat = false);
   ~CompiledKernel();
 
   const KernelCode& code() const { return code_; }
@@ -66,6 +68,8 @@ class CompiledKernel {
 
  private:
   CompiledKernel() = default;
+  mlir::FailureOr<KernelCode> generateShared(mlir::ModuleOp target,
+                                             const CodegenOptions& options);
 
   mlir::MLIRContext context_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;

@@ -105,6 +105,16 @@ const Case kMaps[] = {
      %r = arith.addf %s, %b : tensor<100xf32> return %r : tensor<100xf32> })"},
   {"concat_last", R"(func.func @k(%a: tensor<3x5xf32>, %b: tensor<3x20xf32>, %c: tensor<3x1xf32>) -> tensor<3x26xf32> {
      %r = nn.concat %a, %b, %c axis = 1 : (tensor<3x5xf32>, tensor<3x20xf32>, tensor<3x1xf32>) -> tensor<3x26xf32> return %r : tensor<3x26xf32> })"},
+  {"concat_parts", R"(func.func @k(%a: tensor<3x130xf32>, %b: tensor<3x64xf32>, %c: tensor<3x1xf32>, %d: tensor<3x5x40xf32>, %e: tensor<3x0xf32>) -> tensor<9x145xf32> {
+     %x = math.exp %a : tensor<3x130xf32>
+     %y = nn.reshape %d : tensor<3x5x40xf32> -> tensor<3x200xf32>
+     %s = nn.concat %b, %c axis = 1 : (tensor<3x64xf32>, tensor<3x1xf32>) -> tensor<3x65xf32>
+     %z = nn.slice %s starts = [0, 25] strides = [1, 1] : tensor<3x65xf32> -> tensor<3x40xf32>
+     %r = nn.concat %x, %b, %e, %y, %c, %z axis = 1 : (tensor<3x130xf32>, tensor<3x64xf32>, tensor<3x0xf32>, tensor<3x200xf32>, tensor<3x1xf32>, tensor<3x40xf32>) -> tensor<3x435xf32>
+     %q = nn.reshape %r : tensor<3x435xf32> -> tensor<9x145xf32> return %q : tensor<9x145xf32> })"},
+  {"concat_flat_parts", R"(func.func @k(%a: tensor<7x300xbf16>, %b: tensor<11xbf16>, %c: tensor<4099xbf16>) -> tensor<6210xbf16> {
+     %x = nn.reshape %a : tensor<7x300xbf16> -> tensor<2100xbf16>
+     %r = nn.concat %x, %b, %c axis = 0 : (tensor<2100xbf16>, tensor<11xbf16>, tensor<4099xbf16>) -> tensor<6210xbf16> return %r : tensor<6210xbf16> })"},
   {"concat_first", R"(func.func @k(%a: tensor<3x50xf32>, %b: tensor<2x50xf32>) -> tensor<5x50xf32> {
      %r = nn.concat %a, %b axis = 0 : (tensor<3x50xf32>, tensor<2x50xf32>) -> tensor<5x50xf32> return %r : tensor<5x50xf32> })"},
   {"rotate_half", R"(func.func @k(%x: tensor<2x7x32xf32>, %cos: tensor<7x32xf32>, %sin: tensor<7x32xf32>) -> tensor<2x7x32xf32> {

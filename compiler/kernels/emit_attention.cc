@@ -1,4 +1,4 @@
-// Attention on the CPU, after Dao et al. (2022): for a few queries at a time,
+// Attention, after Dao et al. (2022): for a few queries at a time,
 // scores of a block of keys, their running softmax, and the weighted sum of
 // values, all in cache.
 //

@@ -109,6 +109,8 @@ FailureOr<Findings> investigate(Emitter& emitter, ArrayRef<Output> outputs,
   if (failed(recording)) return failure();
   for (int64_t size : recording->boundaries(t))
     findings.boundaries.insert(size);
+  for (const Output& output : outputs)
+    if (output.row != 0) findings.boundaries.insert(output.row);
   for (const IndexVector& reduction : recording->reductions)
     noteReduction(reduction, t, findings);
   for (const Index& access : recording->accesses)
@@ -273,8 +275,14 @@ class NestEmitter {
       elements.push_back(*element);
     }
     for (auto [output, element] : llvm::zip_equal(outputs_, elements))
-      emitter_.store(output.buffer, position, element);
+      emitter_.store(output.buffer, placeOf(output, position), element);
     return success();
+  }
+
+  Index placeOf(const Output& output, const Index& position) {
+    if (output.row == 0) return position + Index(output.begin);
+    auto [row, rest] = emitter_.split(position, output.row);
+    return row * output.stride + rest + Index(output.begin);
   }
 
   Emitter& emitter_;

@@ -6,10 +6,14 @@
 
 namespace partita::kernels {
 
-// A value and where its elements go.
+// A value and where its elements go: one after the other, or, if it is a part
+// of what the buffer holds, every `row` of them to begin, begin + stride, ....
 struct Output {
   mlir::Value value;
   Buffer buffer;
+  int64_t row = 0;  // 0: all are one row
+  int64_t stride = 0;
+  int64_t begin = 0;
 };
 
 // The loops over one result shape. Dimensions, whose sizes multiply to the

@@ -205,6 +205,49 @@ class FunctionOutliner {
   llvm::DenseMap<Operation*, size_t> group_of_;
 };
 
+// A function that launches one kernel and does nothing else is that launch: an
+// update of a parameter.
+bool isLaunch(FuncOp function) {
+  if (function.isExternal() || !function.isPrivate() ||
+      function->hasAttr(exec::kKernelAttr))
+    return false;
+  const auto isElse = [](Operation& op) {
+    return !llvm::isa<exec::LaunchOp, exec::ViewOp>(op);
+  };
+  return llvm::range_size(function.getOps<exec::LaunchOp>()) == 1 &&
+         llvm::none_of(function.front().without_terminator(), isElse);
+}
+
+void inlineCall(mlir::func::CallOp call, FuncOp function) {
+  mlir::OpBuilder builder(call);
+  mlir::IRMapping map;
+  map.map(function.getArguments(), call.getOperands());
+  for (Operation& op : function.front().without_terminator())
+    builder.clone(op, map)->setLoc(call.getLoc());
+  for (auto [result, value] : llvm::zip_equal(
+           call.getResults(), function.front().getTerminator()->getOperands()))
+    result.replaceAllUsesWith(map.lookup(value));
+  call.erase();
+}
+
+void inlineLaunches(mlir::ModuleOp module) {
+  // All before the first is put in, of which others would become launches.
+  llvm::StringMap<FuncOp> launches;
+  for (FuncOp function : module.getOps<FuncOp>())
+    if (isLaunch(function)) launches[function.getName()] = function;
+  SmallVector<mlir::func::CallOp> calls;
+  module.walk([&](mlir::func::CallOp call) {
+    if (launches.contains(call.getCallee())) calls.push_back(call);
+  });
+  llvm::SetVector<FuncOp> inlined;
+  for (mlir::func::CallOp call : calls) {
+    FuncOp function = launches[call.getCallee()];
+    inlineCall(call, function);
+    inlined.insert(function);
+  }
+  for (FuncOp function : inlined) function.erase();
+}
+
 class FormKernels : public impl::FormKernelsPassBase<FormKernels> {
  public:
   void runOnOperation() override {
@@ -215,6 +258,7 @@ class FormKernels : public impl::FormKernelsPassBase<FormKernels> {
       launches += FunctionOutliner(function, library).run();
     }
     kernels += library.size();
+    inlineLaunches(getOperation());
   }
 };
 

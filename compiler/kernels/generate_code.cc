@@ -2,8 +2,11 @@
 #include "compiler/kernels/generate_code.h"
 
 #include "compiler/kernels/codegen.h"
+#include "compiler/kernels/flat_kernels.h"
 #include "dialects/exec/dialect.h"
+#include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::kernels {
@@ -11,36 +14,96 @@ namespace {
 
 using namespace mlir;
 
-// Appends all kernels to `code`.
-FailureOr<SmallVector<KernelCode>> generateKernels(
-    ModuleOp module, ModuleOp code, const CodegenOptions& options) {
-  SmallVector<KernelCode> kernels;
-  for (auto kernel : module.getOps<func::FuncOp>()) {
-    if (!kernel->hasAttr(exec::kKernelAttr)) continue;
-    FailureOr<KernelCode> generated = generateKernel(kernel, code, options);
-    if (failed(generated)) return failure();
-    kernels.push_back(*generated);
-  }
-  return kernels;
-}
-
 OwningOpRef<ModuleOp> makeCodeModule(ModuleOp module) {
   return ModuleOp::create(module.getLoc(), "kernels");
 }
+
+SmallVector<func::FuncOp> kernelsOf(ModuleOp module) {
+  SmallVector<func::FuncOp> kernels;
+  for (auto kernel : module.getOps<func::FuncOp>())
+    if (kernel->hasAttr(exec::kKernelAttr)) kernels.push_back(kernel);
+  return kernels;
+}
+
+// Those of functions that update stored tensors, where launches of one code may
+// become one (compiler/emit); everywhere else code of a kernel's own sizes is
+// better.
+SmallVector<func::FuncOp> kernelsOfUpdates(ModuleOp module) {
+  llvm::StringSet<> names;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    const auto updates = [&](unsigned result) {
+      return function.getResultAttr(result, nn::kUpdatesAttr) != nullptr;
+    };
+    if (llvm::any_of(llvm::seq(function.getNumResults()), updates))
+      function.walk(
+          [&](exec::LaunchOp launch) { names.insert(launch.getKernel()); });
+  }
+  SmallVector<func::FuncOp> kernels = kernelsOf(module);
+  llvm::erase_if(kernels, [&](func::FuncOp kernel) {
+    return !names.contains(kernel.getName());
+  });
+  return kernels;
+}
+
+// Appends the code of kernels to a module, and marks them with its name.
+class HostCode {
+ public:
+  explicit HostCode(ModuleOp code) : code_(code) {}
+
+  LogicalResult addGroup(const FlatGroup& group) {
+    func::FuncOp first = group.kernels.front();
+    func::FuncOp form = flatForm(first, group.chunk);
+    form.setName(first.getName());
+    FailureOr<KernelCode> generated = generateKernel(form, code_);
+    form.erase();
+    if (failed(generated)) return failure();
+    for (auto [kernel, elements] :
+         llvm::zip_equal(group.kernels, group.elements)) {
+      KernelCode code = *generated;
+      code.range = elements / group.chunk;
+      code.grain = std::min(code.grain, code.range);
+      set(kernel, code);
+    }
+    return success();
+  }
+
+  LogicalResult add(func::FuncOp kernel) {
+    if (kernels_.contains(kernel.getName())) return success();
+    FailureOr<KernelCode> generated = generateKernel(kernel, code_);
+    if (failed(generated)) return failure();
+    set(kernel, *generated);
+    return success();
+  }
+
+  const KernelCode& of(exec::LaunchOp launch) {
+    return kernels_[launch.getKernel()];
+  }
+
+ private:
+  void set(func::FuncOp kernel, const KernelCode& code) {
+    kernel->setAttr(exec::kKernelAttr,
+                    StringAttr::get(kernel.getContext(), code.symbol));
+    kernels_[kernel.getName()] = code;
+  }
+
+  ModuleOp code_;
+  llvm::StringMap<KernelCode> kernels_;
+};
 
 }  // namespace
 
 FailureOr<std::string> generateObject(ModuleOp module,
                                       const ObjectOptions& options) {
   OwningOpRef<ModuleOp> code = makeCodeModule(module);
-  FailureOr<SmallVector<KernelCode>> kernels =
-      generateKernels(module, *code, hostCodegenOptions());
-  if (failed(kernels)) return failure();
-  if (kernels->empty()) return std::string();
-  llvm::StringMap<KernelCode> by_name;
-  for (const KernelCode& kernel : *kernels) by_name[kernel.symbol] = kernel;
+  const SmallVector<func::FuncOp> kernels = kernelsOf(module);
+  if (kernels.empty()) return std::string();
+  HostCode host(*code);
+  for (const FlatGroup& group : findFlatGroups(kernelsOfUpdates(module)))
+    if (failed(host.addGroup(group))) return failure();
+  for (func::FuncOp kernel : kernels)
+    if (failed(host.add(kernel))) return failure();
   module.walk([&](exec::LaunchOp launch) {
-    const KernelCode& kernel = by_name[launch.getKernel()];
+    const KernelCode& kernel = host.of(launch);
     launch.setRange(kernel.range);
     launch.setGrain(kernel.grain);
     launch.setScratch(kernel.scratch_bytes);
@@ -50,12 +113,16 @@ FailureOr<std::string> generateObject(ModuleOp module,
 
 FailureOr<std::string> generatePtx(ModuleOp module, const PtxOptions& options) {
   OwningOpRef<ModuleOp> code = makeCodeModule(module);
-  FailureOr<SmallVector<KernelCode>> kernels =
-      generateKernels(module, *code, ptxCodegenOptions());
-  if (failed(kernels)) return failure();
-  if (kernels->empty()) return std::string();
+  SmallVector<KernelCode> kernels;
+  for (func::FuncOp kernel : kernelsOf(module)) {
+    FailureOr<KernelCode> generated =
+        generateKernel(kernel, *code, ptxCodegenOptions());
+    if (failed(generated)) return failure();
+    kernels.push_back(*generated);
+  }
+  if (kernels.empty()) return std::string();
   SmallVector<PtxKernel> launches;
-  FailureOr<std::string> ptx = compileToPtx(*code, *kernels, options, launches);
+  FailureOr<std::string> ptx = compileToPtx(*code, kernels, options, launches);
   if (failed(ptx)) return failure();
   llvm::StringMap<PtxKernel> by_name;
   for (const PtxKernel& kernel : launches) by_name[kernel.symbol] = kernel;

@@ -10,13 +10,14 @@
 
 namespace partita::kernels {
 
-// Generates every function marked `exec.kernel`, writes what each launch needs
-// to know onto the launches, and returns an object file with one symbol per
-// kernel (empty if there is none), for linkSharedObject.
+// Generates every function marked `exec.kernel`, whose mark becomes the name of
+// its code: kernels that differ in their sizes only may share one. Writes what
+// each launch needs to know onto the launches, and returns an object file with
+// one symbol per name (empty if there is none), for linkSharedObject.
 mlir::FailureOr<std::string> generateObject(mlir::ModuleOp module,
                                             const ObjectOptions& options);
 
-// The same as PTX, which is complete.
+// As PTX, which is complete; each kernel has code of its own.
 mlir::FailureOr<std::string> generatePtx(mlir::ModuleOp module,
                                          const PtxOptions& options);
 

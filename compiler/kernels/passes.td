@@ -89,7 +89,8 @@ def FormKernelsPass : Pass<"partita-form-kernels", "::mlir::ModuleOp"> {
     walk the same rows become one kernel; data movement is an index map inside
     the kernels that read it. Each kernel is a private function marked
     `exec.kernel`, launched by `exec.launch`; equal kernels are one function.
-    Reshapes between kernels are `exec.view`.
+    Reshapes between kernels are `exec.view`. A private function that is one
+    launch is put in the place of its calls.
 
     ```mlir
     %0 = arith.addf %x, %y : tensor<4x8xf32>

@@ -62,7 +62,8 @@ bool isCommunication(Value value) {
 
 class Tabulation {
  public:
-  explicit Tabulation(mlir::ModuleOp module) : symbols_(module) {}
+  Tabulation(mlir::ModuleOp module, bool states_on_host)
+      : symbols_(module), states_on_host_(states_on_host) {}
 
   MemoryTable run(exec::Entry entry) {
     FuncOp main = entry.main;
@@ -83,6 +84,10 @@ class Tabulation {
  private:
   void add(MemoryClass memory_class, mlir::Type type, llvm::StringRef name,
            mlir::Location loc) {
+    if (states_on_host_ && memory_class == MemoryClass::kStates) {
+      table_.host += bytesOf(type);
+      return;
+    }
     table_.of(memory_class) += bytesOf(type);
     table_.parts.push_back({memory_class, bytesOf(type), name.str(), loc});
   }
@@ -206,6 +211,7 @@ class Tabulation {
   }
 
   mlir::SymbolTable symbols_;
+  const bool states_on_host_;
   std::set<std::string> stored_;
   llvm::DenseSet<Operation*> updates_;
   llvm::DenseSet<Value> gradients_;
@@ -228,10 +234,11 @@ int64_t MemoryTable::total() const {
   return std::accumulate(std::begin(at_peak), std::end(at_peak), gaps);
 }
 
-std::vector<MemoryTable> tabulateMemory(mlir::ModuleOp module) {
+std::vector<MemoryTable> tabulateMemory(mlir::ModuleOp module,
+                                        bool states_on_host) {
   std::vector<MemoryTable> tables;
   for (const exec::Entry& entry : exec::entriesOf(module))
-    tables.push_back(Tabulation(module).run(entry));
+    tables.push_back(Tabulation(module, states_on_host).run(entry));
   return tables;
 }
 

@@ -39,6 +39,8 @@ struct MemoryTable {
   int64_t at_peak[kMemoryClasses] = {};
   // Most that is there at once, at whatever time.
   int64_t most_gradients = 0;
+  // Optimizer states in the host's memory, which are no part of the rest.
+  int64_t host = 0;
   // Of the arena, between buffers.
   int64_t gaps = 0;
   std::vector<MemoryPart> parts;  // largest first
@@ -48,8 +50,10 @@ struct MemoryTable {
   int64_t of(MemoryClass c) const { return at_peak[static_cast<int>(c)]; }
 };
 
-// Of each entry of a module whose memory is planned.
-std::vector<MemoryTable> tabulateMemory(mlir::ModuleOp module);
+// Of each entry of a module whose memory is planned. The optimizer's states may
+// lie on the host.
+std::vector<MemoryTable> tabulateMemory(mlir::ModuleOp module,
+                                        bool states_on_host);
 
 }  // namespace partita::memory
 

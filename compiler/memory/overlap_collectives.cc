@@ -190,8 +190,10 @@ class Overlap {
   }
 
   // With the light operations that unpack the result, as far as the rest of
-  // what they need is there: what is awaited shall not take memory for longer.
-  static void awaitBefore(Flight& flight, Operation* op) {
+  // what they need is there, which what is `in_flight` is not: what is awaited
+  // shall not take memory for longer.
+  static void awaitBefore(Flight& flight, Operation* op,
+                          const llvm::SmallPtrSetImpl<Operation*>& in_flight) {
     llvm::SmallPtrSet<mlir::Operation*, 16> readers = {flight.collective};
     for (Operation *at = op, *next = nullptr; at; at = next) {
       next = at->getNextNode();
@@ -200,7 +202,8 @@ class Overlap {
       };
       const auto is_there = [&](mlir::Value operand) {
         Operation* producer = operand.getDefiningOp();
-        return !producer || producer->isBeforeInBlock(op);
+        return !producer || producer == flight.collective ||
+               (producer->isBeforeInBlock(op) && !in_flight.contains(producer));
       };
       if (!isLight(at) || !llvm::any_of(at->getOperands(), reads) ||
           !llvm::all_of(at->getOperands(), is_there))
@@ -228,7 +231,9 @@ class Overlap {
              (bytes > most_bytes_ || in_flight.size() >= kMostInFlight)) {
         Flight& oldest = flights_[in_flight.front()];
         bytes -= inFlight(oldest.collective);
-        awaitBefore(oldest, op);
+        llvm::SmallPtrSet<Operation*, 16> open;
+        for (size_t i : in_flight) open.insert(flights_[i].collective);
+        awaitBefore(oldest, op, open);
         in_flight.erase(in_flight.begin());
       }
       in_flight.push_back(flights_.size());

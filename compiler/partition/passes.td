@@ -29,6 +29,30 @@ def PartitionPass : Pass<"partita-partition", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect", "::partita::dist::DistDialect"];
 }
 
+def HoldGathersPass : Pass<"partita-hold-gathers", "::mlir::ModuleOp"> {
+  let summary = "Gathers parameters in @main, not in each layer";
+  let description = [{
+    In functions that only @main calls, gathers of nothing but parameters, with
+    what they are computed of, go in front of each call, and their results become
+    arguments. Equal ones, of the backward pass and of other microbatches, are
+    then one, whose result is kept for the whole step: `gather: {hold: step}`.
+
+    ```mlir
+    func.func private @layer(%x: tensor<4xf32>, %w: tensor<2xf32>) -> tensor<4xf32> {
+      %0 = dist.all_gather %w over ["data"] dim = 0 : tensor<2xf32> -> tensor<4xf32>
+      %1 = arith.addf %x, %0 : tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    // becomes, with the gather in front of its calls,
+    func.func private @layer(%x: tensor<4xf32>, %w: tensor<2xf32>, %g: tensor<4xf32>) -> tensor<4xf32> {
+      %1 = arith.addf %x, %g : tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
+  }];
+  let statistics = [Statistic<"gathers", "gathers", "Number of gathers moved, counted in functions">];
+}
+
 def MergeCollectivesPass : Pass<"partita-merge-collectives", "::mlir::ModuleOp"> {
   let summary = "Sends small tensors together";
   let description = [{

@@ -129,7 +129,8 @@ class RankProgram {
       auto name = main_.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
       if (!kind || !name || kind.getValue() != "parameter") continue;
       if (!layer) layer = name.getValue().rsplit('.').first;
-      while (!layer->empty() && !name.getValue().starts_with(*layer))
+      while (!layer->empty() &&
+             !name.getValue().starts_with(layer->str() + "."))
         layer = layer->contains('.') ? layer->rsplit('.').first : "";
     }
     return layer.value_or("").str();

@@ -85,6 +85,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
       body_.push_back(&op);
     }
     findUpdates();
+    if (mlir::failed(findDelays())) return failure();
     maskResults();
     for (Operation* op : body_)
       if (mlir::failed(delayOperands(op))) return failure();
@@ -207,11 +208,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
           math.broadcast(started(time),
                          RankedTensorType::get(type.getShape(), math.i1()), {}),
           value, other);
-      for (Operation* op = before->getNextNode(); op != terminator;
-           op = op->getNextNode()) {
-        times_[op] = time;
-        masks_.push_back(op);
-      }
+      noteAdded(before, time);
       terminator->setOperand(i, masked);
       if (auto argument = llvm::dyn_cast<BlockArgument>(other))
         updates_[argument] = masked;
@@ -275,6 +272,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
         (isMarked(op) || own.steps == 0)) {
       age += 1;
       if (isMarked(op) && weights == "newest") age = newestFor(op, end);
+      if (isCorrected(op)) return corrected(op, argument, age);
     }
     noteAge(op, argument, age + end.steps - own.steps - 1);
     if (age > 0) return delayed(argument, age - 1, own.stage);
@@ -355,6 +353,102 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     return later + (forward % slots_ > end.slot ? 0 : 1);
   }
 
+  bool isCorrected(Operation* op) const {
+    return correction > 0 && isMarked(op) && op->hasAttr(kBackwardAttr);
+  }
+
+  // By how many updates the weights of a gradient's forward are older than the
+  // newest when it is computed; 0 or 1 of these are of this very step.
+  int64_t delayOf(Operation* op, Time end) const {
+    return newestFor(op, end) - newestAt(op, end);
+  }
+  int64_t newestAt(Operation* op, Time end) const {
+    return times_.lookup(op).slot > end.slot ? 0 : 1;
+  }
+
+  // Of all gradients that read a parameter, while they still do.
+  LogicalResult findDelays() {
+    if (correction == 0) return success();
+    if (weights != "newest" || correction < 0 || correction >= 1)
+      return main_.emitError(
+                 "correction: expected a number from 0 to below 1, "
+                 "and weights=newest, found ")
+             << correction.getValue() << " and weights=" << weights;
+    for (Operation* op : body_) {
+      if (!isCorrected(op)) continue;
+      for (Value operand : op->getOperands()) {
+        auto argument = llvm::dyn_cast<BlockArgument>(operand);
+        if (!argument || !updates_.count(argument)) continue;
+        Age& delay = delays_[argument];
+        delay.updates +=
+            static_cast<double>(delayOf(op, timeOf(updates_[argument])));
+        delay.reads += 1;
+      }
+    }
+    return success();
+  }
+
+  // In place of the weights that a gradient's forward had, the newest less as
+  // many updates as came between, of the size that their moving average has
+  // (PipeMare's second technique).
+  Value corrected(Operation* op, BlockArgument argument, int64_t age) {
+    const Time end = timeOf(updates_[argument]);
+    const int64_t newest = newestAt(op, end);
+    Value now = newest == 0 ? updates_[argument] : Value(argument);
+    if (age == newest) return now;
+    if (Value known = corrected_.lookup({now, age - newest})) return known;
+    const MovingAverage average = averageOf(argument);
+    mlir::OpBuilder builder =
+        newest == 0 ? mlir::OpBuilder(main_.front().getTerminator())
+                    : mlir::OpBuilder::atBlockBegin(&main_.front());
+    nn::MathBuilder math(builder, argument.getLoc());
+    Operation* before = main_.front().getTerminator()->getPrevNode();
+    Value value = math.narrow(
+        math.subtract(math.widen(now),
+                      math.multiply(newest == 0 ? average.next : average.now,
+                                    static_cast<double>(age - newest))),
+        nn::MathBuilder::typeOf(argument));
+    if (newest == 0) noteAdded(before, end);
+    corrected_[{now, age - newest}] = value;
+    return value;
+  }
+
+  // Of a parameter's updates; wider than 16 bits.
+  struct MovingAverage {
+    Value now, next;  // before and after this step's update
+  };
+
+  MovingAverage averageOf(BlockArgument argument) {
+    MovingAverage& known = averages_[argument];
+    if (known.now) return known;
+    Value update = updates_[argument];
+    const Time end = timeOf(update);
+    mlir::OpBuilder builder(main_.front().getTerminator());
+    nn::MathBuilder math(builder, argument.getLoc());
+    Operation* before = main_.front().getTerminator()->getPrevNode();
+    Value change = math.subtract(math.widen(update), math.widen(argument));
+    const std::string name = std::to_string(std::max<int64_t>(end.stage, 0)) +
+                             ".change." +
+                             text(argument.getArgNumber(), nn::kNameAttr).str();
+    known.now = addState(change.getType(), name);
+    const double kept = std::pow(correction, 1 / delays_[argument].mean());
+    known.next = math.add(math.multiply(known.now, kept),
+                          math.multiply(change, 1 - kept));
+    noteAdded(before, end);
+    returnState(name, known.next);
+    return known;
+  }
+
+  // What was added to the end, behind `before`, comes when `time` says.
+  void noteAdded(Operation* before, Time time) {
+    Operation* terminator = main_.front().getTerminator();
+    for (Operation* op = before->getNextNode(); op != terminator;
+         op = op->getNextNode()) {
+      times_[op] = time;
+      added_.push_back(op);
+    }
+  }
+
   // As it was some steps before, on the stage that reads it first.
   Value delayed(Value value, int64_t steps, int64_t stage) {
     if (steps == 0) return value;
@@ -403,10 +497,10 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
     main_.setAllResultAttrs(results);
   }
 
-  // By slots; a mask behind what it masks.
+  // By slots; what was added behind what it is made of.
   void reorder() {
     Operation* terminator = main_.front().getTerminator();
-    llvm::append_range(body_, masks_);
+    llvm::append_range(body_, added_);
     llvm::stable_sort(body_, [&](Operation* a, Operation* b) {
       return times_[a].slot < times_[b].slot;
     });
@@ -423,7 +517,7 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
   int64_t stages_ = 0, slots_ = 1;  // slots: microbatches
   llvm::DenseSet<Value> fixed_;
   Value rate_;  // of learning; null where there is none
-  SmallVector<Operation*> body_, masks_;
+  SmallVector<Operation*> body_, added_;
   llvm::DenseMap<Operation*, Time> times_;
   llvm::DenseMap<BlockArgument, Value> updates_;
   std::map<std::pair<int64_t, int64_t>, Value> started_;  // steps and stage
@@ -431,6 +525,10 @@ class DelayStages : public impl::DelayStagesPassBase<DelayStages> {
   std::map<int64_t, Age> ages_;                           // by stage
   std::map<std::pair<int64_t, int64_t>, Value> rates_;    // steps and stage
   llvm::DenseMap<std::pair<Value, int64_t>, Value> delayed_;
+  llvm::DenseMap<BlockArgument, Age> delays_;  // of gradients' weights
+  llvm::DenseMap<BlockArgument, MovingAverage> averages_;
+  // By the newest weights and how many updates they are ahead.
+  llvm::DenseMap<std::pair<Value, int64_t>, Value> corrected_;
   SmallVector<mlir::DictionaryAttr> new_arguments_, new_results_;
   SmallVector<Value> returned_;  // as new_results_
 };

@@ -18,8 +18,11 @@ using mlir::func::FuncOp;
 
 class Count {
  public:
-  Count(FuncOp main, int parts)
-      : main_(main), mesh_(dist::findMesh(main)), parts_(parts) {
+  Count(FuncOp main, int parts, bool states_on_host)
+      : main_(main),
+        mesh_(dist::findMesh(main)),
+        parts_(parts),
+        states_on_host_(states_on_host) {
     kept_.saved.resize(parts);
   }
 
@@ -54,7 +57,7 @@ class Count {
         auto argument = llvm::dyn_cast<mlir::BlockArgument>(operand);
         if (!argument)
           found->second.all += gradients() * bytesOf(operand);
-        else if (text(argument, nn::kKindAttr) == "state")
+        else if (!states_on_host_ && text(argument, nn::kKindAttr) == "state")
           found->second.all += bytesOf(operand);
       }
     }
@@ -100,14 +103,15 @@ class Count {
   FuncOp main_;
   dist::MeshOp mesh_;
   const int parts_;
+  const bool states_on_host_;
   KeptBytes kept_;
 };
 
 }  // namespace
 
-KeptBytes keptBytes(mlir::ModuleOp module, int parts) {
+KeptBytes keptBytes(mlir::ModuleOp module, int parts, bool states_on_host) {
   auto main = module.lookupSymbol<FuncOp>("main");
-  return main ? Count(main, parts).run() : KeptBytes();
+  return main ? Count(main, parts, states_on_host).run() : KeptBytes();
 }
 
 }  // namespace partita::pipeline

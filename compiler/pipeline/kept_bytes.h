@@ -12,7 +12,8 @@ namespace partita::pipeline {
 // Bytes on one device.
 struct KeptBytes {
   struct Parameter {
-    double all = 0;    // with its gradients and the optimizer's states
+    double all = 0;    // with its gradients and, but for those on the host,
+                       // the optimizer's states
     double alone = 0;  // a version of it
   };
   llvm::StringMap<Parameter> parameters;  // by name
@@ -26,7 +27,7 @@ struct KeptBytes {
 // their part, 0 to parts - 1, where a stage's would be (nn.stage). A step of
 // several microbatches has two gradients of what it trains: one microbatch's is
 // there as a whole before it is added to the sum.
-KeptBytes keptBytes(mlir::ModuleOp module, int parts);
+KeptBytes keptBytes(mlir::ModuleOp module, int parts, bool states_on_host);
 
 }  // namespace partita::pipeline
 

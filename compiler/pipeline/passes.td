@@ -70,7 +70,14 @@ def DelayStagesPass : Pass<"partita-delay-stages", "::mlir::ModuleOp"> {
     with `newest` the newest there were when it came to the stage (PipeDream).
 
     An update, the loss and whatever else is of all microbatches belong to the
-    step before; the first step updates nothing, and its results are 0.
+    step 1 + (stages - 2) / microbatches before; the first ones update nothing,
+    and their results are 0.
+
+    With `correction=D` gradients do not have the weights of their forward,
+    which need then not be kept, but the newest, less by what the updates since
+    are on average: `n` times their moving average, in which an update counts
+    `1 - D^(1/n)`, `n` being how many they are, on average over a step's
+    microbatches (the second technique of PipeMare). 0: no such thing.
 
     With `rate-steps` the learning rate of each stage whose weights are on
     average `d` > 1 updates older than those of a step that flushes is divided
@@ -90,7 +97,8 @@ def DelayStagesPass : Pass<"partita-delay-stages", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::partita::nn::NNDialect"];
   let options = [Option<"weights", "weights", "std::string", /*default=*/"\"previous\"", "previous or newest">,
-                 Option<"rate_steps", "rate-steps", "int64_t", /*default=*/"0", "For how many updates stages of old weights learn more slowly; 0: none">];
+                 Option<"correction", "correction", "double", /*default=*/"0", "What is left of an update in the moving average after as many as gradients' weights are ahead; 0: they have their forward's">,
+             Option<"rate_steps", "rate-steps", "int64_t", /*default=*/"0", "For how many updates stages of old weights learn more slowly; 0: none">];
 }
 
 #endif  // PARTITA_COMPILER_PIPELINE_PASSES_TD

@@ -75,6 +75,12 @@ Status CheckEntry(const Plan& plan, const Entry& entry) {
   for (const std::string& glob : entry.at)
     if (Status status = CheckGlob(glob); !status.ok())
       return Refuse(plan, entry.where, "at: " + std::string(status.message()));
+  for (int stage : entry.stages)
+    if (stage < 0 || stage >= kMostStages)
+      return Refuse(plan, entry.where,
+                    "stage: expected a number from 0 to " +
+                        std::to_string(kMostStages - 1) + ", found " +
+                        std::to_string(stage));
   if (entry.divisions.empty())
     return Refuse(plan, entry.where,
                   "shard: expected a dimension and its axes, as M: tensor, "
@@ -114,8 +120,7 @@ Status CheckRepeated(const Plan& plan) {
     for (const Division& division : plan.shard[i].divisions)
       for (size_t j = 0; j < i; ++j)
         for (const Division& other : plan.shard[j].divisions) {
-          if (!plan.shard[j].at.empty() ||
-              other.dimension != division.dimension)
+          if (IsScoped(plan.shard[j]) || other.dimension != division.dimension)
             continue;
           for (const core::AxisRef& axis : division.axes)
             if (core::OverlapAny(axis, other.axes))
@@ -135,10 +140,12 @@ Status CheckDepth(const Plan& plan) {
   for (const Entry& deep : plan.shard)
     for (const Division& depth : deep.divisions) {
       if (depth.dimension != "D") continue;
-      if (!deep.at.empty())
+      if (IsScoped(deep))
         return Refuse(plan, depth.where,
                       "shard: expected 'D' in an entry for the whole model, "
-                      "found it under 'at'; stages says which layers go where");
+                      "found it under '" +
+                          std::string(deep.at.empty() ? "stage" : "at") +
+                          "'; stages says which layers go where");
       for (const Entry& entry : plan.shard)
         for (const Division& division : entry.divisions)
           for (const core::AxisRef& axis : division.axes)
@@ -263,26 +270,13 @@ Status CheckPlan(const Plan& plan) {
   return CheckNumbers(plan);
 }
 
-Status CheckSupported(const Plan& plan) {
-  const auto refuse = [&](const std::string& field, const std::string& what,
-                          const std::string& otherwise) {
-    return absl::UnimplementedError(Where(plan, FieldAt(plan, field)) + ": " +
-                                    field + ": " + what +
-                                    " is not supported yet; " + otherwise);
-  };
-  if (plan.gather.has_value() && plan.gather->hold == Hold::kStep)
-    return refuse("gather", "keeping what is gathered until the backward pass",
-                  "set hold to use");
-  for (const Stage& stage : plan.stages)
-    if (stage.mesh.has_value())
-      return absl::UnimplementedError(
-          Where(plan, stage.where) +
-          ": stages mesh: a mesh of its own for a stage is not supported yet; "
-          "leave it out");
-  if (plan.offload != Offload::kNone)
-    return refuse("offload", "keeping optimizer state on the host",
-                  "set it to none");
-  return OkStatus();
+// All that there is in plans is acted on.
+Status CheckSupported(const Plan&) { return OkStatus(); }
+
+bool HoldsIn(const Entry& entry, int stage) {
+  return entry.stages.empty() ||
+         std::find(entry.stages.begin(), entry.stages.end(), stage) !=
+             entry.stages.end();
 }
 
 Status CheckDeviceCount(const Plan& plan, int64_t devices) {

@@ -34,6 +34,27 @@ StatusOr<Division> ParseDivision(const std::string& text,
   return division;
 }
 
+// "stages.{0,1}.*", "stage(0+1)".
+Status ParseScope(const std::string& text, Entry& entry) {
+  const std::string begin = "stage(";
+  if (text.compare(0, begin.size(), begin) != 0 || text.back() != ')') {
+    entry.at.push_back(text);
+    return absl::OkStatus();
+  }
+  const std::string inside =
+      text.substr(begin.size(), text.size() - begin.size() - 1);
+  for (const std::string& word : SplitOutside(inside, '+')) {
+    const StatusOr<int64_t> stage = ParseCount(Trim(word));
+    if (!stage.ok() || *stage >= kMostStages)
+      return InvalidArgumentError(
+          "stage: expected stages of the pipeline, from 0, as @stage(0) or "
+          "@stage(0+1), found " +
+          Quote(text));
+    entry.stages.push_back(static_cast<int>(*stage));
+  }
+  return absl::OkStatus();
+}
+
 // At ';', which may stand at the end, too, as people end a list.
 std::vector<std::string> SplitList(const std::string& text) {
   std::vector<std::string> parts = SplitOutside(text, ';');
@@ -69,7 +90,9 @@ StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
     Entry entry;
     const size_t scope = part.find('@');
     if (scope != std::string::npos)
-      entry.at.push_back(Trim(part.substr(scope + 1)));
+      if (Status status = ParseScope(Trim(part.substr(scope + 1)), entry);
+          !status.ok())
+        return Prefixed(plan.origin, status);
     for (const std::string& word : SplitOutside(part.substr(0, scope), ',')) {
       StatusOr<Division> division = ParseDivision(word, mesh);
       if (!division.ok()) return Prefixed(plan.origin, division.status());

@@ -32,12 +32,21 @@ struct Division {
   Location where;
 };
 
-// One priority: {M: tensor, N: tensor, at: "h.*"}.
+// One priority: {M: tensor, N: tensor, at: "h.*"}. It holds where both of its
+// scopes do.
 struct Entry {
   std::vector<Division> divisions;
   std::vector<std::string> at;  // globs, see glob.h; empty: everywhere
   Location where;
+  std::vector<int> stages = {};  // of a pipeline, from 0; empty: all
 };
+
+// Whether the entry acts in only a part of the model.
+inline bool IsScoped(const Entry& entry) {
+  return !entry.at.empty() || !entry.stages.empty();
+}
+// Whether it acts in a stage, if only in a part of it.
+bool HoldsIn(const Entry& entry, int stage);
 
 enum class Hold { kUse, kStep };
 
@@ -139,7 +148,8 @@ std::vector<std::string> DiffPlans(const Plan& a, const Plan& b);
 absl::StatusOr<core::Mesh> ParseMeshOption(const std::string& text);
 // "B=data,M=tensor;L=tensor": --shard. ',' within a priority, ';' before the
 // next, or at the end; several axes of one dimension are joined by '+', a scope
-// follows '@': "B=data+fsdp;H=tensor@stages.{0,1}.*".
+// follows '@': "B=data+fsdp;H=tensor@stages.{0,1}.*;M=tensor@stage(1)", where
+// stage(0+1) are stages of a pipeline.
 absl::StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
                                                     const core::Mesh& mesh);
 // "selective;full@h.*": --recompute. ';' before the next, which outranks, or at

@@ -52,6 +52,13 @@ class Maker {
     const std::string field = plan_.schedule.has_value() ? "schedule"
                               : !plan_.stages.empty()    ? "stages"
                                                          : otherwise;
+    for (const Entry& entry : plan_.shard)
+      if (!entry.stages.empty())
+        return absl::InvalidArgumentError(
+            Where(plan_, entry.where) +
+            ": shard stage: expected devices along D, which run the stages of "
+            "a pipeline, as shard: [{D: pipe}], found none; divide D or say "
+            "with 'at' which layers it is for");
     if (field.empty()) return absl::OkStatus();
     return Refuse(
         field,
@@ -180,6 +187,14 @@ class Maker {
   }
 
   Status CheckStages(int64_t stages) const {
+    for (const Entry& entry : plan_.shard)
+      for (int stage : entry.stages)
+        if (stage >= stages)
+          return absl::InvalidArgumentError(
+              Where(plan_, entry.where) + ": shard stage: expected a stage " +
+              (stages == 1 ? "0" : "from 0 to " + std::to_string(stages - 1)) +
+              " of the schedule's " + std::to_string(stages) + ", found " +
+              std::to_string(stage));
     const auto found = static_cast<int64_t>(plan_.stages.size());
     if (plan_.stages.empty() || found == stages) return absl::OkStatus();
     return Refuse("stages",

@@ -36,6 +36,20 @@ int64_t StagesPerDevice(const Schedule& schedule);
 // of the devices, or not what the schedule needs; more than 2^20 cells.
 absl::StatusOr<core::Schedule> ScheduleOf(const Plan& plan, bool trains);
 
+// --- Stages with meshes of their own (stage_meshes.cc) ---
+
+// The same plan on its one mesh: a stage's mesh numbers, most significant axis
+// first, the devices that the plan's has for a stage, so its axes are axes of
+// that or parts of them, and an entry becomes one for the stages where its axes
+// mean the same. With {data: 4, tensor: 2}, in a stage of {data: 2, tensor: 4}
+// the axis 'data' is data:(1)2, and 'tensor' is data:(2)2 and then tensor.
+//
+// Refuses, at the stage, a mesh with an axis that the plan's has not, of
+// another number of devices, with an order of them, or with an axis that is no
+// product of parts of the plan's axes; and at the entry a part of an axis that
+// is another one in a stage.
+absl::StatusOr<Plan> DivideStages(const Plan& plan);
+
 }  // namespace partita::plan
 
 #endif  // PARTITA_COMPILER_PLAN_PLAN_SCHEDULE_H_

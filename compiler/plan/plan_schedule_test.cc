@@ -149,6 +149,14 @@ TEST(ScheduleOf, Refusals) {
             "weights on 4 stages expected at least 3 microbatches, found 1; "
             "take more microbatches, fewer stages, or schedule: async, which "
             "keeps more versions");
+  EXPECT_EQ(Table("mesh: {p: 2, d: 2}\nshard: [{D: p}, {B: d, stage: 2}]\n"),
+            "p.yaml:2:17: shard stage: expected a stage from 0 to 1 of the "
+            "schedule's 2, found 2");
+  EXPECT_EQ(CheckPipeline(Parse("mesh: {d: 2}\nshard: [{B: d, stage: 0}]\n"))
+                .message(),
+            "p.yaml:2:9: shard stage: expected devices along D, which run the "
+            "stages of a pipeline, as shard: [{D: pipe}], found none; divide D "
+            "or say with 'at' which layers it is for");
   Plan plan = Parse(kPipe);
   plan.schedule = Schedule{ScheduleKind::kInterleaved, 1, ""};
   EXPECT_EQ(ScheduleOf(plan, true).status().message(),

@@ -35,6 +35,7 @@ shard:
   - {at: "stages.{0,1}.*", H: [tensor:(1)2, tensor:(2)4]}
   - at: [a.*, b.*]
     X: tensor
+    stage: [1, 2]
 zero: 1
 gather: {prefetch: 2, hold: step}
 microbatches: 16
@@ -56,7 +57,11 @@ TEST(ParsePlan, ReadsEveryField) {
       Entries(plan),
       ElementsAre("{B: data, D: pipe}", "{M: tensor, N: tensor, V: tensor}",
                   "{at: \"stages.{0,1}.*\", H: [tensor:(1)2, tensor:(2)4]}",
-                  "{at: [\"a.*\", \"b.*\"], X: tensor}"));
+                  "{stage: [1, 2], at: [\"a.*\", \"b.*\"], X: tensor}"));
+  EXPECT_THAT(plan.shard[3].stages, ElementsAre(1, 2));
+  EXPECT_FALSE(HoldsIn(plan.shard[3], 0));
+  EXPECT_TRUE(HoldsIn(plan.shard[3], 1));
+  EXPECT_TRUE(HoldsIn(plan.shard[2], 0));
   EXPECT_EQ(plan.zero, 1);
   ASSERT_TRUE(plan.gather.has_value());
   EXPECT_EQ(plan.gather->prefetch, 2);
@@ -92,8 +97,8 @@ TEST(ParsePlan, KnowsWhereThingsStand) {
   const Plan plan = Parsed(kWhole);
   EXPECT_EQ(Where(plan, plan.shard[1].where), "plan.yaml:5:5");
   EXPECT_EQ(Where(plan, plan.shard[1].divisions[2].where), "plan.yaml:5:28");
-  EXPECT_EQ(Where(plan, plan.fields.at("zero")), "plan.yaml:9:7");
-  EXPECT_EQ(Where(plan, plan.budgets[1].where), "plan.yaml:19:29");
+  EXPECT_EQ(Where(plan, plan.fields.at("zero")), "plan.yaml:10:7");
+  EXPECT_EQ(Where(plan, plan.budgets[1].where), "plan.yaml:20:29");
   EXPECT_EQ(Where(plan, {}), "plan.yaml");
 }
 
@@ -146,7 +151,7 @@ shard:
   - {B: data, D: pipe}
   - {M: tensor, N: tensor, V: tensor}
   - {at: "stages.{0,1}.*", H: [tensor:(1)2, tensor:(2)4]}
-  - {at: ["a.*", "b.*"], X: tensor}
+  - {stage: [1, 2], at: ["a.*", "b.*"], X: tensor}
 zero: 1
 gather: {prefetch: 2, hold: step}
 microbatches: 16
@@ -275,6 +280,17 @@ TEST(CheckDeviceCount, ComparesTheMesh) {
   EXPECT_EQ(CheckDeviceCount(option, 3).message(),
             "--devices: expected the 2 devices of the mesh {data: 2} (--mesh), "
             "found 3; change one of the two");
+}
+
+TEST(ParseShardOption, ReadsStages) {
+  const core::Mesh mesh = *ParseMeshOption("p=2,t=2");
+  const auto entries =
+      ParseShardOption("D=p;B=t@stage(0);M=t,N=t@stage(1 + 2)", mesh);
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  EXPECT_TRUE((*entries)[0].stages.empty());
+  EXPECT_THAT((*entries)[1].stages, ElementsAre(0));
+  EXPECT_THAT((*entries)[2].stages, ElementsAre(1, 2));
+  EXPECT_THAT((*entries)[2].at, IsEmpty());
 }
 
 TEST(ParseShardOption, MayEndInASemicolon) {

@@ -219,6 +219,13 @@ StatusOr<Entry> Reader::ReadEntry(const Node& value) {
       entry.at = *std::move(globs);
       continue;
     }
+    if (key.scalar == "stage") {
+      StatusOr<std::vector<int>> stages =
+          ReadStageNumbers(value.children[i + 1]);
+      if (!stages.ok()) return stages.status();
+      entry.stages = *std::move(stages);
+      continue;
+    }
     StatusOr<Division> division = ReadDivision(key, value.children[i + 1]);
     if (!division.ok()) return division.status();
     entry.divisions.push_back(*std::move(division));

@@ -31,6 +31,8 @@ class Reader {
   absl::Status ReadGather(const Node& value);
   absl::Status ReadSchedule(const Node& value);
   absl::Status ReadStages(const Node& value);
+  // One or a list.
+  absl::StatusOr<std::vector<int>> ReadStageNumbers(const Node& value);
   absl::Status ReadRecompute(const Node& value);
   absl::Status ReadRecomputeRule(const Node& value);
   absl::Status ReadOverrides(const Node& value);

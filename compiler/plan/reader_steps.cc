@@ -62,6 +62,21 @@ Status Reader::ReadStages(const Node& value) {
   return OkStatus();
 }
 
+StatusOr<std::vector<int>> Reader::ReadStageNumbers(const Node& value) {
+  std::vector<int> stages;
+  const bool is_list = value.kind == Node::Kind::kList;
+  if (is_list && value.children.empty())
+    return Refuse(value,
+                  "stage: expected at least one stage of the pipeline, from 0, "
+                  "found none");
+  for (const Node& item : is_list ? value.children : std::vector<Node>{value}) {
+    StatusOr<int64_t> stage = ReadCount(item, "stage", 0, kMostStages - 1);
+    if (!stage.ok()) return stage.status();
+    stages.push_back(static_cast<int>(*stage));
+  }
+  return stages;
+}
+
 Status Reader::ReadRecompute(const Node& value) {
   if (value.kind != Node::Kind::kList) return ReadRecomputeRule(value);
   for (const Node& item : value.children)

@@ -190,6 +190,15 @@ TEST(Refusals, OfEntries) {
        {shard("{D: data, at: h.0}"),
         "p.yaml:2:10: shard: expected 'D' in an entry for the whole model, "
         "found it under 'at'; stages says which layers go where"},
+       {shard("{D: data, stage: 0}"),
+        "p.yaml:2:10: shard: expected 'D' in an entry for the whole model, "
+        "found it under 'stage'; stages says which layers go where"},
+       {shard("{M: data, stage: []}"),
+        "p.yaml:2:26: stage: expected at least one stage of the pipeline, from "
+        "0, found none"},
+       {shard("{M: data, stage: first}"),
+        "p.yaml:2:26: stage: expected a whole number from 0 to 1048575, found "
+        "'first'"},
        {shard("{M: []}"),
         "p.yaml:2:10: shard 'M': expected at least one axis, found none"},
        {shard("{M: {a: 2}}"),
@@ -290,9 +299,12 @@ TEST(Refusals, OfOptions) {
   EXPECT_EQ(shard("B=data;M=tensor;B=tensor+data"),
             "--shard: shard 'B': expected each axis once for a dimension, "
             "found 'data' here and in entry 1; leave out one of the two");
+  EXPECT_EQ(shard("M=data@stage(1,2)"),
+            "--shard: stage: expected stages of the pipeline, from 0, as "
+            "@stage(0) or @stage(0+1), found 'stage(1,2)'");
 }
 
-TEST(CheckSupported, RefusesEachFieldOfLaterByName) {
+TEST(CheckSupported, NoFieldIsLeftForLater) {
   const auto refusal = [](const std::string& fields) {
     const absl::StatusOr<Plan> plan =
         ParsePlan("mesh: {a: 2, b: 2}\n" + fields, "p.yaml");
@@ -301,15 +313,8 @@ TEST(CheckSupported, RefusesEachFieldOfLaterByName) {
   };
   EXPECT_EQ(refusal("shard: [{B: a}, {D: b}]"), "");
   EXPECT_EQ(refusal("gather: {prefetch: 1}"), "");
-  EXPECT_EQ(refusal("gather: {prefetch: 1, hold: step}"),
-            "p.yaml:2:9: gather: keeping what is gathered until the backward "
-            "pass is not supported yet; set hold to use");
-  EXPECT_EQ(refusal("stages: [{to: x}, {to: y, mesh: {a: 4}}]"),
-            "p.yaml:2:19: stages mesh: a mesh of its own for a stage is not "
-            "supported yet; leave it out");
-  EXPECT_EQ(refusal("offload: optimizer"),
-            "p.yaml:2:10: offload: keeping optimizer state on the host is not "
-            "supported yet; set it to none");
+  EXPECT_EQ(refusal("gather: {prefetch: 1, hold: step}"), "");
+  EXPECT_EQ(refusal("offload: optimizer"), "");
 }
 
 }  // namespace

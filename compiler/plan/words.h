@@ -10,6 +10,9 @@
 
 namespace partita::plan {
 
+// More of a pipeline are a typing error.
+inline constexpr int64_t kMostStages = int64_t{1} << 20;
+
 template <typename T>
 using Words = std::vector<std::pair<std::string, T>>;
 

@@ -56,6 +56,13 @@ std::string Globs(const std::vector<std::string>& globs) {
   return List(words);
 }
 
+std::string Numbers(const std::vector<int>& numbers) {
+  if (numbers.size() == 1) return std::to_string(numbers[0]);
+  std::vector<std::string> words;
+  for (int number : numbers) words.push_back(std::to_string(number));
+  return List(words);
+}
+
 std::string AxisText(const core::Mesh& mesh, const core::AxisRef& ref) {
   const core::Axis& axis = mesh.axes[ref.axis];
   if (ref.pre == 1 && ref.size == axis.size) return Word(axis.name);
@@ -156,7 +163,9 @@ std::string ToString(const core::Mesh& mesh) {
 
 std::string ToString(const core::Mesh& mesh, const Entry& entry) {
   std::string text;
-  if (!entry.at.empty()) text = "at: " + Globs(entry.at);
+  if (!entry.stages.empty()) text = "stage: " + Numbers(entry.stages);
+  if (!entry.at.empty())
+    text += (text.empty() ? "at: " : ", at: ") + Globs(entry.at);
   for (const Division& division : entry.divisions) {
     std::vector<std::string> axes;
     for (const core::AxisRef& axis : division.axes)

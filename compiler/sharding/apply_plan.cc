@@ -52,7 +52,7 @@ class Application {
       for (const plan::Division& division : entry.divisions)
         // Depth is no dimension of a tensor: stages are cut later.
         if (division.dimension != "D")
-          divide(division, priority, !entry.at.empty());
+          divide(division, priority, plan::IsScoped(entry));
       core::Propagate(problem_.graph, priority, shardings_);
     }
     const int last = kFirstEntry + static_cast<int>(plan_.shard.size());

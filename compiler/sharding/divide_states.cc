@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/sharding/stages_of_main.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -97,11 +98,22 @@ bool isReduced(llvm::StringRef name, mlir::Value state,
 }  // namespace
 
 std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan) {
+  return axesOfBatch(plan, {});
+}
+
+std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan,
+                                       const std::set<int>& stages) {
   std::vector<core::AxisRef> axes;
-  for (const plan::Entry& entry : plan.shard)
+  for (const plan::Entry& entry : plan.shard) {
+    if (!stages.empty() && llvm::none_of(stages, [&](int stage) {
+          return plan::HoldsIn(entry, stage);
+        }))
+      continue;
     for (const plan::Division& division : entry.divisions)
       if (division.dimension == "B")
-        axes.insert(axes.end(), division.axes.begin(), division.axes.end());
+        for (const core::AxisRef& axis : division.axes)
+          if (!core::OverlapAny(axis, axes)) axes.push_back(axis);
+  }
   return axes;
 }
 
@@ -115,12 +127,12 @@ mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
                                 : plan::Where(plan, found->second) + ": zero")
            << ": " << plan.zero << what;
   };
-  const std::vector<core::AxisRef> axes = axesOfBatch(plan);
-  if (axes.empty())
+  if (axesOfBatch(plan).empty())
     return refuse(
         " divides what training keeps over the axes of B, and no entry "
         "divides B; add one as 'B: data', or leave zero out");
   auto main = module.lookupSymbol<FuncOp>("main");
+  const StagesOfMain stages(main);
   llvm::StringMap<mlir::BlockArgument> arguments;
   for (mlir::BlockArgument argument : main.getArguments())
     if (auto name = main.getArgAttrOfType<mlir::StringAttr>(
@@ -134,6 +146,8 @@ mlir::LogicalResult divideStates(mlir::ModuleOp module, const plan::Plan& plan,
     mlir::BlockArgument updated = arguments.lookup(name.getValue());
     auto kind = main.getArgAttrOfType<mlir::StringAttr>(updated.getArgNumber(),
                                                         nn::kKindAttr);
+    const std::vector<core::AxisRef> axes =
+        axesOfBatch(plan, stages.of(updated));
     mlir::Value returned = main.front().getTerminator()->getOperand(i);
     int id = problem.ids.lookup(updated);
     // Rows and columns are small, and each of dimensions that the other lacks:

@@ -2,6 +2,7 @@
 #ifndef PARTITA_COMPILER_SHARDING_DIVIDE_STATES_H_
 #define PARTITA_COMPILER_SHARDING_DIVIDE_STATES_H_
 
+#include <set>
 #include <vector>
 
 #include "compiler/plan/plan.h"
@@ -11,6 +12,9 @@ namespace partita::sharding {
 
 // The axes that the plan's entries give B.
 std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan);
+// Those that divide it in these stages of a pipeline; none given: in all.
+std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan,
+                                       const std::set<int>& stages);
 
 // Divides, over the axes of B that they do not have yet, the states of the
 // optimizer (zero: 1 and 2) and the parameters that are updated (3): along

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -11,6 +12,7 @@
 #include "compiler/plan/glob.h"
 #include "compiler/sharding/layer_paths.h"
 #include "compiler/sharding/near_names.h"
+#include "compiler/sharding/stages_of_main.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,8 +35,14 @@ using Scopes = llvm::ArrayRef<Scope>;
 using Mask = std::vector<bool>;
 
 bool isAnyPartial(Scopes scopes) {
+  return llvm::any_of(scopes, [](const Scope& scope) {
+    return !scope.at.empty() || !scope.stages.empty();
+  });
+}
+
+bool isAnyOfStages(Scopes scopes) {
   return llvm::any_of(scopes,
-                      [](const Scope& scope) { return !scope.at.empty(); });
+                      [](const Scope& scope) { return !scope.stages.empty(); });
 }
 
 // Which scopes hold what belongs to a layer.
@@ -52,7 +60,8 @@ class Matcher {
 
   Mask nowhere() const {
     Mask mask;
-    for (const Scope& scope : scopes_) mask.push_back(scope.at.empty());
+    for (const Scope& scope : scopes_)
+      mask.push_back(scope.at.empty() && scope.stages.empty());
     return mask;
   }
 
@@ -79,6 +88,15 @@ class Matcher {
 // Whether a value has no layer of its own, but those of its users.
 bool belongsToUsers(Operation* op) { return op->getNumOperands() == 0; }
 
+// Takes out what holds other stages only.
+void keepStages(Scopes scopes, const std::set<int>& stages, Mask& mask) {
+  for (auto [i, scope] : llvm::enumerate(scopes))
+    if (!scope.stages.empty() && llvm::none_of(scope.stages, [&](int stage) {
+          return stages.count(stage) > 0;
+        }))
+      mask[i] = false;
+}
+
 void merge(const Mask& from, Mask& to) {
   for (size_t i = 0; i < to.size(); ++i) to[i] = to[i] || from[i];
 }
@@ -100,37 +118,48 @@ struct Acting {
 class Scoping {
  public:
   Scoping(mlir::ModuleOp module, Scopes scopes)
-      : module_(module), matcher_(scopes), paths_(module) {}
+      : module_(module), scopes_(scopes), matcher_(scopes), paths_(module) {}
 
   // Of @main and all that it calls.
   Acting run() {
-    return actingIn(module_.lookupSymbol<FuncOp>("main"), paths_.inMain());
+    auto main = module_.lookupSymbol<FuncOp>("main");
+    if (isAnyOfStages(scopes_)) stages_.emplace(main);
+    return actingIn(main, paths_.inMain(), nullptr);
   }
 
   const Matcher& matcher() const { return matcher_; }
 
  private:
-  Acting actingIn(FuncOp function, const LayerPaths::Paths& paths) {
+  // `stages`: of the call that leads there; null in @main, whose operations
+  // have their own.
+  Acting actingIn(FuncOp function, const LayerPaths::Paths& paths,
+                  const std::set<int>* stages) {
     Acting acting;
     llvm::DenseMap<Value, Mask> masks;
     for (Operation& op : function.front().without_terminator()) {
       Mask mask = matcher_.nowhere();
       if (op.getNumResults() > 0)
         mask = matcher_.of(paths.lookup(op.getResult(0)).path);
+      const std::set<int>* own =
+          stages_ && !stages ? &stages_->of(&op) : stages;
+      if (own) keepStages(scopes_, *own, mask);
       acting.operations.push_back(mask);
       for (Value result : op.getResults()) masks[result] = mask;
       if (auto call = mlir::dyn_cast<CallOp>(op)) {
         acting.calls.push_back(
             actingIn(module_.lookupSymbol<FuncOp>(call.getCallee()),
-                     paths_.inCallee(call, paths)));
+                     paths_.inCallee(call, paths), own));
         for (auto [result, inside] :
              llvm::zip_equal(call.getResults(), acting.calls.back().results))
           masks[result] = inside;
       }
     }
     giveToUsers(function, acting, masks);
-    for (Value argument : function.getArguments())
+    for (Value argument : function.getArguments()) {
+      if (stages_ && !stages)
+        keepStages(scopes_, stages_->of(argument), masks[argument]);
       acting.arguments.push_back(masks.lookup(argument));
+    }
     for (Value result : function.front().getTerminator()->getOperands())
       acting.results.push_back(masks.lookup(result));
     return acting;
@@ -167,8 +196,10 @@ class Scoping {
   }
 
   mlir::ModuleOp module_;
+  const Scopes scopes_;
   Matcher matcher_;
   const LayerPaths paths_;
+  std::optional<StagesOfMain> stages_;  // where a scope asks for it
 };
 
 // One function per set of masks.
@@ -294,7 +325,8 @@ void visit(mlir::ModuleOp module, FuncOp function, const Acting& acting,
 std::vector<Scope> scopesOf(const plan::Plan& plan) {
   std::vector<Scope> scopes;
   for (const plan::Entry& entry : plan.shard)
-    scopes.push_back({entry.at, plan::Where(plan, entry.where) + ": shard at"});
+    scopes.push_back({entry.at, plan::Where(plan, entry.where) + ": shard at",
+                      entry.stages});
   return scopes;
 }
 

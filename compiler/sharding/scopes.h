@@ -16,6 +16,8 @@ namespace partita::sharding {
 struct Scope {
   std::vector<std::string> at;  // globs of layers; empty: everywhere
   std::string what;             // "p.yaml:2:3: shard at", for a refusal
+  // Of a pipeline, marked in @main (`nn.stage`); empty: all.
+  std::vector<int> stages = {};
 };
 
 // Those of the entries of a plan.
@@ -27,9 +29,9 @@ std::vector<Scope> scopesOf(const plan::Plan& plan);
 mlir::LogicalResult splitByScope(mlir::ModuleOp module,
                                  llvm::ArrayRef<Scope> scopes);
 
-// Which of the scopes hold each operation of @main, in order and without the
-// terminator; a call is where its parameters are. No function is split. Fails,
-// with a diagnostic, where a scope holds none.
+// Which of the scopes, of layers alone, hold each operation of @main, in order
+// and without the terminator; a call is where its parameters are. No function
+// is split. Fails, with a diagnostic, where a scope holds none.
 mlir::FailureOr<std::vector<std::vector<bool>>> scopesInMain(
     mlir::ModuleOp module, llvm::ArrayRef<Scope> scopes);
 
@@ -43,7 +45,8 @@ void visitScopes(mlir::ModuleOp module, llvm::ArrayRef<Scope> scopes,
 
 // Bars each scoped entry, whose priority is its number plus `first`, from the
 // operations and values outside of its scope. Arguments are where any operation
-// that uses them is. The functions have been split.
+// that uses them is, but what is updated in the stage that does it. The
+// functions have been split.
 void barOutside(mlir::ModuleOp module, const plan::Plan& plan, int first,
                 Problem& problem);
 

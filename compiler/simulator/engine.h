@@ -31,8 +31,8 @@ class Engine {
   // How often the engine went through a function, calls from functions that
   // only compute excepted: [class][function].
   const std::vector<std::vector<int64_t>>& calls() const { return calls_; }
-  // Exposed seconds of a collective, a send or a receive: by class, function
-  // and instruction.
+  // Exposed seconds of a collective or a receive: by class, function and
+  // instruction.
   using Place = std::tuple<int, int, unsigned>;
   const std::map<Place, double>& exposed() const { return exposed_; }
   std::vector<std::vector<Simulation::Beginning>> TakeMain();

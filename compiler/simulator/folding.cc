@@ -27,26 +27,49 @@ std::vector<int64_t> KeyOf(const AxisList* axes) {
   return key;
 }
 
-// What one device sees of the others.
-struct Neighbours {
-  int entry = 0;
-  std::vector<std::vector<int64_t>> groups;  // [axes]
-  std::vector<int64_t> partners;             // [entry]
+// All groups of ranks that differ along the same axes only.
+struct Groups {
+  std::vector<std::vector<int64_t>> members;  // [group]
+  std::vector<size_t> of;                     // [rank]
 };
 
-std::vector<Neighbours> FindNeighbours(const program::Program& program,
-                                       const AxesTable& axes) {
-  std::vector<Neighbours> result;
+Groups GroupsAlong(const program::Program& program,
+                   const program::AxisList* axes) {
+  Groups groups;
   const int64_t devices = program::SizeOf(program.mesh());
+  groups.of.resize(static_cast<size_t>(devices));
   for (int64_t rank = 0; rank < devices; ++rank) {
     const MeshPlace place(program.mesh(), rank);
-    Neighbours& found = result.emplace_back();
-    found.entry = static_cast<int>(place.IndexAlong(program.pipeline()));
-    for (int i = 0; i < axes.size(); ++i)
-      found.groups.push_back(place.GroupAlong(axes.Sample(i).axes()));
-    found.partners = place.GroupAlong(program.pipeline());
+    if (place.IndexAlong(axes) != 0) continue;
+    for (const int64_t member :
+         groups.members.emplace_back(place.GroupAlong(axes)))
+      groups.of[static_cast<size_t>(member)] = groups.members.size() - 1;
   }
-  return result;
+  return groups;
+}
+
+// What devices see of each other.
+struct Neighbours {
+  std::vector<int> entries;    // [rank]
+  std::vector<Groups> groups;  // [axes]
+  Groups pipelines;            // members: [entry]
+
+  const std::vector<int64_t>& PartnersOf(size_t rank) const {
+    return pipelines.members[pipelines.of[rank]];
+  }
+};
+
+Neighbours FindNeighbours(const program::Program& program,
+                          const AxesTable& axes) {
+  Neighbours found;
+  const int64_t devices = program::SizeOf(program.mesh());
+  for (int64_t rank = 0; rank < devices; ++rank)
+    found.entries.push_back(static_cast<int>(
+        MeshPlace(program.mesh(), rank).IndexAlong(program.pipeline())));
+  for (int i = 0; i < axes.size(); ++i)
+    found.groups.push_back(GroupsAlong(program, axes.Sample(i).axes()));
+  found.pipelines = GroupsAlong(program, program.pipeline());
+  return found;
 }
 
 // Replaces equal things by equal numbers, from 0 on in the order of things.
@@ -62,24 +85,23 @@ std::vector<int> Number(const std::vector<T>& things) {
 }
 
 // By entry, and by what the device's own work, groups and links cost.
-std::vector<int> FirstColours(const std::vector<Neighbours>& all,
-                              const AxesTable& axes, const Costs& costs) {
+std::vector<int> FirstColours(const Neighbours& all, const AxesTable& axes,
+                              const Costs& costs) {
+  std::vector<std::vector<double>> seconds;  // [axes][group]
+  for (size_t i = 0; i < all.groups.size(); ++i) {
+    std::vector<double>& of_groups = seconds.emplace_back();
+    for (const std::vector<int64_t>& group : all.groups[i].members)
+      of_groups.push_back(
+          costs.Collective(axes.Sample(static_cast<int>(i)), group));
+  }
   std::vector<std::vector<double>> keys;
-  std::vector<std::map<int64_t, double>> known(
-      static_cast<size_t>(axes.size()));  // by a group's first rank
-  for (size_t rank = 0; rank < all.size(); ++rank) {
+  for (size_t rank = 0; rank < all.entries.size(); ++rank) {
     const int64_t self = static_cast<int64_t>(rank);
     std::vector<double>& key = keys.emplace_back();
-    key = {static_cast<double>(all[rank].entry), costs.Slowness(self)};
-    for (size_t i = 0; i < known.size(); ++i) {
-      const std::vector<int64_t>& group = all[rank].groups[i];
-      auto [cost, is_new] = known[i].try_emplace(group.front(), 0);
-      if (is_new)
-        cost->second =
-            costs.Collective(axes.Sample(static_cast<int>(i)), group);
-      key.push_back(cost->second);
-    }
-    for (const int64_t partner : all[rank].partners) {
+    key = {static_cast<double>(all.entries[rank]), costs.Slowness(self)};
+    for (size_t i = 0; i < seconds.size(); ++i)
+      key.push_back(seconds[i][all.groups[i].of[rank]]);
+    for (const int64_t partner : all.PartnersOf(rank)) {
       if (partner == self) continue;
       key.push_back(costs.Transfer(self, partner, kProbeBytes));
       key.push_back(costs.Transfer(partner, self, kProbeBytes));
@@ -88,21 +110,30 @@ std::vector<int> FirstColours(const std::vector<Neighbours>& all,
   return Number(keys);
 }
 
-std::vector<int> Refine(const std::vector<Neighbours>& all,
+// Groups of the same colours get the same number.
+std::vector<int> ColoursOf(const Groups& groups,
+                           const std::vector<int>& colours, bool in_order) {
+  std::vector<std::vector<int>> keys;
+  for (const std::vector<int64_t>& group : groups.members) {
+    std::vector<int>& key = keys.emplace_back();
+    for (const int64_t member : group)
+      key.push_back(colours[static_cast<size_t>(member)]);
+    if (!in_order) std::sort(key.begin(), key.end());
+  }
+  return Number(keys);
+}
+
+std::vector<int> Refine(const Neighbours& all,
                         const std::vector<int>& colours) {
   std::vector<std::vector<int>> keys;
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    std::vector<int>& key = keys.emplace_back();
-    key.push_back(colours[rank]);
-    for (const std::vector<int64_t>& group : all[rank].groups) {
-      const size_t begin = key.size();
-      for (const int64_t other : group)
-        key.push_back(colours[static_cast<size_t>(other)]);
-      std::sort(key.begin() + static_cast<int64_t>(begin), key.end());
-    }
-    for (const int64_t partner : all[rank].partners)
-      key.push_back(colours[static_cast<size_t>(partner)]);
-  }
+  for (const int colour : colours) keys.push_back({colour});
+  const auto add = [&](const Groups& groups, bool in_order) {
+    const std::vector<int> seen = ColoursOf(groups, colours, in_order);
+    for (size_t rank = 0; rank < keys.size(); ++rank)
+      keys[rank].push_back(seen[groups.of[rank]]);
+  };
+  for (const Groups& groups : all.groups) add(groups, /*in_order=*/false);
+  add(all.pipelines, /*in_order=*/true);
   return Number(keys);
 }
 
@@ -132,7 +163,7 @@ int AxesTable::Find(const program::AxisList* axes) const {
 
 Folding::Folding(const program::Program& program, const Costs& costs)
     : axes_(program) {
-  const std::vector<Neighbours> all = FindNeighbours(program, axes_);
+  const Neighbours all = FindNeighbours(program, axes_);
   std::vector<int> colours = FirstColours(all, axes_, costs);
   for (int before = 0; before < CountOf(colours);) {
     before = CountOf(colours);
@@ -140,23 +171,24 @@ Folding::Folding(const program::Program& program, const Costs& costs)
   }
   // Classes in the order of entries, then of lowest ranks.
   std::map<int, std::pair<int, int64_t>> firsts;
-  for (size_t rank = 0; rank < all.size(); ++rank)
-    firsts.try_emplace(colours[rank], all[rank].entry,
+  for (size_t rank = 0; rank < colours.size(); ++rank)
+    firsts.try_emplace(colours[rank], all.entries[rank],
                        static_cast<int64_t>(rank));
   std::vector<std::pair<int, int64_t>> order;
   for (const auto& [colour, first] : firsts) order.push_back(first);
   std::sort(order.begin(), order.end());
-  class_of_.resize(all.size());
-  for (size_t rank = 0; rank < all.size(); ++rank)
+  class_of_.resize(colours.size());
+  for (size_t rank = 0; rank < colours.size(); ++rank)
     class_of_[rank] = static_cast<int>(
         std::lower_bound(order.begin(), order.end(), firsts[colours[rank]]) -
         order.begin());
   for (const auto& [entry, rank] : order) {
     classes_.push_back({entry, rank, 0});
-    const Neighbours& seen = all[static_cast<size_t>(rank)];
-    partners_.push_back(seen.partners);
+    const size_t first = static_cast<size_t>(rank);
+    partners_.push_back(all.PartnersOf(first));
     std::vector<Group>& groups = groups_.emplace_back();
-    for (const std::vector<int64_t>& ranks : seen.groups) {
+    for (const Groups& along : all.groups) {
+      const std::vector<int64_t>& ranks = along.members[along.of[first]];
       std::set<int> met;
       for (const int64_t other : ranks) met.insert(ClassOf(other));
       groups.push_back({ranks, {met.begin(), met.end()}});

@@ -99,8 +99,9 @@ DeviceMemory MemoryOf(const program::Program& program, int entry) {
   for (unsigned i = 0; i < held.size(); ++i) {
     if (!held[i]) continue;
     const program::Parameter& parameter = *program.parameters()->Get(i);
-    (parameter.kind() == program::ParameterKind::state ? memory.states
-                                                       : memory.parameters) +=
+    (parameter.host()                                    ? memory.host
+     : parameter.kind() == program::ParameterKind::state ? memory.states
+                                                         : memory.parameters) +=
         program::BytesOf(*parameter.type());
   }
   for (unsigned i = 0; i < SizeOrZero(described.derived()); ++i)
@@ -119,8 +120,18 @@ std::vector<int64_t> AliveBytes(const program::Program& program, int entry) {
   const auto* body = MainOf(program, entry).body();
   const size_t count = static_cast<size_t>(SizeOrZero(body));
   Lifetimes lifetimes(count);
+  std::map<int, const Buffer*> busy;  // by token: what is sent meanwhile
   for (size_t i = 0; i < count; ++i) {
     const Instruction& instruction = *body->Get(static_cast<unsigned>(i));
+    if (const program::Collective* started =
+            instruction.operation_as_Collective();
+        started != nullptr && started->token() > 0)
+      busy[started->token()] = instruction.operands()->Get(0);
+    if (const program::Await* await = instruction.operation_as_Await()) {
+      const Buffer& input = *busy.at(await->token());
+      if (input.space() == Space::frame)
+        lifetimes.Read(input.value(), input.bytes(), i);
+    }
     const int64_t operands = SizeOrZero(instruction.operands());
     const int64_t inputs = operands - instruction.outputs();
     for (int64_t k = 0; k < operands; ++k) {

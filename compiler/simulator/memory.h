@@ -16,6 +16,7 @@ struct DeviceMemory {
   int64_t derived = 0;     // computed at load time
   int64_t ports = 0;       // inputs and outputs
   int64_t arena = 0;       // everything else, at its fullest
+  int64_t host = 0;        // states in the host's memory, none of the total
 
   int64_t fixed() const { return parameters + states + derived + ports; }
   int64_t total() const { return fixed() + arena; }

@@ -28,6 +28,25 @@ TEST(MemoryTest, IsWhatAnEntryNames) {
   EXPECT_EQ(second.total(), second.fixed() + second.arena);
 }
 
+TEST(MemoryTest, StatesOnTheHostAreNoPartOfTheDevices) {
+  program::ProgramT sample;
+  for (const char* name : {"p", "p/m", "p/v"}) {
+    sample.parameters.push_back(
+        program::MakeSeeded(name, program::DType::f32, {4, 4}, "zeros", 0));
+    if (sample.parameters.size() == 1) continue;
+    sample.parameters.back()->kind = program::ParameterKind::state;
+    sample.parameters.back()->host = name[2] == 'v';
+  }
+  sample.functions.push_back(program::MakeFunction("main", 3, 0, 0));
+  program::AddEntry(sample, /*main=*/0, {0, 1, 2});
+  const std::string bytes = program::SerializeProgram(sample);
+  const DeviceMemory memory = MemoryOf(*program::GetProgram(bytes.data()), 0);
+  EXPECT_EQ(memory.parameters, 64);
+  EXPECT_EQ(memory.states, 64);
+  EXPECT_EQ(memory.host, 64);
+  EXPECT_EQ(memory.total(), 128);
+}
+
 // A main of copies between ranges of the frame, and a call.
 std::string ProgramOf(
     std::vector<std::unique_ptr<program::InstructionT>> body) {
@@ -56,6 +75,22 @@ TEST(MemoryTest, ValuesLiveFromTheirWriteToTheirLastRead) {
   EXPECT_THAT(
       AliveBytes(*program::GetProgram(bytes.data()), 0),
       ElementsAre(64, 64 + 128, 64 + 128 + 256, 64 + 128, 64 + 1000, 64, 64));
+}
+
+TEST(MemoryTest, WhatIsUnderWayStaysUntilItIsAwaited) {
+  std::vector<std::unique_ptr<program::InstructionT>> body;
+  const program::Buffer out = program::Argument(0, 64);
+  body.push_back(program::MakeCopy(out, Frame(0, 64)));
+  program::CollectiveT sum;
+  sum.token = 1;
+  body.push_back(
+      program::MakeCollective(sum, Frame(0, 64), Frame(64, 64), "sum"));
+  body.push_back(program::MakeCopy(out, Frame(128, 64)));
+  body.push_back(program::MakeAwait(1));
+  body.push_back(program::MakeCopy(Frame(64, 64), out));
+  const std::string bytes = ProgramOf(std::move(body));
+  EXPECT_THAT(AliveBytes(*program::GetProgram(bytes.data()), 0),
+              ElementsAre(64, 128, 192, 128, 64));
 }
 
 }  // namespace

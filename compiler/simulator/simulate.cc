@@ -8,8 +8,10 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/simulator/engine.h"
 #include "compiler/simulator/steps.h"
+#include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
 
 namespace partita::simulator {
@@ -61,6 +63,19 @@ std::string TextOf(const flatbuffers::String* text) {
   return text == nullptr ? "" : text->str();
 }
 
+// Names of the mesh's axes; of a part of one, its size too.
+std::string NamesOf(const program::Mesh* mesh, const program::AxisList* axes) {
+  std::string text;
+  for (unsigned i = 0; i < SizeOrZero(axes); ++i) {
+    const program::AxisPart& part = *axes->Get(i);
+    const program::MeshAxis& axis =
+        *mesh->axes()->Get(static_cast<unsigned>(part.axis()));
+    absl::StrAppend(&text, i > 0 ? "," : "", axis.name()->str());
+    if (part.size() != axis.size()) absl::StrAppend(&text, ":", part.size());
+  }
+  return text;
+}
+
 OperationTotal Describe(const Steps& steps, int function, unsigned index) {
   const Instruction& instruction = steps.InstructionAt(function, index);
   OperationTotal total;
@@ -68,8 +83,10 @@ OperationTotal Describe(const Steps& steps, int function, unsigned index) {
   total.name = TextOf(instruction.name());
   total.kind = KindOf(instruction);
   const program::Collective* collective = instruction.operation_as_Collective();
-  if (collective != nullptr)
+  if (collective != nullptr) {
     total.group = program::GroupSize(collective->axes());
+    total.axes = NamesOf(steps.program().mesh(), collective->axes());
+  }
   if (collective != nullptr || instruction.operation_as_Send() != nullptr ||
       instruction.operation_as_Receive() != nullptr)
     for (unsigned i = 0; i < instruction.operands()->size(); ++i)
@@ -109,12 +126,13 @@ std::vector<OperationTotal> AddUp(const Steps& steps, const Folding& folding,
     }
   }
   // What people cannot tell apart is one.
-  std::map<std::tuple<std::string, std::string, std::string, int64_t, int64_t>,
-           OperationTotal>
+  std::map<
+      std::tuple<std::string, std::string, std::string, int64_t, std::string>,
+      OperationTotal>
       described;
   for (auto& [place, total] : totals) {
     OperationTotal& sum = described[{total.function, total.name, total.kind,
-                                     total.bytes, total.group}];
+                                     total.bytes, total.axes}];
     const double calls = sum.calls + total.calls,
                  seconds = sum.seconds + total.seconds;
     sum = std::move(total);

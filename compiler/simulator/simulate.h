@@ -53,6 +53,7 @@ struct OperationTotal {
   double seconds = 0;  // the same
   int64_t bytes = 0;   // of a collective or transfer: the larger operand's
   int64_t group = 0;   // of a collective: how many devices
+  std::string axes;    // and along what: "data", "data,tensor"
 };
 
 struct Simulation {

@@ -49,7 +49,7 @@ void attach(mlir::MLIRContext* context) {
 
 void attachToArith(mlir::MLIRContext* context, arith::ArithDialect*) {
   attach<Linearity::kJoint, arith::AddFOp, arith::SubFOp, arith::NegFOp,
-         arith::AddIOp, arith::SubIOp, arith::ExtFOp>(context);
+         arith::AddIOp, arith::SubIOp, arith::ExtFOp, arith::TruncFOp>(context);
   attach<Linearity::kProduct, arith::MulFOp, arith::MulIOp>(context);
   attach<Linearity::kDividend, arith::DivFOp, arith::ShLIOp>(context);
   attach<Linearity::kChoice, arith::SelectOp>(context);
@@ -59,10 +59,10 @@ void attachToArith(mlir::MLIRContext* context, arith::ArithDialect*) {
          arith::CeilDivSIOp, arith::FloorDivSIOp, arith::RemUIOp,
          arith::RemSIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp,
          arith::ShRUIOp, arith::ShRSIOp, arith::MaxSIOp, arith::MaxUIOp,
-         arith::MinSIOp, arith::MinUIOp, arith::TruncFOp, arith::ExtSIOp,
-         arith::ExtUIOp, arith::TruncIOp, arith::IndexCastOp,
-         arith::IndexCastUIOp, arith::SIToFPOp, arith::UIToFPOp,
-         arith::FPToSIOp, arith::FPToUIOp, arith::BitcastOp>(context);
+         arith::MinSIOp, arith::MinUIOp, arith::ExtSIOp, arith::ExtUIOp,
+         arith::TruncIOp, arith::IndexCastOp, arith::IndexCastUIOp,
+         arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp, arith::FPToUIOp,
+         arith::BitcastOp>(context);
 }
 
 void attachToMath(mlir::MLIRContext* context, math::MathDialect*) {

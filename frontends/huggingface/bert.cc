@@ -12,7 +12,7 @@ namespace {
 enum class Head { kNone, kPooler, kMaskedTokens, kClasses, kSentence };
 
 struct BertConfig {
-  explicit BertConfig(Config& config)
+  BertConfig(Config& config, std::optional<double> forced)
       : vocabulary(config.size("vocab_size")),
         positions(config.size("max_position_embeddings")),
         types(config.size("type_vocab_size", 2)),
@@ -21,7 +21,13 @@ struct BertConfig {
         heads(config.size("num_attention_heads")),
         inner(config.size("intermediate_size")),
         activation(config.text("hidden_act", "gelu")),
-        epsilon(config.number("layer_norm_eps", 1e-12)) {
+        epsilon(config.number("layer_norm_eps", 1e-12)),
+        dropout(config.dropout("hidden_dropout_prob", forced)),
+        attention_dropout(
+            config.dropout("attention_probs_dropout_prob", forced)),
+        classifier_dropout(config.has("classifier_dropout")
+                               ? config.dropout("classifier_dropout", forced)
+                               : dropout) {
     config.expectOneOf("hidden_act", activation, Builder::activationNames());
     config.expectDivides("num_attention_heads", heads, "hidden_size", width);
     config.expectOneOf("position_embedding_type",
@@ -38,7 +44,7 @@ struct BertConfig {
 
   int64_t vocabulary, positions, types, width, layers, heads, inner, classes;
   std::string activation;
-  double epsilon;
+  double epsilon, dropout, attention_dropout, classifier_dropout;
 };
 
 // What is there to be computed: by the weights, or, seeded, by the config's
@@ -73,14 +79,17 @@ Value block(Builder& b, Value x, Value mask, const BertConfig& c) {
   };
   const Value q = heads("query"), k = heads("key"), v = heads("value");
   const double scale = 1.0 / std::sqrt(static_cast<double>(c.width / c.heads));
-  const Value seen =
-      b.mergeHeads(b.attention(q, k, v, mask, scale, /*causal=*/false));
-  x = b.layerNorm(b.add(x, b.linear(seen, "attention.output.dense", c.width)),
+  const Value seen = b.mergeHeads(
+      b.attention(q, k, v, mask, scale, /*causal=*/false, c.attention_dropout));
+  const auto dense = [&](Value from, const char* name) {
+    return b.dropout(b.linear(from, name, c.width), c.dropout);
+  };
+  x = b.layerNorm(b.add(x, dense(seen, "attention.output.dense")),
                   "attention.output.LayerNorm", c.epsilon);
   const Value up =
       b.activation(b.linear(x, "intermediate.dense", c.inner), c.activation);
-  return b.layerNorm(b.add(x, b.linear(up, "output.dense", c.width)),
-                     "output.LayerNorm", c.epsilon);
+  return b.layerNorm(b.add(x, dense(up, "output.dense")), "output.LayerNorm",
+                     c.epsilon);
 }
 
 Value embed(ModelBuilder& m, Value words, Value ids, Value types,
@@ -97,7 +106,7 @@ Value embed(ModelBuilder& m, Value words, Value ids, Value types,
                      : m.broadcast(m.reshape(m.slice(type, 0, 0, 1), {c.width}),
                                    shape, {2}));
   x = m.add(x, m.broadcast(m.slice(position, 0, 0, shape[1]), shape, {1, 2}));
-  return m.layerNorm(x, base + "LayerNorm", c.epsilon);
+  return m.dropout(m.layerNorm(x, base + "LayerNorm", c.epsilon), c.dropout);
 }
 
 Value maskedTokens(ModelBuilder& m, Value x, Value words, const BertConfig& c) {
@@ -135,7 +144,7 @@ Value sentence(ModelBuilder& m, Value x, Value mask,
 }  // namespace
 
 OwningModule buildBert(ModelSource& source) {
-  const BertConfig c(source.config);
+  const BertConfig c(source.config, source.options.dropout);
   source.weights.setBasePrefix("bert.");
   source.weights.ignore({"bert.embeddings.position_ids",
                          "cls.predictions.decoder.*",
@@ -159,6 +168,7 @@ OwningModule buildBert(ModelSource& source) {
       m.takes("attention_mask", true) ? input("attention_mask") : Value();
   const Value types =
       m.takes("token_type_ids", false) ? input("token_type_ids") : Value();
+  m.seedInput({c.dropout, c.attention_dropout, c.classifier_dropout});
 
   const Value words = m.weight("bert.embeddings.word_embeddings.weight",
                                {c.vocabulary, c.width}, Init::normal());
@@ -179,7 +189,9 @@ OwningModule buildBert(ModelSource& source) {
       return m.finish({{maskedTokens(m, x, words, c), "y"}});
     case Head::kClasses:
       return m.finish(
-          {{m.linear(pooled(m, x, c), "classifier", c.classes), "y"}});
+          {{m.linear(m.dropout(pooled(m, x, c), c.classifier_dropout),
+                     "classifier", c.classes),
+            "y"}});
     case Head::kSentence:
       return m.finish({{sentence(m, x, mask, *source.pooling), "y"}});
     case Head::kPooler:

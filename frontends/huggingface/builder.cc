@@ -287,7 +287,9 @@ Value Builder::mergeHeads(Value x) {
 }
 
 Value Builder::attention(Value q, Value k, Value v, Value bias, double scale,
-                         bool causal) {
+                         bool causal, double dropout) {
+  if (seed_ && dropout > 0.0)
+    return attentionByScores(q, k, v, bias, scale, causal, dropout);
   Shape shape(shapeOf(q));
   shape.back() = shapeOf(v).back();
   return nn::AttentionOp::create(

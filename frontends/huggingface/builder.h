@@ -74,6 +74,11 @@ class Builder {
   Value gelu(Value x) { return activation(x, "gelu"); }
   Value sigmoid(Value x);
 
+  // When training: 0 in place of x with this probability, and what stays
+  // multiplied so that the mean does too. Numbers differ from dropout to
+  // dropout and from layer to layer.
+  Value dropout(Value x, double probability);
+
   // Movement.
   Value reshape(Value x, ArrayRef<int64_t> shape);
   Value transpose(Value x, ArrayRef<int64_t> perm);
@@ -111,8 +116,9 @@ class Builder {
   // Attention. [B, L, N * h] to [B, N, L, h] and back.
   Value splitHeads(Value x, int64_t heads);
   Value mergeHeads(Value x);
+  // Where training drops shares of what is attended to, scores are stored.
   Value attention(Value q, Value k, Value v, Value bias, double scale,
-                  bool causal);
+                  bool causal, double dropout = 0.0);
   // [B, S] of 0 and 1 to a bias [B, 1, 1, S] of 0 where the mask is 1 and -max
   // elsewhere.
   Value maskBias(Value mask);
@@ -123,12 +129,17 @@ class Builder {
  protected:
   Builder(mlir::MLIRContext* context, mlir::Location loc, bool training)
       : builder_(context), loc_(loc), training_(training) {}
+  // Another seed, of this one alone.
+  Value nextSeed(Value seed, int64_t factor, int64_t summand);
+  Value attentionByScores(Value q, Value k, Value v, Value bias, double scale,
+                          bool causal, double dropout);
   mlir::RankedTensorType f32(ArrayRef<int64_t> shape);
   mlir::RankedTensorType i64(ArrayRef<int64_t> shape);
 
   mlir::OpBuilder builder_;
   mlir::Location loc_;
   bool training_;
+  Value seed_;  // of the next dropout; null: nothing is dropped
 };
 
 class ModelBuilder : public Builder {
@@ -150,6 +161,9 @@ class ModelBuilder : public Builder {
   // Inputs come before weights.
   Value input(const std::string& name, ArrayRef<int64_t> shape,
               bool integer = false);
+  // With it, behind the other inputs, dropouts drop, if this trains and any of
+  // the probabilities is not 0.
+  void seedInput(ArrayRef<double> dropouts);
   Value weight(const std::string& name, ArrayRef<int64_t> shape, Init init,
                StringRef kind = "parameter") override;
 

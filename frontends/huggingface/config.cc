@@ -136,6 +136,12 @@ double Config::number(const char* key, double fallback) {
   return fallback;
 }
 
+double Config::dropout(const char* key, std::optional<double> forced) {
+  const double own = number(key, 0.0);
+  if (own < 0.0 || own >= 1.0) wrong(key, "a probability from 0 to below 1");
+  return forced.value_or(own);
+}
+
 bool Config::flag(const char* key, bool fallback) {
   const json* value = find(key);
   if (value == nullptr) return fallback;

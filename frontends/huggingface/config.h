@@ -48,6 +48,9 @@ class Config {
     return integer(key, fallback, 1, 10001);
   }
   double number(const char* key, double fallback);
+  // The probability of a dropout, from 0 to below 1: `forced`, or else the
+  // key's; 0 without either.
+  double dropout(const char* key, std::optional<double> forced);
   bool flag(const char* key, bool fallback);
   std::string text(const char* key, const std::string& fallback);
   std::vector<int64_t> sizes(const char* key);

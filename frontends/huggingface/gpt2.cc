@@ -9,7 +9,7 @@ namespace partita::huggingface {
 namespace {
 
 struct Gpt2Config {
-  explicit Gpt2Config(Config& config)
+  Gpt2Config(Config& config, std::optional<double> dropout)
       : vocabulary(config.size("vocab_size")),
         positions(config.size("n_positions")),
         width(config.size("n_embd")),
@@ -20,6 +20,9 @@ struct Gpt2Config {
         epsilon(config.number("layer_norm_epsilon", 1e-5)),
         scale_weights(config.flag("scale_attn_weights", true)),
         scale_by_layer(config.flag("scale_attn_by_inverse_layer_idx", false)),
+        embedding_dropout(config.dropout("embd_pdrop", dropout)),
+        attention_dropout(config.dropout("attn_pdrop", dropout)),
+        residual_dropout(config.dropout("resid_pdrop", dropout)),
         tied(config.flag("tie_word_embeddings", true)) {
     config.expectOneOf("activation_function", activation,
                        Builder::activationNames());
@@ -32,7 +35,9 @@ struct Gpt2Config {
   int64_t vocabulary, positions, width, layers, heads, inner;
   std::string activation;
   double epsilon;
-  bool scale_weights, scale_by_layer, tied, headless;
+  bool scale_weights, scale_by_layer;
+  double embedding_dropout, attention_dropout, residual_dropout;
+  bool tied, headless;
 };
 
 Value block(Builder& b, Value x, Value mask, const Gpt2Config& c,
@@ -46,19 +51,22 @@ Value block(Builder& b, Value x, Value mask, const Gpt2Config& c,
   const auto part = [&](int64_t i) {
     return b.splitHeads(b.slice(qkv, 2, i * c.width, c.width), c.heads);
   };
-  const Value seen =
-      b.attention(part(0), part(1), part(2), mask, scale, /*causal=*/true);
-  x = b.add(x, b.conv1d(b.mergeHeads(seen), "attn.c_proj", c.width, residual));
+  const Value seen = b.attention(part(0), part(1), part(2), mask, scale,
+                                 /*causal=*/true, c.attention_dropout);
+  x = b.add(x, b.dropout(b.conv1d(b.mergeHeads(seen), "attn.c_proj", c.width,
+                                  residual),
+                         c.residual_dropout));
   const Value up =
       b.conv1d(b.layerNorm(x, "ln_2", c.epsilon), "mlp.c_fc", c.inner);
-  return b.add(x, b.conv1d(b.activation(up, c.activation), "mlp.c_proj",
-                           c.width, residual));
+  return b.add(x, b.dropout(b.conv1d(b.activation(up, c.activation),
+                                     "mlp.c_proj", c.width, residual),
+                            c.residual_dropout));
 }
 
 }  // namespace
 
 OwningModule buildGpt2(ModelSource& source) {
-  const Gpt2Config c(source.config);
+  const Gpt2Config c(source.config, source.options.dropout);
   source.weights.setBasePrefix("transformer.");
   source.weights.ignore(
       {"transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"});
@@ -74,6 +82,7 @@ OwningModule buildGpt2(ModelSource& source) {
   Value mask;
   if (m.takes("attention_mask", false))
     mask = m.input("attention_mask", {batch, length}, /*integer=*/true);
+  m.seedInput({c.embedding_dropout, c.attention_dropout, c.residual_dropout});
 
   const Value tokens = m.weight("transformer.wte.weight",
                                 {c.vocabulary, c.width}, Init::normal());
@@ -81,7 +90,8 @@ OwningModule buildGpt2(ModelSource& source) {
                                    {c.positions, c.width}, Init::normal(0.01));
   const Value position = m.slice(positions, 0, 0, length);
   Value x = m.rows(tokens, ids);
-  x = m.add(x, m.broadcast(position, m.shapeOf(x), {1, 2}));
+  x = m.dropout(m.add(x, m.broadcast(position, m.shapeOf(x), {1, 2})),
+                c.embedding_dropout);
   ValueList shared;
   if (mask) shared.push_back(m.maskBias(mask));
   for (int64_t i = 0; i < c.layers; ++i) {

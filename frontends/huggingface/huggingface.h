@@ -34,8 +34,11 @@ struct HfOptions {
   // "token_type_ids". Absent: the model's default, which is attention_mask for
   // bert and none for the others.
   std::optional<std::vector<std::string>> optional_inputs;
-  // Batch norms take the statistics of the batch and return the running ones.
+  // Batch norms take the statistics of the batch and return the running ones;
+  // what the config drops is dropped, by an input "seed".
   bool training = false;
+  // In place of all probabilities of dropout in the config; from 0 to below 1.
+  std::optional<double> dropout;
 };
 
 // Imports a folder. Null after an error, which has been reported as a

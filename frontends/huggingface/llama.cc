@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kMaxHead = 8192;
 
 struct LlamaConfig {
-  explicit LlamaConfig(Config& config)
+  LlamaConfig(Config& config, std::optional<double> forced)
       : vocabulary(config.size("vocab_size")),
         width(config.size("hidden_size")),
         inner(config.size("intermediate_size")),
@@ -21,6 +21,7 @@ struct LlamaConfig {
         head(config.size("head_dim", std::max<int64_t>(1, width / heads))),
         positions(config.size("max_position_embeddings", 2048)),
         epsilon(config.number("rms_norm_eps", 1e-6)),
+        attention_dropout(config.dropout("attention_dropout", forced)),
         activation(config.text("hidden_act", "silu")),
         tied(config.flag("tie_word_embeddings", false)),
         attention_bias(config.flag("attention_bias", false)),
@@ -37,7 +38,7 @@ struct LlamaConfig {
   }
 
   int64_t vocabulary, width, inner, layers, heads, groups, head, positions;
-  double epsilon;
+  double epsilon, attention_dropout;
   std::string activation;
   bool tied, attention_bias, mlp_bias;
   std::vector<float> frequencies;  // One per pair of a head's elements.
@@ -129,8 +130,8 @@ Value block(Builder& b, Value x, Value cosine, Value sine, Value mask,
   const Value k = rotate(b, heads("k_proj", c.groups), cosine, sine, c);
   const Value v = heads("v_proj", c.groups);
   const double scale = 1.0 / std::sqrt(static_cast<double>(c.head));
-  const Value seen =
-      b.mergeHeads(b.attention(q, k, v, mask, scale, /*causal=*/true));
+  const Value seen = b.mergeHeads(
+      b.attention(q, k, v, mask, scale, /*causal=*/true, c.attention_dropout));
   x = b.add(x, b.linear(seen, "self_attn.o_proj", c.width, c.attention_bias,
                         residual));
   const Value again = b.rmsNorm(x, "post_attention_layernorm", c.epsilon);
@@ -144,7 +145,7 @@ Value block(Builder& b, Value x, Value cosine, Value sine, Value mask,
 }  // namespace
 
 OwningModule buildLlama(ModelSource& source) {
-  const LlamaConfig c(source.config);
+  const LlamaConfig c(source.config, source.options.dropout);
   source.weights.setBasePrefix("model.");
   source.weights.ignore({"model.layers.*.self_attn.rotary_emb.inv_freq"});
   if (c.tied) source.weights.ignore({"lm_head.weight"});
@@ -161,6 +162,7 @@ OwningModule buildLlama(ModelSource& source) {
   Value mask;
   if (m.takes("attention_mask", false))
     mask = m.input("attention_mask", {batch, length}, /*integer=*/true);
+  m.seedInput({c.attention_dropout});
 
   const Value tokens = m.weight("model.embed_tokens.weight",
                                 {c.vocabulary, c.width}, Init::normal());

@@ -14,11 +14,12 @@ using mlir::RankedTensorType;
 // Writes the body of a layer; its weights become arguments after the inputs.
 class ModelBuilder::LayerBuilder : public Builder {
  public:
-  LayerBuilder(StringRef kind, func::FuncOp func, bool training)
+  LayerBuilder(StringRef kind, func::FuncOp func, bool training, Value seed)
       : Builder(func.getContext(), func.getLoc(), training),
         kind_(kind),
         block_(&func.getBody().front()) {
     builder_.setInsertionPointToEnd(block_);
+    seed_ = seed;
   }
 
   Value weight(const std::string& name, ArrayRef<int64_t> shape, Init init,
@@ -113,6 +114,15 @@ Value ModelBuilder::input(const std::string& name, ArrayRef<int64_t> shape,
   return argument(integer ? i64(shape) : f32(shape), "input", name, {});
 }
 
+void ModelBuilder::seedInput(ArrayRef<double> dropouts) {
+  if (!training_ || llvm::all_of(dropouts, [](double p) { return p <= 0.0; }))
+    return;
+  seed_ = argument(i64({}), "input", "seed", {});
+  mlir::NamedAttrList attributes(argument_attributes_.back());
+  attributes.set(nn::kRoleAttr, builder_.getStringAttr("seed"));
+  argument_attributes_.back() = attributes.getDictionary(builder_.getContext());
+}
+
 Value ModelBuilder::weight(const std::string& name, ArrayRef<int64_t> shape,
                            Init init, StringRef kind) {
   loc_ = mlir::NameLoc::get(
@@ -135,9 +145,11 @@ ModelBuilder::Layer ModelBuilder::define(StringRef kind, ArrayRef<Value> inputs,
       at_end, loc, name, builder_.getFunctionType(input_types, {}));
   function.setPrivate();
   mlir::Block* block = function.addEntryBlock();
-  LayerBuilder layer(name, function, training_);
+  LayerBuilder layer(name, function, training_,
+                     seed_ ? Value(block->getArguments().back()) : Value());
   // A copy: weights add arguments while the body runs.
-  const ValueList arguments(block->args_begin(), block->args_end());
+  ValueList arguments(block->args_begin(), block->args_end());
+  if (seed_) arguments.pop_back();
   const ValueList results = body(layer, arguments);
   func::ReturnOp::create(layer.ops(), loc, results);
   function.setType(builder_.getFunctionType(block->getArgumentTypes(),
@@ -146,8 +158,13 @@ ModelBuilder::Layer ModelBuilder::define(StringRef kind, ArrayRef<Value> inputs,
 }
 
 ValueList ModelBuilder::layer(StringRef kind, const std::string& prefix,
-                              ArrayRef<Value> inputs, Body body,
+                              ArrayRef<Value> given, Body body,
                               StringRef variant) {
+  ValueList inputs(given);
+  if (seed_) {
+    inputs.push_back(seed_);
+    seed_ = nextSeed(seed_, 3202034522624059733, 1);
+  }
   std::string key = (kind + "|" + variant).str();
   llvm::raw_string_ostream stream(key);
   for (const Value input : inputs) stream << "|" << input.getType();

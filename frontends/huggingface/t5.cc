@@ -9,7 +9,7 @@ namespace partita::huggingface {
 namespace {
 
 struct T5Config {
-  explicit T5Config(Config& config)
+  T5Config(Config& config, std::optional<double> forced)
       : vocabulary(config.size("vocab_size")),
         width(config.size("d_model")),
         head(config.size("d_kv")),
@@ -20,6 +20,7 @@ struct T5Config {
         buckets(config.size("relative_attention_num_buckets", 32)),
         distance(config.size("relative_attention_max_distance", 128)),
         epsilon(config.number("layer_norm_epsilon", 1e-6)),
+        dropout(config.dropout("dropout_rate", forced)),
         tied(config.flag("tie_word_embeddings", true)),
         scaled(config.flag("scale_decoder_outputs", tied)) {
     const std::string projection = config.text("feed_forward_proj", "relu");
@@ -43,7 +44,7 @@ struct T5Config {
 
   int64_t vocabulary, width, head, inner, layers, decoder_layers, heads,
       buckets, distance;
-  double epsilon;
+  double epsilon, dropout;
   bool tied, scaled, gated;
   std::string activation;
 };
@@ -109,10 +110,11 @@ Value attend(Builder& b, Value x, Value source, Value bias, bool causal,
   const Value q = heads(normed, "q", query);
   const Value k = heads(source ? source : normed, "k", from_width),
               v = heads(source ? source : normed, "v", from_width);
-  const Value seen =
-      b.mergeHeads(b.attention(q, k, v, bias, /*scale=*/1.0, causal));
-  return b.add(x, b.linear(seen, layer + "." + kind + ".o", c.width,
-                           /*bias=*/false, back));
+  const Value seen = b.mergeHeads(
+      b.attention(q, k, v, bias, /*scale=*/1.0, causal, c.dropout));
+  return b.add(x, b.dropout(b.linear(seen, layer + "." + kind + ".o", c.width,
+                                     /*bias=*/false, back),
+                            c.dropout));
 }
 
 Value feedForward(Builder& b, Value x, const std::string& layer,
@@ -126,8 +128,10 @@ Value feedForward(Builder& b, Value x, const std::string& layer,
   };
   Value inner = b.activation(linear(c.gated ? "wi_0" : "wi"), c.activation);
   if (c.gated) inner = b.mul(inner, linear("wi_1"));
-  return b.add(x, b.linear(inner, layer + ".DenseReluDense.wo", c.width,
-                           /*bias=*/false, down));
+  inner = b.dropout(inner, c.dropout);
+  return b.add(x, b.dropout(b.linear(inner, layer + ".DenseReluDense.wo",
+                                     c.width, /*bias=*/false, down),
+                            c.dropout));
 }
 
 Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c) {
@@ -147,7 +151,8 @@ Value encode(ModelBuilder& m, Value x, Value mask, const T5Config& c) {
                              "layer.0", "SelfAttention", c);
                   return ValueList{feedForward(b, seen, "layer.1", c)};
                 })[0];
-  return m.rmsNorm(x, "encoder.final_layer_norm", c.epsilon);
+  return m.dropout(m.rmsNorm(x, "encoder.final_layer_norm", c.epsilon),
+                   c.dropout);
 }
 
 Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
@@ -167,13 +172,14 @@ Value decode(ModelBuilder& m, Value x, Value encoded, Value mask,
                   return ValueList{feedForward(b, y, "layer.2", c)};
                 })[0];
   }
-  return m.rmsNorm(x, "decoder.final_layer_norm", c.epsilon);
+  return m.dropout(m.rmsNorm(x, "decoder.final_layer_norm", c.epsilon),
+                   c.dropout);
 }
 
 }  // namespace
 
 OwningModule buildT5(ModelSource& source) {
-  T5Config c(source.config);
+  T5Config c(source.config, source.options.dropout);
   // transformers 5 writes every T5 as tied, and those that are not as unscaled;
   // then their own head counts.
   if (c.tied && !c.scaled && source.weights.has("lm_head.weight"))
@@ -199,12 +205,16 @@ OwningModule buildT5(ModelSource& source) {
     mask = m.input("attention_mask", {batch, length}, /*integer=*/true);
   const Value decoder_ids =
       m.input("decoder_input_ids", {batch, decoder_length}, /*integer=*/true);
+  m.seedInput({c.dropout});
 
   const Value tokens =
       m.weight("shared.weight", {c.vocabulary, c.width}, Init::normal(1.0));
   if (mask) mask = m.maskBias(mask);
-  const Value encoded = encode(m, m.rows(tokens, ids), mask, c);
-  Value x = decode(m, m.rows(tokens, decoder_ids), encoded, mask, c);
+  const auto embedded = [&](Value which) {
+    return m.dropout(m.rows(tokens, which), c.dropout);
+  };
+  const Value encoded = encode(m, embedded(ids), mask, c);
+  Value x = decode(m, embedded(decoder_ids), encoded, mask, c);
   if (c.scaled) x = m.scale(x, 1.0 / std::sqrt(static_cast<double>(c.width)));
   const Value head = c.tied
                          ? tokens

@@ -9,7 +9,7 @@ namespace partita::huggingface {
 namespace {
 
 struct VitConfig {
-  explicit VitConfig(Config& config)
+  VitConfig(Config& config, std::optional<double> forced)
       : image(config.size("image_size", 224)),
         patch(config.size("patch_size", 16)),
         channels(config.size("num_channels", 3)),
@@ -19,6 +19,9 @@ struct VitConfig {
         inner(config.size("intermediate_size")),
         activation(config.text("hidden_act", "gelu")),
         epsilon(config.number("layer_norm_eps", 1e-12)),
+        dropout(config.dropout("hidden_dropout_prob", forced)),
+        attention_dropout(
+            config.dropout("attention_probs_dropout_prob", forced)),
         qkv_bias(config.flag("qkv_bias", true)) {
     config.expectOneOf("hidden_act", activation, Builder::activationNames());
     config.expectDivides("num_attention_heads", heads, "hidden_size", width);
@@ -34,7 +37,7 @@ struct VitConfig {
 
   int64_t image, patch, channels, width, layers, heads, inner, classes;
   std::string activation;
-  double epsilon;
+  double epsilon, dropout, attention_dropout;
   bool qkv_bias;
 };
 
@@ -48,13 +51,15 @@ Value block(Builder& b, Value x, const VitConfig& c) {
   };
   const Value q = heads("query"), k = heads("key"), v = heads("value");
   const double scale = 1.0 / std::sqrt(static_cast<double>(c.width / c.heads));
-  const Value seen =
-      b.mergeHeads(b.attention(q, k, v, Value(), scale, /*causal=*/false));
-  x = b.add(x, b.linear(seen, "attention.output.dense", c.width));
+  const Value seen = b.mergeHeads(b.attention(
+      q, k, v, Value(), scale, /*causal=*/false, c.attention_dropout));
+  const auto dense = [&](Value from, const char* name) {
+    return b.dropout(b.linear(from, name, c.width), c.dropout);
+  };
+  x = b.add(x, dense(seen, "attention.output.dense"));
   const Value up = b.linear(b.layerNorm(x, "layernorm_after", c.epsilon),
                             "intermediate.dense", c.inner);
-  return b.add(
-      x, b.linear(b.activation(up, c.activation), "output.dense", c.width));
+  return b.add(x, dense(b.activation(up, c.activation), "output.dense"));
 }
 
 // [B, C, H, W] to [B, 1 + patches, width].
@@ -76,13 +81,14 @@ Value embed(ModelBuilder& m, Value pixels, const VitConfig& c) {
       m.conv(pixels, kernel, c.patch, /*padding=*/0, /*groups=*/1), bias);
   x = m.transpose(m.reshape(x, {batch, c.width, patches}), {0, 2, 1});
   x = m.concat({m.broadcast(cls, {batch, 1, c.width}, {0, 1, 2}), x}, 1);
-  return m.add(x, m.broadcast(position, m.shapeOf(x), {0, 1, 2}));
+  return m.dropout(m.add(x, m.broadcast(position, m.shapeOf(x), {0, 1, 2})),
+                   c.dropout);
 }
 
 }  // namespace
 
 OwningModule buildVit(ModelSource& source) {
-  const VitConfig c(source.config);
+  const VitConfig c(source.config, source.options.dropout);
   const std::vector<std::string> architectures =
       source.config.texts("architectures");
   const bool classifies =
@@ -104,6 +110,7 @@ OwningModule buildVit(ModelSource& source) {
 
   const Value pixels =
       m.input("pixel_values", {batch, c.channels, c.image, c.image});
+  m.seedInput({c.dropout, c.attention_dropout});
   Value x = embed(m, pixels, c);
   for (int64_t i = 0; i < c.layers; ++i)
     x = m.layer("block", "vit.encoder.layer." + std::to_string(i) + ".", {x},

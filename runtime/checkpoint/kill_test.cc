@@ -31,9 +31,35 @@ struct Story {
   bool killed = false;    // And did not end by itself.
 };
 
-// Lets the program run until it has said `lines` lines, and for some time more.
+bool HasPartial(const std::string& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().string().find(".partial-") != std::string::npos)
+      return true;
+  return false;
+}
+
+// Stops the child where it has part of a checkpoint on disk, whatever share of
+// its time it spends so. False if it has none in any of many moments.
+bool StopWhileWriting(pid_t child, const std::string& folder) {
+  for (int moment = 0; moment < 1000; ++moment) {
+    kill(child, SIGSTOP);
+    int status = 0;
+    if (waitpid(child, &status, WUNTRACED) != child || !WIFSTOPPED(status))
+      return false;
+    if (HasPartial(folder)) return true;
+    kill(child, SIGCONT);
+    std::this_thread::sleep_for(std::chrono::microseconds(
+        base::RandomWord(12, static_cast<uint64_t>(moment)) % 2000));
+  }
+  return false;
+}
+
+enum class Moment { kAny, kWriting };
+
+// Lets the program run until it has said `lines` lines, and for some time more;
+// then kills it, at once or as soon as it writes.
 Story RunAndKill(const std::string& folder, int lines,
-                 std::chrono::microseconds more) {
+                 std::chrono::microseconds more, Moment moment) {
   Story story;
   int ends[2];
   if (pipe(ends) != 0) return story;
@@ -51,6 +77,8 @@ Story RunAndKill(const std::string& folder, int lines,
     lines -= byte == '\n';
   }
   std::this_thread::sleep_for(more);
+  if (moment == Moment::kWriting)
+    EXPECT_TRUE(StopWhileWriting(child, folder)) << "it never writes";
   kill(child, SIGKILL);
   int status = 0;
   waitpid(child, &status, 0);
@@ -66,13 +94,6 @@ Story RunAndKill(const std::string& folder, int lines,
   return story;
 }
 
-bool HasPartial(const std::string& folder) {
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().string().find(".partial-") != std::string::npos)
-      return true;
-  return false;
-}
-
 TEST(KillTest, NoCheckpointIsLostOrHalf) {
   const std::string folder = testing::TempDir() + "/killed";
   std::filesystem::remove_all(folder);
@@ -82,7 +103,8 @@ TEST(KillTest, NoCheckpointIsLostOrHalf) {
     const uint64_t word = base::RandomWord(11, static_cast<uint64_t>(i));
     const Story story =
         RunAndKill(folder, 1 + static_cast<int>(word % 3),
-                   std::chrono::microseconds((word >> 32) % 40000));
+                   std::chrono::microseconds((word >> 32) % 40000),
+                   i % 3 == 0 ? Moment::kWriting : Moment::kAny);
     ASSERT_TRUE(story.killed) << "the program ended by itself";
     ASSERT_GT(story.last_step, step);
     while_writing += HasPartial(folder);

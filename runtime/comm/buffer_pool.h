@@ -18,9 +18,9 @@ struct Buffer {
   int64_t capacity = 0;                    // bytes
 };
 
-// It never holds more than was taken at one time: a buffer serves messages of
-// at least half its size, so that a small one does not occupy what a large one
-// will need. Used by one thread at a time.
+// A buffer serves messages of at least half its size, so that a small one does
+// not occupy what a large one will need: of each size class it holds no more
+// than was taken at one time. Used by one thread at a time.
 class BufferPool {
  public:
   // At least so large.

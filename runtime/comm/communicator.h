@@ -85,7 +85,8 @@ class Communicator {
   // they are sent.
   virtual absl::Status Expect(Collective& transfer, void* output);
   virtual absl::Status Await(Collective& transfer, void* output);
-  // Nothing is expected any more, and nothing writes to what was.
+  // Nothing is expected any more. Among threads nothing writes to what was;
+  // messages still may, until the process ends, as a failed one soon does.
   virtual void Abandon() {}
 
   // A second end of this rank, for another thread of it, whose operations stand

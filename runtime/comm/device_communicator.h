@@ -27,8 +27,8 @@ class DeviceCommunicator {
   virtual absl::Status Enqueue(Collective& collective, const void* input,
                                void* output, void* stream) = 0;
   // Waits for the stream, but not for ever: DeadlineExceeded after the
-  // patience, naming the rank that stands still, or the error of a rank that
-  // failed.
+  // patience, naming the rank that does not come (if all come, the device that
+  // does not finish), or the error of a rank that failed.
   virtual absl::Status Await(void* stream) = 0;
 };
 

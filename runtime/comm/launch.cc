@@ -1,12 +1,31 @@
-// Variables of mpirun, PMI launchers and Slurm.
+// Variables of mpirun, PMI launchers, Slurm and torchrun.
 #include "runtime/comm/launch.h"
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 
 namespace partita::comm {
+namespace {
+
+// Where torchrun's own store holds the port (TORCHELASTIC_USE_AGENT_STORE), the
+// next one is ours. Empty if the variables are not there.
+std::string AddressOfTorchrun(
+    const std::function<const char*(const char*)>& get) {
+  const char* const host = get("MASTER_ADDR");
+  const char* const port = get("MASTER_PORT");
+  int number;
+  if (host == nullptr || *host == '\0' || port == nullptr ||
+      !absl::SimpleAtoi(port, &number))
+    return "";
+  const char* const held = get("TORCHELASTIC_USE_AGENT_STORE");
+  if (held != nullptr && std::string(held) == "True") ++number;
+  return absl::StrCat("tcp://", host, ":", number);
+}
+
+}  // namespace
 
 std::optional<Launch> DetectLaunch(
     const std::function<const char*(const char*)>& get) {
@@ -17,6 +36,9 @@ std::optional<Launch> DetectLaunch(
       return std::nullopt;
     return value;
   };
+  const char* const meet_at = get("PARTITA_MEET_AT");
+  const std::string chosen = meet_at == nullptr ? "" : meet_at;
+  const std::string torch = AddressOfTorchrun(get);
   const struct {
     const char* launcher;
     const char* size;
@@ -24,6 +46,9 @@ std::optional<Launch> DetectLaunch(
     const char* local_rank;
     const char* local_size;
   } kinds[] = {
+      // Without an address RANK and WORLD_SIZE mean nothing.
+      {chosen.empty() && torch.empty() ? "" : "torchrun", "WORLD_SIZE", "RANK",
+       "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
       {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
        "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
       // Slurm sets STEP_NUM_TASKS in what srun starts, and not in a batch
@@ -39,11 +64,19 @@ std::optional<Launch> DetectLaunch(
     const std::optional<int> rank = number(kind.rank);
     if (!size || !rank || *size < 1) continue;
     const std::string launcher = kind.launcher;
+    if (launcher.empty()) continue;
     // A batch script, or srun without a second task: threads serve as well.
     if (launcher == "srun" && (*size == 1 || get("SLURM_STEP_ID") == nullptr))
       continue;
-    return Launch{launcher, *rank, *size, number(kind.local_rank).value_or(0),
-                  std::max(1, number(kind.local_size).value_or(1))};
+    // Nobody to meet, and nobody has asked for it.
+    if (launcher == "torchrun" && *size == 1 && chosen.empty())
+      return std::nullopt;
+    return Launch{launcher,
+                  *rank,
+                  *size,
+                  number(kind.local_rank).value_or(0),
+                  std::max(1, number(kind.local_size).value_or(1)),
+                  chosen.empty() && launcher == "torchrun" ? torch : chosen};
   }
   return std::nullopt;
 }

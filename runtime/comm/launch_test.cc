@@ -63,5 +63,72 @@ TEST(LaunchTest, Pmi) {
   EXPECT_EQ(launch->rank, 1);
 }
 
+std::map<std::string, std::string> Torchrun() {
+  return {{"RANK", "5"},
+          {"WORLD_SIZE", "8"},
+          {"LOCAL_RANK", "1"},
+          {"LOCAL_WORLD_SIZE", "4"},
+          {"MASTER_ADDR", "node07"},
+          {"MASTER_PORT", "29500"},
+          // One torchrun a node, started by srun.
+          {"SLURM_STEP_ID", "0"},
+          {"SLURM_STEP_NUM_TASKS", "2"},
+          {"SLURM_PROCID", "1"}};
+}
+
+TEST(LaunchTest, Torchrun) {
+  auto values = Torchrun();
+  const auto launch = Detect(values);
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->launcher, "torchrun");
+  EXPECT_EQ(launch->size, 8);
+  EXPECT_EQ(launch->rank, 5);
+  EXPECT_EQ(launch->local_rank, 1);
+  EXPECT_EQ(launch->local_size, 4);
+  EXPECT_EQ(launch->meet_at, "tcp://node07:29500");
+  // Its own store holds the port.
+  values["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  EXPECT_EQ(Detect(values)->meet_at, "tcp://node07:29501");
+  values.erase("MASTER_PORT");
+  EXPECT_EQ(Detect(values)->launcher, "srun");
+  EXPECT_EQ(Detect(values)->meet_at, "");
+}
+
+// Its ranks are threads, as without a launcher, whatever started torchrun.
+TEST(LaunchTest, TorchrunOfOneProcessIsNoLaunch) {
+  auto values = Torchrun();
+  values["RANK"] = values["LOCAL_RANK"] = "0";
+  values["WORLD_SIZE"] = values["LOCAL_WORLD_SIZE"] = "1";
+  EXPECT_FALSE(Detect(values));
+  values["PARTITA_MEET_AT"] = "tcp://node01:4000";
+  const auto asked = Detect(values);
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->launcher, "torchrun");
+  EXPECT_EQ(asked->size, 1);
+}
+
+TEST(LaunchTest, AnAddressToMeetAt) {
+  // With RANK and WORLD_SIZE alone, which mean nothing without it.
+  EXPECT_FALSE(Detect({{"RANK", "0"}, {"WORLD_SIZE", "2"}}));
+  const auto plain = Detect({{"RANK", "0"},
+                             {"WORLD_SIZE", "2"},
+                             {"PARTITA_MEET_AT", "file:///shared/meet"}});
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->size, 2);
+  EXPECT_EQ(plain->meet_at, "file:///shared/meet");
+  // In place of MPI, and of torchrun's address.
+  const auto srun = Detect({{"SLURM_STEP_ID", "0"},
+                            {"SLURM_STEP_NUM_TASKS", "4"},
+                            {"SLURM_PROCID", "2"},
+                            {"PARTITA_MEET_AT", "tcp://node01:4000"}});
+  ASSERT_TRUE(srun);
+  EXPECT_EQ(srun->launcher, "srun");
+  EXPECT_EQ(srun->rank, 2);
+  EXPECT_EQ(srun->meet_at, "tcp://node01:4000");
+  auto values = Torchrun();
+  values["PARTITA_MEET_AT"] = "tcp://node01:4000";
+  EXPECT_EQ(Detect(values)->meet_at, "tcp://node01:4000");
+}
+
 }  // namespace
 }  // namespace partita::comm

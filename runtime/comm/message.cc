@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
-#include <deque>
 #include <list>
 #include <mutex>
 #include <thread>
@@ -18,9 +16,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/comm/buffer_pool.h"
 #include "runtime/comm/life_signs.h"
+#include "runtime/comm/outbox.h"
 #include "runtime/comm/reduce.h"
+#include "runtime/comm/shared_transport.h"
 
 namespace partita::comm {
 namespace {
@@ -42,61 +41,6 @@ struct Peer {
   int64_t incoming_at = -1;  // in scratch; negative: received in the output
 };
 
-// Lets both ends of a rank use its transport.
-class SharedTransport : public Transport {
- public:
-  explicit SharedTransport(std::unique_ptr<Transport> transport)
-      : transport_(std::move(transport)) {}
-
-  int rank() const override { return transport_->rank(); }
-  int size() const override { return transport_->size(); }
-  std::string Describe(int rank) const override {
-    return transport_->Describe(rank);
-  }
-  bool ServesSeveralThreads() const override {
-    return transport_->ServesSeveralThreads();
-  }
-  absl::StatusOr<Request> Send(const void* data, int64_t bytes, int to,
-                               Stream stream) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return transport_->Send(data, bytes, to, stream);
-  }
-  absl::StatusOr<Request> Receive(void* data, int64_t bytes, int from,
-                                  Stream stream) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return transport_->Receive(data, bytes, from, stream);
-  }
-  absl::StatusOr<bool> Test(Request request) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return transport_->Test(request);
-  }
-  absl::Status SendSign(int number, int to) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return transport_->SendSign(number, to);
-  }
-  absl::StatusOr<std::optional<Sign>> NextSign() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return transport_->NextSign();
-  }
-  absl::Status Health() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return transport_->Health();
-  }
-  void Fail(const absl::Status& status) override {
-    failed_.store(true, std::memory_order_relaxed);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    transport_->Fail(status);
-  }
-
-  // Whether an end of this rank has failed.
-  bool failed() const { return failed_.load(std::memory_order_relaxed); }
-
- private:
-  const std::unique_ptr<Transport> transport_;
-  std::mutex mutex_;
-  std::atomic<bool> failed_{false};
-};
-
 class MessageCollective : public Collective {
  public:
   using Collective::Collective;
@@ -112,18 +56,8 @@ class MessageCommunicator : public Communicator {
       : transport_(std::move(transport)),
         options_(options),
         beside_(beside),
+        outbox_(*transport_),
         signs_(*transport_, options.patience) {}
-
-  // What stays on its way is read from memory that stays.
-  ~MessageCommunicator() override {
-    const Clock::time_point end = Clock::now() + std::chrono::milliseconds(100);
-    while (!sent_.empty()) {
-      const absl::StatusOr<bool> done = HasArrived(*sent_.front());
-      if (done.ok() && !*done && Clock::now() < end) continue;
-      if (!done.value_or(false)) sent_.front().release();
-      sent_.pop_front();
-    }
-  }
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
@@ -163,27 +97,18 @@ class MessageCommunicator : public Communicator {
     int rank;
   };
 
-  // A transfer on its way: what it is, then a copy of the tensor. Requests that
-  // are done are null.
-  struct Letter {
-    uint64_t fingerprint = 0;
-    Buffer buffer;
-    Transport::Request head = nullptr, body = nullptr;
-  };
-  // One that may come. Its memory is received into until the request is done;
-  // a rank that fails receives no more.
+  // A transfer that may come. Its memory is received into until the request is
+  // done; a rank that fails receives no more.
   struct Expectation {
     const void* output = nullptr;
     uint64_t fingerprint = 0;  // received
     Transport::Request head = nullptr, body = nullptr;
   };
-  absl::StatusOr<bool> HasArrived(Letter& letter);
 
   absl::Status Execute(MessageCollective& collective, const char* input,
                        char* output);
-  absl::Status SendLetter(MessageCollective& collective, const char* input);
-  absl::Status ReceiveLetter(MessageCollective& collective,
-                             const Expectation& expectation);
+  absl::Status ReceiveTransfer(MessageCollective& collective,
+                               const Expectation& expectation);
   absl::Status FinishOne(MessageCollective& collective,
                          Transport::Request request);
   absl::Status AllReduce(MessageCollective& collective, const char* input,
@@ -218,11 +143,10 @@ class MessageCommunicator : public Communicator {
   const std::shared_ptr<SharedTransport> transport_;
   const CommOptions options_;
   const bool beside_;
+  Outbox outbox_;
   LifeSigns signs_;
   std::vector<Pending> pending_;
-  std::deque<std::unique_ptr<Letter>> sent_;  // in the order of sending
   std::list<Expectation> expected_;
-  BufferPool pool_;            // of letters that have arrived
   std::vector<char> scratch_;  // shared by all operations
   std::vector<const char*> inputs_;
   absl::Status failure_;
@@ -357,7 +281,10 @@ absl::Status MessageCommunicator::WaitFor(Communicator& beside,
       const std::lock_guard<std::mutex> lock(other.told_mutex_);
       wait = other.told_;
     }
-    if (wait.ranks.empty()) continue;
+    if (wait.ranks.empty()) {  // it works; others may ask of this rank
+      status = signs_.Work();
+      continue;
+    }
     wait.since = std::max(wait.since, begin);
     status = Judge(wait);
     if (status.ok()) status = transport_->Health();
@@ -505,42 +432,6 @@ absl::Status MessageCommunicator::Exchange(MessageCollective& collective,
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> MessageCommunicator::HasArrived(Letter& letter) {
-  for (Transport::Request* request : {&letter.head, &letter.body}) {
-    if (*request == nullptr) continue;
-    PARTITA_ASSIGN_OR_RETURN(const bool done, transport_->Test(*request));
-    if (!done) return false;
-    *request = nullptr;
-  }
-  return true;
-}
-
-absl::Status MessageCommunicator::SendLetter(MessageCollective& collective,
-                                             const char* input) {
-  while (!sent_.empty()) {
-    PARTITA_ASSIGN_OR_RETURN(const bool arrived, HasArrived(*sent_.front()));
-    if (!arrived) break;
-    pool_.Give(std::move(sent_.front()->buffer));
-    sent_.pop_front();
-  }
-  const int64_t bytes = collective.operation().InputBytes();
-  sent_.push_back(std::make_unique<Letter>());
-  Letter& letter = *sent_.back();
-  letter.fingerprint = collective.fingerprint();
-  letter.buffer = pool_.Take(bytes);
-  std::memcpy(letter.buffer.data.get(), input, static_cast<size_t>(bytes));
-  const int to = collective.ranks()[1];
-  PARTITA_ASSIGN_OR_RETURN(
-      letter.head,
-      transport_->Send(&letter.fingerprint, sizeof letter.fingerprint, to,
-                       Transport::Stream::kTransfers));
-  if (bytes == 0) return absl::OkStatus();
-  PARTITA_ASSIGN_OR_RETURN(letter.body,
-                           transport_->Send(letter.buffer.data.get(), bytes, to,
-                                            Transport::Stream::kTransfers));
-  return absl::OkStatus();
-}
-
 absl::Status MessageCommunicator::Expect(Collective& transfer, void* output) {
   PARTITA_RETURN_IF_ERROR(failure_);
   const int from = transfer.ranks()[0];
@@ -566,7 +457,7 @@ absl::Status MessageCommunicator::FinishOne(MessageCollective& collective,
   return Finish(collective);
 }
 
-absl::Status MessageCommunicator::ReceiveLetter(
+absl::Status MessageCommunicator::ReceiveTransfer(
     MessageCollective& collective, const Expectation& expectation) {
   PARTITA_RETURN_IF_ERROR(FinishOne(collective, expectation.head));
   if (expectation.fingerprint != collective.fingerprint())
@@ -586,7 +477,7 @@ absl::Status MessageCommunicator::Await(Collective& transfer, void* output) {
                 absl::StrCat("rank ", rank(), " awaits ",
                              comm::Describe(transfer.operation()),
                              ", which it does not expect"))
-          : ReceiveLetter(static_cast<MessageCollective&>(transfer), *found);
+          : ReceiveTransfer(static_cast<MessageCollective&>(transfer), *found);
   if (status.ok()) {
     expected_.erase(found);
   } else {
@@ -602,7 +493,8 @@ absl::Status MessageCommunicator::Execute(MessageCollective& collective,
     case Kind::kAllReduce:
       return AllReduce(collective, input, output);
     case Kind::kTransfer:
-      return SendLetter(collective, input);
+      return outbox_.Send(input, collective.operation().InputBytes(),
+                          collective.fingerprint(), collective.ranks()[1]);
     default:
       return Exchange(collective, input, output);
   }

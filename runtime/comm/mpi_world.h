@@ -11,11 +11,11 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/launch.h"
 #include "runtime/comm/mpi_api.h"
+#include "runtime/comm/world.h"
 
 namespace partita::comm {
 
-// MPI as long as this process runs. Its communicators must not outlive it.
-class MpiWorld {
+class MpiWorld : public World {
  public:
   // Opens libpartita_mpi.so (`plugin`, or beside the program if empty), starts
   // MPI and learns who the others are. `launch` is what the launcher promised:
@@ -24,15 +24,12 @@ class MpiWorld {
   static absl::StatusOr<std::unique_ptr<MpiWorld>> Start(
       const Launch& launch, const std::string& plugin = "");
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
-  std::unique_ptr<Communicator> MakeCommunicator(const CommOptions& options);
-
-  // Ends MPI on all ranks; each must call it, having received all messages.
-  // Unavailable if some rank has not come within the time: then abort.
-  absl::Status Finish(std::chrono::milliseconds timeout);
-  // Ends all processes at once with this exit code. Does not return.
-  void Abort(int exit_code);
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::unique_ptr<Communicator> MakeCommunicator(
+      const CommOptions& options) override;
+  absl::Status Finish(std::chrono::milliseconds timeout) override;
+  void Abort(int exit_code) override;
 
  private:
   MpiWorld() = default;

@@ -47,7 +47,7 @@ class StartedOperations {
   int64_t last() const { return last_; }
 
   // After a failure of this rank: gives up what is not done, and returns when
-  // no buffer is in use any more.
+  // its thread uses no buffer any more (messages: as Communicator::Abandon).
   void GiveUp(const absl::Status& status);
 
  private:

@@ -17,6 +17,7 @@
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/module.h"
 #include "runtime/cpu/threads.h"
+#include "runtime/program/validate.h"
 
 namespace partita::cpu {
 namespace {
@@ -32,7 +33,26 @@ struct LaunchShares {
   int64_t shares;
   char* scratch;
   int64_t scratch_stride;
+  const device::LaunchPieces* pieces = nullptr;  // null: one
+  int count = 0;                                 // buffers of all pieces
 };
+
+// Shares [begin, end) of the pieces' ranges, one behind the other.
+void RunPieces(const LaunchShares& launch, int64_t begin, int64_t end,
+               void* scratch) {
+  const device::LaunchPieces& pieces = *launch.pieces;
+  void* own[program::kMaxPieceOperands];
+  for (size_t i = 0; i < pieces.ranges.size() && end > 0; ++i) {
+    const int64_t range = pieces.ranges[i];
+    if (begin < range) {
+      device::GatherPiece(pieces, static_cast<int>(i), launch.buffers,
+                          launch.count, own);
+      launch.function(own, begin, std::min(end, range), scratch);
+    }
+    begin = std::max<int64_t>(begin - range, 0);
+    end -= range;
+  }
+}
 
 void RunShare(void* data, int thread, int threads) {
   const LaunchShares& launch = *static_cast<const LaunchShares*>(data);
@@ -45,7 +65,10 @@ void RunShare(void* data, int thread, int threads) {
   char* scratch = launch.scratch == nullptr
                       ? nullptr
                       : launch.scratch + thread * launch.scratch_stride;
-  launch.function(launch.buffers, begin, end, scratch);
+  if (launch.pieces != nullptr)
+    RunPieces(launch, begin, end, scratch);
+  else
+    launch.function(launch.buffers, begin, end, scratch);
 }
 
 // What an operation takes on one thread, roughly: enough to tell whether waking
@@ -164,16 +187,19 @@ class CpuDevice : public device::Device {
   absl::Status Launch(Stream& stream, const device::Kernel& kernel,
                       const device::LaunchShape& shape, void* const* buffers,
                       int count) override {
-    if (shape.range <= 0) return absl::OkStatus();
-    LaunchShares launch = {static_cast<const CpuKernel&>(kernel).function,
-                           buffers,
-                           shape.range,
-                           0,
-                           shape.scratch_bytes > 0 ? scratch_.data() : nullptr,
-                           AlignUp(shape.scratch_bytes)};
-    launch.shares = std::clamp<int64_t>(shape.range / shape.grain, 1, threads_);
-    RunOnThreads(launch.shares == 1 ? 1 : threads_, &RunShare, &launch);
-    return absl::OkStatus();
+    return RunLaunch(kernel, shape, nullptr, buffers, count);
+  }
+  absl::Status LaunchEach(Stream& stream, const device::Kernel& kernel,
+                          const device::LaunchShape& shape,
+                          const device::LaunchPieces& pieces,
+                          void* const* buffers, int count) override {
+    const int64_t each = count / static_cast<int64_t>(pieces.ranges.size());
+    if (each > program::kMaxPieceOperands) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected at most ", program::kMaxPieceOperands,
+                       " operands of each piece of a launch, found ", each));
+    }
+    return RunLaunch(kernel, shape, &pieces, buffers, count);
   }
 
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
@@ -211,6 +237,24 @@ class CpuDevice : public device::Device {
   }
 
  private:
+  absl::Status RunLaunch(const device::Kernel& kernel,
+                         const device::LaunchShape& shape,
+                         const device::LaunchPieces* pieces,
+                         void* const* buffers, int count) {
+    if (shape.range <= 0) return absl::OkStatus();
+    LaunchShares launch = {static_cast<const CpuKernel&>(kernel).function,
+                           buffers,
+                           shape.range,
+                           0,
+                           shape.scratch_bytes > 0 ? scratch_.data() : nullptr,
+                           AlignUp(shape.scratch_bytes),
+                           pieces,
+                           count};
+    launch.shares = std::clamp<int64_t>(shape.range / shape.grain, 1, threads_);
+    RunOnThreads(launch.shares == 1 ? 1 : threads_, &RunShare, &launch);
+    return absl::OkStatus();
+  }
+
   // One or all: libgomp ends threads when a region uses fewer than the last.
   int ThreadsFor(const Cost& cost) const {
     return cost.Microseconds() < kWorthThreads ? 1 : threads_;

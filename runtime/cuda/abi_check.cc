@@ -84,6 +84,9 @@ TEST(AbiCheck, NumbersOfTheDriver) {
   ExpectSame(kCuMisalignedAddress, CUDA_ERROR_MISALIGNED_ADDRESS);
   ExpectSame(kCuLaunchFailed, CUDA_ERROR_LAUNCH_FAILED);
   ExpectSame(kCuSystemDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+  ExpectSame(kCuCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  ExpectSame(kCuCaptureInvalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  ExpectSame(kCuCaptureIsolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   ExpectSame(kCuMultiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   ExpectSame(kCuCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   ExpectSame(kCuCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cuda/context.h"
+#include "runtime/cuda/graph.h"
 #include "runtime/cuda/library_op.h"
 #include "runtime/cuda/module.h"
+#include "runtime/cuda/ranges.h"
 #include "runtime/cuda/staging.h"
 #include "runtime/cuda/workshop.h"
 
@@ -58,12 +60,14 @@ CuPointer At(const void* memory) {
 class CudaDevice : public device::Device {
  public:
   CudaDevice(std::shared_ptr<Context> context, const CudaOptions& options,
-             bool blocking)
+             bool blocking, bool graphs)
       : context_(std::move(context)),
         cuda_(context_->driver()),
         staging_(context_),
-        workshop_(context_, options.blas),
-        blocking_(blocking) {}
+        workshop_(context_, options.blas, options.tuned, options.measures),
+        ranges_(options.nvtx),
+        blocking_(blocking),
+        graphs_(graphs) {}
 
   std::string Name() const override { return "cuda"; }
   absl::Status CheckTarget(const std::string& target,
@@ -75,6 +79,9 @@ class CudaDevice : public device::Device {
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override;
   void Free(void* memory, int64_t bytes) override;
+  // Pinned memory has one address for the host and all GPUs.
+  absl::StatusOr<void*> AllocateHost(int64_t bytes) override;
+  void FreeHost(void* memory, int64_t bytes) override;
   // The driver takes back whole allocations only.
   void Release(void* memory, int64_t bytes) override {}
   device::MemoryReport Memory() const override {
@@ -101,6 +108,14 @@ class CudaDevice : public device::Device {
   absl::Status Launch(device::Stream& stream, const device::Kernel& kernel,
                       const device::LaunchShape& shape, void* const* buffers,
                       int count) override;
+  absl::Status LaunchEach(device::Stream& stream, const device::Kernel& kernel,
+                          const device::LaunchShape& shape,
+                          const device::LaunchPieces& pieces,
+                          void* const* buffers, int count) override {
+    return absl::InvalidArgumentError(
+        "expected kernels for GPUs one by one, found a launch with several "
+        "pieces; compile the model again");
+  }
 
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
       const device::GemmDesc& desc,
@@ -115,6 +130,13 @@ class CudaDevice : public device::Device {
   absl::Status Execute(device::Stream& stream, device::LibraryOp& op,
                        void* const* buffers, int count) override;
 
+  absl::StatusOr<std::unique_ptr<device::Graph>> Capture(
+      device::Stream& stream,
+      const std::function<absl::Status()>& work) override;
+  absl::Status Replay(device::Stream& stream, device::Graph& graph) override;
+  void BeginRange(const char* name) override { ranges_.Begin(name); }
+  void EndRange() override { ranges_.End(); }
+
  private:
   // After something was put on a stream.
   absl::Status Done(CuStream stream, absl::Status status) const {
@@ -127,7 +149,8 @@ class CudaDevice : public device::Device {
   const Driver& cuda_;
   Staging staging_;
   Workshop workshop_;
-  const bool blocking_;
+  const Ranges ranges_;
+  const bool blocking_, graphs_;
   int64_t allocated_ = 0;
 };
 
@@ -153,6 +176,23 @@ absl::StatusOr<void*> CudaDevice::Allocate(int64_t bytes) {
 void CudaDevice::Free(void* memory, int64_t bytes) {
   if (context_->Enter().ok()) cuda_.Free(At(memory));
   allocated_ -= bytes;
+}
+
+absl::StatusOr<void*> CudaDevice::AllocateHost(int64_t bytes) {
+  if (bytes < 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot allocate ", bytes, " bytes"));
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  void* memory = nullptr;
+  PARTITA_RETURN_IF_ERROR(context_->Check(
+      cuda_.AllocateHost(&memory,
+                         static_cast<size_t>(std::max<int64_t>(bytes, 1))),
+      absl::StrCat("allocating ", bytes, " bytes of pinned host memory")));
+  return memory;
+}
+
+void CudaDevice::FreeHost(void* memory, int64_t bytes) {
+  if (context_->Enter().ok()) cuda_.FreeHost(memory);
 }
 
 absl::StatusOr<std::unique_ptr<device::Stream>> CudaDevice::CreateStream() {
@@ -251,6 +291,31 @@ absl::Status CudaDevice::Execute(device::Stream& stream, device::LibraryOp& op,
                                             Of(stream), buffers, count));
 }
 
+absl::StatusOr<std::unique_ptr<device::Graph>> CudaDevice::Capture(
+    device::Stream& stream, const std::function<absl::Status()>& work) {
+  if (!graphs_) return std::unique_ptr<device::Graph>();
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  PARTITA_RETURN_IF_ERROR(workshop_.BeginCapture(Of(stream)));
+  absl::StatusOr<std::unique_ptr<CudaGraph>> graph =
+      CudaGraph::Capture(context_, Of(stream), work);
+  workshop_.EndCapture();
+  if (!graph.ok()) return graph.status();
+  return std::unique_ptr<device::Graph>(*std::move(graph));
+}
+
+absl::Status CudaDevice::Replay(device::Stream& stream, device::Graph& graph) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  PARTITA_RETURN_IF_ERROR(workshop_.HandOver(Of(stream)));
+  PARTITA_RETURN_IF_ERROR(static_cast<CudaGraph&>(graph).Launch(Of(stream)));
+  return workshop_.Mark(Of(stream));
+}
+
+// Of an environment variable.
+bool Says(const char* name, const std::string& value) {
+  const char* const found = std::getenv(name);
+  return found != nullptr && found == value;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<device::Device>> MakeCudaDevice(
@@ -259,10 +324,10 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeCudaDevice(
                            Driver::Open(options.driver));
   PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
                            Context::Open(std::move(driver), options.ordinal));
-  const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  const bool blocking = Says("CUDA_LAUNCH_BLOCKING", "1");
   return std::unique_ptr<device::Device>(std::make_unique<CudaDevice>(
-      std::move(context), options,
-      blocking != nullptr && std::string(blocking) == "1"));
+      std::move(context), options, blocking,
+      !blocking && !Says("PARTITA_CUDA_GRAPHS", "0")));
 }
 
 }  // namespace partita::cuda

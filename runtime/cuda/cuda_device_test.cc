@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -193,6 +195,19 @@ TEST_F(CudaDeviceTest, LongCopiesAreStagedInPieces) {
   EXPECT_THAT(log, HasSubstr("cuMemcpyDtoHAsync_v2 2097152\n"));
 }
 
+TEST_F(CudaDeviceTest, TheHostsMemoryIsPinnedAndNotTheGpus) {
+  const size_t before = recording_.UsedBytes();
+  {
+    const auto memory = std::move(device::Allocation::Make(*device_, 5000,
+                                                           /*host=*/true))
+                            .value();
+    EXPECT_EQ(recording_.UsedBytes(), before);
+    EXPECT_EQ(device_->Memory().allocated, 0);
+  }
+  EXPECT_THAT(recording_.TakeLog(), AllOf(HasSubstr("cuMemAllocHost_v2 5000\n"),
+                                          HasSubstr("cuMemFreeHost")));
+}
+
 // Two streams use the device's one scratch in turn.
 TEST_F(CudaDeviceTest, ProductsOfTwoStreamsDoNotMeetInTheScratch) {
   device::GemmDesc desc;
@@ -214,6 +229,78 @@ TEST_F(CudaDeviceTest, ProductsOfTwoStreamsDoNotMeetInTheScratch) {
       recording_.TakeLog(),
       HasSubstr("cuStreamWaitEvent\ncublasLtMatmul 16x16x16 epilogue 1"));
   EXPECT_FALSE(device_->Execute(*other, *op, buffers, 2).ok());
+}
+
+// Of the recorded library's three algorithms the second is the fastest.
+class TuningTest : public ::testing::Test {
+ protected:
+  TuningTest() : recording_(kLibrary) {
+    folder_ = ::testing::TempDir() + "/tuning_XXXXXX";
+    EXPECT_NE(mkdtemp(folder_.data()), nullptr);
+    options_ = {0, kLibrary, kLibrary};
+    options_.tuned = folder_ + "/model.algorithms";
+    options_.measures = true;
+  }
+  ~TuningTest() override {
+    std::filesystem::remove_all(folder_);
+    EXPECT_EQ(recording_.UsedBytes(), 0u);
+  }
+
+  // What a new device prepares and runs a product of this size with.
+  std::string Log(int64_t size) {
+    const auto device = std::move(MakeCudaDevice(options_)).value();
+    const auto stream = std::move(device->CreateStream()).value();
+    device::GemmDesc desc;
+    desc.m = desc.n = desc.k = size;
+    desc.lhs_strides = desc.rhs_strides = desc.out_strides = {0, size, 1};
+    desc.has_bias = true;
+    const auto memory =
+        std::move(device::Allocation::Make(*device, 4096)).value();
+    recording_.TakeLog();
+    const auto op = device->PrepareGemm(desc, std::vector<const void*>(4));
+    EXPECT_TRUE(op.ok()) << op.status();
+    prepared_ = recording_.TakeLog();
+    void* buffers[] = {memory.data(), memory.data() + 1024,
+                       memory.data() + 2048, memory.data() + 3072};
+    EXPECT_TRUE(device->Execute(*stream, **op, buffers, 4).ok());
+    EXPECT_TRUE(device->Synchronize(*stream).ok());
+    return recording_.TakeLog();
+  }
+
+  recording::Recording recording_;
+  std::string folder_, prepared_;
+  CudaOptions options_;
+};
+
+TEST_F(TuningTest, TheFastestIsMeasuredOnceAndKept) {
+  EXPECT_THAT(Log(16), HasSubstr("16x16x16 epilogue 4 algorithm 1\n"));
+  EXPECT_THAT(prepared_,
+              AllOf(HasSubstr("algorithm 0\n"), HasSubstr("algorithm 2\n"),
+                    HasSubstr("cuEventElapsedTime")));
+  EXPECT_THAT(Log(16), HasSubstr("algorithm 1\n"));
+  EXPECT_THAT(prepared_, Not(HasSubstr("cuEventElapsedTime")));
+  // The file serves those who may not measure; others get the first.
+  options_.measures = false;
+  EXPECT_THAT(Log(16), HasSubstr("algorithm 1\n"));
+  EXPECT_THAT(Log(8), HasSubstr("algorithm 0\n"));
+  EXPECT_THAT(prepared_, Not(HasSubstr("cuEventElapsedTime")));
+}
+
+TEST_F(TuningTest, AlgorithmsThatTheLibraryHasNotAreMeasuredAnew) {
+  Log(16);
+  std::string line;
+  std::getline(std::ifstream(options_.tuned), line);
+  std::ofstream(options_.tuned)
+      << "no algorithm\n\nffff" << line.substr(line.find(' ')) << "\n";
+  EXPECT_THAT(Log(16), HasSubstr("algorithm 1\n"));
+  EXPECT_THAT(prepared_, HasSubstr("cuEventElapsedTime"));
+}
+
+TEST_F(TuningTest, WhereMeasuringFailsTheFirstIsTaken) {
+  options_.tuned = folder_ + "/no/such/folder";
+  EXPECT_THAT(Log(16), HasSubstr("algorithm 1\n"));
+  recording_.FailNext("cuEventElapsedTime", kCuLaunchFailed, 3);
+  EXPECT_THAT(Log(16), HasSubstr("algorithm 0\n"));
 }
 
 TEST(CudaBlockingTest, EveryOperationIsWaitedForOnDemand) {

@@ -149,6 +149,104 @@ TEST_F(CudaExecutorTest, WeightsInitConstantsAndPorts) {
   EXPECT_NEAR(z[4 * 8 + 4], sum, 1e-4);
 }
 
+// The sample program's y for x and an image of ones.
+Floats RunSample(executor::Executor& executor, const Floats& x) {
+  const Floats image(256, 1);
+  Floats y(32, -1), z(256);
+  std::vector<int64_t> k(8);
+  std::vector<executor::ConstTensor> inputs;
+  for (const auto& spec : executor.inputs())
+    inputs.push_back(
+        {spec.dtype, spec.shape, spec.name == "x" ? x.data() : image.data()});
+  std::vector<executor::MutableTensor> outputs;
+  for (const auto& spec : executor.outputs())
+    outputs.push_back({spec.dtype, spec.shape,
+                       spec.name == "y"   ? static_cast<void*>(y.data())
+                       : spec.name == "z" ? static_cast<void*>(z.data())
+                                          : static_cast<void*>(k.data())});
+  const absl::Status status = executor.Run(inputs, outputs);
+  EXPECT_TRUE(status.ok()) << status;
+  return y;
+}
+
+// What the program gives without graphs, then with them.
+TEST_F(CudaExecutorTest, StepsAreCapturedAndReplayed) {
+  Write(program::SampleProgram());
+  std::vector<Floats> expected;
+  for (const char* graphs : {"0", "1"}) {
+    SCOPED_TRACE(graphs);
+    setenv("PARTITA_CUDA_GRAPHS", graphs, 1);
+    const auto device =
+        std::move(MakeCudaDevice({0, kLibrary, kLibrary})).value();
+    unsetenv("PARTITA_CUDA_GRAPHS");
+    auto executor = executor::Executor::Load(path_, *device);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    for (uint64_t run = 0; run < 5; ++run) {
+      recording_.TakeLog();
+      const Floats y = RunSample(**executor, Seeded(32, 20 + run));
+      const std::string log = recording_.TakeLog();
+      const bool launches = log.find("cuLaunchKernel") != std::string::npos;
+      const bool captures =
+          log.find("cuStreamBeginCapture") != std::string::npos;
+      const bool replays = log.find("cuGraphLaunch") != std::string::npos;
+      if (*graphs == '0') {
+        expected.push_back(y);
+        EXPECT_TRUE(launches && !captures && !replays) << log;
+      } else {
+        EXPECT_EQ(y, expected[run]);
+        EXPECT_EQ(launches, run < 2) << log;
+        EXPECT_EQ(captures, run == 1) << log;
+        EXPECT_EQ(replays, run >= 1) << log;
+      }
+    }
+  }
+}
+
+TEST_F(CudaExecutorTest, WhatCannotBeCapturedRunsAsEver) {
+  Write(program::SampleProgram());
+  for (const char* fails :
+       {"cuStreamBeginCapture_v2", "cuLaunchKernel", "cuStreamEndCapture",
+        "cuGraphInstantiateWithFlags"}) {
+    SCOPED_TRACE(fails);
+    const auto device =
+        std::move(MakeCudaDevice({0, kLibrary, kLibrary})).value();
+    auto executor = executor::Executor::Load(path_, *device);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    const Floats x = Seeded(32, 7);
+    const Floats expected = RunSample(**executor, x);
+    recording_.FailNext(fails, kCuCaptureInvalidated);
+    EXPECT_EQ(RunSample(**executor, x), expected);
+    recording_.TakeLog();
+    EXPECT_EQ(RunSample(**executor, x), expected);
+    EXPECT_THAT(recording_.TakeLog(),
+                ::testing::Not(::testing::HasSubstr("Capture")));
+  }
+}
+
+TEST_F(CudaExecutorTest, ProfilersSeeTheNamesOfOperations) {
+  program::SampleProgram program;
+  Write(program);
+  const auto device =
+      std::move(MakeCudaDevice({0, kLibrary, kLibrary, kLibrary})).value();
+  auto executor = executor::Executor::Load(path_, *device);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  recording_.TakeLog();
+  RunSample(**executor, Seeded(32, 7));
+  const std::string log = recording_.TakeLog();
+  size_t pushes = 0, pops = 0;
+  for (size_t at = 0;
+       (at = log.find("nvtxRangePushA", at)) != std::string::npos; ++at)
+    ++pushes;
+  for (size_t at = 0; (at = log.find("nvtxRangePop", at)) != std::string::npos;
+       ++at)
+    ++pops;
+  EXPECT_EQ(pushes, static_cast<size_t>((*executor)->step_count()));
+  EXPECT_EQ(pops, pushes);
+  // A step's range holds what it puts on the stream.
+  EXPECT_THAT(
+      log, ::testing::ContainsRegex("nvtxRangePushA [^\n]+\ncuLaunchKernel"));
+}
+
 TEST_F(CudaExecutorTest, DividedProgramsExchangeThroughTheHost) {
   for (const auto& [data, tensor] :
        {std::pair(1, 1), std::pair(2, 1), std::pair(1, 3), std::pair(2, 2)}) {
@@ -180,6 +278,9 @@ TEST_F(CudaExecutorTest, DividedProgramsExchangeThroughTheHost) {
       for (size_t i = 0; i < where.size(); ++i)
         EXPECT_EQ(where[i], static_cast<int64_t>(i));
     }
+    // The host takes part in each step.
+    EXPECT_THAT(recording_.TakeLog(),
+                ::testing::Not(::testing::HasSubstr("Capture")));
   }
 }
 
@@ -188,9 +289,13 @@ TEST_F(CudaExecutorTest, TrainsDivided) {
   constexpr int64_t kWidth = TrainingProgram::kWidth,
                     kOut = TrainingProgram::kOut;
   constexpr float kRate = 0.02f;
-  for (const auto& [data, tensor] : {std::pair(1, 1), std::pair(2, 2)}) {
-    const auto runner = Load(TrainingProgram(5, data, tensor));
+  for (const auto& [data, tensor, host] :
+       {std::tuple(1, 1, false), {2, 2, false}, {1, 1, true}, {2, 2, true}}) {
+    TrainingProgram training(5, data, tensor);
+    training.program.parameters[1]->host = host;
+    const auto runner = Load(training);
     ASSERT_NE(runner, nullptr);
+    EXPECT_EQ(runner->Memory().host, host ? 4 : 0);
     const Floats x = Seeded(5 * kWidth, 5), t = Seeded(5 * kOut, 6);
     Floats w = TrainingProgram::Start();
     for (int64_t step = 1; step <= 3; ++step) {

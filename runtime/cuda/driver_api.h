@@ -42,6 +42,9 @@ enum CuResult : int {
   kCuMisalignedAddress = 716,
   kCuLaunchFailed = 719,
   kCuSystemDriverMismatch = 803,
+  kCuCaptureUnsupported = 900,
+  kCuCaptureInvalidated = 901,
+  kCuCaptureIsolation = 905,
 };
 
 // Of a device.
@@ -106,6 +109,8 @@ constexpr int kCuCaptureThreadLocal = 1;
   X(DestroyEvent, cuEventDestroy_v2, (CuEvent event))                          \
   X(RecordEvent, cuEventRecord, (CuEvent event, CuStream stream))              \
   X(SynchronizeEvent, cuEventSynchronize, (CuEvent event))                     \
+  X(Elapsed, cuEventElapsedTime,                                               \
+    (float* milliseconds, CuEvent begin, CuEvent end))                         \
   X(LoadModule, cuModuleLoadDataEx,                                            \
     (CuModule * module, const void* image, unsigned options,                   \
      CuJitOption* names, void** values))                                       \

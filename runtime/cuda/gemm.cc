@@ -1,11 +1,15 @@
 // Two algorithms are asked for: one for operands that lie at multiples of 16
-// bytes, as they nearly always do, and one for any others.
+// bytes, as they nearly always do, and one for any others. The first is chosen
+// among several.
 #include "runtime/cuda/gemm.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cuda/product_plan.h"
 
@@ -16,6 +20,7 @@ using device::GemmDesc;
 
 constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;
 constexpr uint32_t kAligned = 16;
+constexpr int kCandidates = 8;
 
 // An object of the library's.
 class Owned {
@@ -47,6 +52,8 @@ int EpilogueOf(const GemmDesc& desc) {
   }
 }
 
+class Trial;
+
 class BlasProduct : public CudaOp {
  public:
   BlasProduct(const Blas& blas, std::shared_ptr<const OwnKernels> kernels,
@@ -57,7 +64,7 @@ class BlasProduct : public CudaOp {
         desc_(desc),
         plan_(plan) {}
 
-  absl::Status Prepare();
+  absl::Status Prepare(Tuner& tuner, const Context& context);
   std::string Description() const override {
     return plan_.whole ? "cuBLASLt" : "cuBLASLt and own kernel";
   }
@@ -69,7 +76,13 @@ class BlasProduct : public CudaOp {
                           Owned& layout);
   absl::Status MakeMatmul();
   absl::Status SetBias(const void* bias);
-  absl::Status Choose(uint32_t alignment, LtHeuristic& choice);
+  // The library's choices, the one it thinks best first; not empty.
+  absl::StatusOr<std::vector<LtHeuristic>> Ask(uint32_t alignment, int most);
+  Tuner::Run PrepareTrial(const std::vector<LtHeuristic>& choices,
+                          std::shared_ptr<Trial> memory);
+  absl::Status Multiply(CuStream stream, const LtHeuristic& choice,
+                        const void* lhs, const void* rhs, const void* c,
+                        void* d, void* workspace);
   bool IsAligned(void* const* buffers) const;
 
   const Blas& blas_;
@@ -125,7 +138,8 @@ absl::Status BlasProduct::SetBias(const void* bias) {
       "naming the bias");
 }
 
-absl::Status BlasProduct::Choose(uint32_t alignment, LtHeuristic& choice) {
+absl::StatusOr<std::vector<LtHeuristic>> BlasProduct::Ask(uint32_t alignment,
+                                                          int most) {
   Owned preference;
   preference.destroy = blas_.DestroyPreference;
   PARTITA_RETURN_IF_ERROR(blas_.Check(
@@ -142,25 +156,89 @@ absl::Status BlasProduct::Choose(uint32_t alignment, LtHeuristic& choice) {
   // Some versions look at the bias already now: at how its address is aligned.
   const void* const bias = reinterpret_cast<const void*>(uintptr_t{alignment});
   if (plan_.whole && desc_.has_bias) PARTITA_RETURN_IF_ERROR(SetBias(bias));
+  std::vector<LtHeuristic> choices(static_cast<size_t>(most));
   int found = 0;
-  PARTITA_RETURN_IF_ERROR(
-      blas_.Check(blas_.Heuristics(blas_.handle, matmul_.object, a_.object,
-                                   b_.object, d_.object, d_.object,
-                                   preference.object, 1, &choice, &found),
-                  "looking for an algorithm"));
-  return found > 0 ? blas_.Check(choice.state, "looking for an algorithm")
-                   : blas_.Check(kLtNotSupported, "looking for an algorithm");
+  PARTITA_RETURN_IF_ERROR(blas_.Check(
+      blas_.Heuristics(blas_.handle, matmul_.object, a_.object, b_.object,
+                       d_.object, d_.object, preference.object, most,
+                       choices.data(), &found),
+      "looking for an algorithm"));
+  choices.resize(static_cast<size_t>(std::max(found, 0)));
+  choices.erase(std::remove_if(choices.begin(), choices.end(),
+                               [](const LtHeuristic& choice) {
+                                 return choice.state != kLtSuccess;
+                               }),
+                choices.end());
+  if (choices.empty())
+    return blas_.Check(kLtNotSupported, "looking for an algorithm");
+  return choices;
 }
 
-absl::Status BlasProduct::Prepare() {
+// Elements from a matrix's first to behind its last.
+int64_t ExtentOf(const MatrixPlan& matrix, int64_t batch) {
+  return (batch - 1) * matrix.batch_stride + matrix.leading * matrix.columns;
+}
+
+std::string NameOf(const LtAlgorithm& algorithm) {
+  std::string name;
+  for (const uint64_t part : algorithm.opaque)
+    absl::StrAppend(&name, absl::Hex(part, absl::kZeroPad16));
+  return name;
+}
+
+std::string Describe(const GemmDesc& desc) {
+  return absl::StrCat(
+      "gemm ", base::NameOf(desc.dtype), " ", desc.batch, "x", desc.m, "x",
+      desc.n, "x", desc.k, " ", absl::StrJoin(desc.lhs_strides, ","), " ",
+      absl::StrJoin(desc.rhs_strides, ","), " ",
+      absl::StrJoin(desc.out_strides, ","), desc.has_bias ? " bias" : "",
+      desc.has_residual ? " residual" : "", " activation ",
+      static_cast<int>(desc.activation));
+}
+
+// Memory to try algorithms on; how fast they are does not depend on numbers.
+class Trial {
+ public:
+  explicit Trial(const Context& context) : context_(context) {}
+  Trial(const Trial&) = delete;
+  ~Trial() {
+    for (const CuPointer memory : memory_) context_.driver().Free(memory);
+  }
+  // Null where there is none.
+  void* Make(int64_t bytes) {
+    CuPointer memory = 0;
+    const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+    if (context_.driver().Allocate(&memory, size) != kCuSuccess) return nullptr;
+    memory_.push_back(memory);
+    return reinterpret_cast<void*>(memory);
+  }
+
+ private:
+  const Context& context_;
+  std::vector<CuPointer> memory_;
+};
+
+absl::Status BlasProduct::Prepare(Tuner& tuner, const Context& context) {
+  if (plan_.batch > std::numeric_limits<int32_t>::max())
+    return absl::UnimplementedError(absl::StrCat(
+        "cuBLASLt counts a batch in 32 bits, found ", plan_.batch));
   const LtDataType type = TypeOf(desc_.dtype);
   PARTITA_RETURN_IF_ERROR(MakeLayout(plan_.a, type, a_));
   PARTITA_RETURN_IF_ERROR(MakeLayout(plan_.b, type, b_));
   PARTITA_RETURN_IF_ERROR(MakeLayout(plan_.d, plan_.whole ? type : kLtF32, d_));
   PARTITA_RETURN_IF_ERROR(MakeMatmul());
-  PARTITA_RETURN_IF_ERROR(Choose(kAligned, aligned_));
-  PARTITA_RETURN_IF_ERROR(
-      Choose(static_cast<uint32_t>(base::SizeOf(desc_.dtype)), any_));
+  PARTITA_ASSIGN_OR_RETURN(
+      std::vector<LtHeuristic> any,
+      Ask(static_cast<uint32_t>(base::SizeOf(desc_.dtype)), 1));
+  any_ = any[0];
+  PARTITA_ASSIGN_OR_RETURN(const std::vector<LtHeuristic> choices,
+                           Ask(kAligned, kCandidates));
+  std::vector<std::string> names;
+  for (const LtHeuristic& choice : choices)
+    names.push_back(NameOf(choice.algorithm));
+  aligned_ = choices[tuner.Choose(Describe(desc_), names, [&] {
+    return PrepareTrial(choices, std::make_shared<Trial>(context));
+  })];
   if (!plan_.whole) {
     PARTITA_ASSIGN_OR_RETURN(finish_.product, ToProductArgs(desc_));
     PARTITA_ASSIGN_OR_RETURN(finish_function_,
@@ -173,10 +251,47 @@ absl::Status BlasProduct::Prepare() {
   return absl::OkStatus();
 }
 
+// Null where there is not enough memory.
+Tuner::Run BlasProduct::PrepareTrial(const std::vector<LtHeuristic>& choices,
+                                     std::shared_ptr<Trial> memory) {
+  const int64_t size = base::SizeOf(desc_.dtype);
+  const MatrixPlan& left = plan_.rhs_first ? plan_.b : plan_.a;
+  const MatrixPlan& right = plan_.rhs_first ? plan_.a : plan_.b;
+  size_t workspace_bytes = 0;
+  for (const LtHeuristic& choice : choices)
+    workspace_bytes = std::max(workspace_bytes, choice.workspace_bytes);
+  void* const lhs = memory->Make(ExtentOf(left, plan_.batch) * size);
+  void* const rhs = memory->Make(ExtentOf(right, plan_.batch) * size);
+  void* const d =
+      memory->Make(ExtentOf(plan_.d, plan_.batch) * (plan_.whole ? size : 4));
+  void* const bias = memory->Make(desc_.n * size);
+  void* const workspace = memory->Make(static_cast<int64_t>(workspace_bytes));
+  if (!lhs || !rhs || !d || !bias || !workspace) return nullptr;
+  if (plan_.whole && desc_.has_bias && !SetBias(bias).ok()) return nullptr;
+  return [=, &choices](size_t index, CuStream stream) {
+    static_cast<void>(memory);  // is freed with this
+    return Multiply(stream, choices[index], lhs, rhs, d, d, workspace);
+  };
+}
+
 bool BlasProduct::IsAligned(void* const* buffers) const {
   for (int i = 0; i < operands(); ++i)
     if (reinterpret_cast<uintptr_t>(buffers[i]) % kAligned != 0) return false;
   return true;
+}
+
+absl::Status BlasProduct::Multiply(CuStream stream, const LtHeuristic& choice,
+                                   const void* lhs, const void* rhs,
+                                   const void* c, void* d, void* workspace) {
+  const bool adds = plan_.whole && desc_.has_residual;
+  const float alpha = 1, beta = adds ? 1 : 0;
+  return blas_.Check(
+      blas_.Multiply(blas_.handle, matmul_.object, &alpha,
+                     plan_.rhs_first ? rhs : lhs, a_.object,
+                     plan_.rhs_first ? lhs : rhs, b_.object, &beta, c,
+                     d_.object, d, d_.object, &choice.algorithm, workspace,
+                     choice.workspace_bytes, stream),
+      "multiplying");
 }
 
 absl::Status BlasProduct::Run(CuStream stream, void* const* buffers,
@@ -186,17 +301,10 @@ absl::Status BlasProduct::Run(CuStream stream, void* const* buffers,
   if (plan_.whole && desc_.has_bias)
     PARTITA_RETURN_IF_ERROR(SetBias(buffers[2]));
   const bool adds = plan_.whole && desc_.has_residual;
-  const float alpha = 1, beta = adds ? 1 : 0;
   void* const d = plan_.whole ? out : scratch;
   const void* const c = adds ? buffers[operands() - 2] : d;
-  PARTITA_RETURN_IF_ERROR(blas_.Check(
-      blas_.Multiply(blas_.handle, matmul_.object, &alpha,
-                     buffers[plan_.rhs_first ? 1 : 0], a_.object,
-                     buffers[plan_.rhs_first ? 0 : 1], b_.object, &beta, c,
-                     d_.object, d, d_.object, &choice.algorithm,
-                     static_cast<char*>(scratch) + sums_bytes_,
-                     choice.workspace_bytes, stream),
-      "multiplying"));
+  PARTITA_RETURN_IF_ERROR(Multiply(stream, choice, buffers[0], buffers[1], c, d,
+                                   static_cast<char*>(scratch) + sums_bytes_));
   if (plan_.whole) return absl::OkStatus();
   finish_.sums = static_cast<const float*>(scratch);
   SetOperands(desc_, buffers, finish_.product);
@@ -207,7 +315,7 @@ absl::Status BlasProduct::Run(CuStream stream, void* const* buffers,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeBlasProduct(
-    const Blas& blas, std::shared_ptr<const OwnKernels> kernels,
+    const Blas& blas, std::shared_ptr<const OwnKernels> kernels, Tuner& tuner,
     const GemmDesc& desc) {
   const std::optional<ProductPlan> plan = PlanProduct(desc);
   if (!plan)
@@ -215,7 +323,7 @@ absl::StatusOr<std::unique_ptr<CudaOp>> MakeBlasProduct(
         "a matrix has neither rows nor columns that lie together");
   auto product =
       std::make_unique<BlasProduct>(blas, std::move(kernels), desc, *plan);
-  PARTITA_RETURN_IF_ERROR(product->Prepare());
+  PARTITA_RETURN_IF_ERROR(product->Prepare(tuner, tuner.context()));
   return std::unique_ptr<CudaOp>(std::move(product));
 }
 

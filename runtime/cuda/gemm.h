@@ -8,14 +8,15 @@
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/library_op.h"
 #include "runtime/cuda/own_ops.h"
+#include "runtime/cuda/tuner.h"
 #include "runtime/device/operations.h"
 
 namespace partita::cuda {
 
 // Unimplemented where the library has no such product: then a kernel of our own
-// computes it. `blas` must outlive the result.
+// computes it. `blas` must outlive the result; `tuner` chooses the algorithm.
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeBlasProduct(
-    const Blas& blas, std::shared_ptr<const OwnKernels> kernels,
+    const Blas& blas, std::shared_ptr<const OwnKernels> kernels, Tuner& tuner,
     const device::GemmDesc& desc);
 
 }  // namespace partita::cuda

@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
   }
   absl::StatusOr<std::unique_ptr<CudaOp>> op =
       absl::UnimplementedError("no library");
-  if (blas_ != nullptr) op = MakeBlasProduct(*blas_, kernels_, desc);
+  if (blas_ != nullptr) op = MakeBlasProduct(*blas_, kernels_, tuner_, desc);
   if (absl::IsUnimplemented(op.status())) op = MakeOwnProduct(kernels_, desc);
   PARTITA_RETURN_IF_ERROR(op.status());
   PARTITA_RETURN_IF_ERROR(Reserve((*op)->scratch_bytes()));
@@ -64,8 +64,24 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(
   return std::unique_ptr<device::LibraryOp>(std::move(op));
 }
 
+absl::Status Workshop::BeginCapture(CuStream stream) {
+  PARTITA_RETURN_IF_ERROR(HandOver(stream));
+  capturing_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Workshop::Mark(CuStream stream) {
+  // An event of a graph is nothing that other streams could wait for.
+  if (capturing_ || handed_over_ == nullptr) return absl::OkStatus();
+  return context_->Check(context_->driver().RecordEvent(handed_over_, stream),
+                         "marking the end of an operation");
+}
+
 absl::Status Workshop::HandOver(CuStream stream) {
   if (user_ == stream) return absl::OkStatus();
+  if (capturing_)
+    return absl::FailedPreconditionError(
+        "a graph was to use the scratch on two streams");
   const Driver& cuda = context_->driver();
   if (handed_over_ == nullptr) {
     PARTITA_RETURN_IF_ERROR(context_->Check(
@@ -97,8 +113,7 @@ absl::Status Workshop::WithScratch(
         "expected ", bytes, " bytes of scratch, found ", scratch_bytes_));
   PARTITA_RETURN_IF_ERROR(HandOver(stream));
   PARTITA_RETURN_IF_ERROR(work(reinterpret_cast<void*>(scratch_)));
-  return context_->Check(context_->driver().RecordEvent(handed_over_, stream),
-                         "marking the end of an operation");
+  return Mark(stream);
 }
 
 }  // namespace partita::cuda

@@ -14,6 +14,7 @@
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/library_op.h"
 #include "runtime/cuda/own_ops.h"
+#include "runtime/cuda/tuner.h"
 #include "runtime/device/operations.h"
 
 namespace partita::cuda {
@@ -21,9 +22,12 @@ namespace partita::cuda {
 class Workshop {
  public:
   // `blas` is the library to open; empty: the one that is installed, if any;
-  // "none": none.
-  Workshop(std::shared_ptr<Context> context, std::string blas)
-      : context_(std::move(context)), blas_path_(std::move(blas)) {}
+  // "none": none. `tuned` and `measures` are a Tuner's.
+  Workshop(std::shared_ptr<Context> context, std::string blas,
+           std::string tuned, bool measures)
+      : context_(std::move(context)),
+        blas_path_(std::move(blas)),
+        tuner_(context_, std::move(tuned), measures) {}
   Workshop(const Workshop&) = delete;
   ~Workshop();
 
@@ -37,17 +41,25 @@ class Workshop {
 
   // Makes the scratch at least this big; waits for the GPU where it grows.
   absl::Status Reserve(int64_t bytes);
+  // Before and after what a graph holds is captured: the stream has the scratch
+  // to itself. Around its replay: HandOver, Mark.
+  absl::Status BeginCapture(CuStream stream);
+  void EndCapture() { capturing_ = false; }
+  // The scratch is one stream's at a time.
+  absl::Status HandOver(CuStream stream);
+  // What is on the stream by now may use the scratch.
+  absl::Status Mark(CuStream stream);
+
   // Puts work on the stream that uses so much of the scratch.
   absl::Status WithScratch(CuStream stream, int64_t bytes,
                            const std::function<absl::Status(void*)>& work);
 
  private:
   absl::Status LoadKernels();
-  // The scratch is one stream's at a time.
-  absl::Status HandOver(CuStream stream);
 
   const std::shared_ptr<Context> context_;
   const std::string blas_path_;
+  Tuner tuner_;
   bool looked_for_blas_ = false;
   std::unique_ptr<Blas> blas_;  // null: not installed
   std::shared_ptr<const OwnKernels> kernels_;
@@ -55,6 +67,7 @@ class Workshop {
   int64_t scratch_bytes_ = 0;
   CuStream user_ = nullptr;  // of the scratch
   CuEvent handed_over_ = nullptr;
+  bool capturing_ = false;
 };
 
 }  // namespace partita::cuda

@@ -9,8 +9,10 @@
 #ifndef PARTITA_RUNTIME_DEVICE_DEVICE_H_
 #define PARTITA_RUNTIME_DEVICE_DEVICE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +40,12 @@ class Event {
   virtual ~Event() = default;
 };
 
+// Work of a stream that was put together once, to be put on it many times.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+};
+
 // A generated kernel; lives as long as its module.
 class Kernel {
  public:
@@ -61,6 +69,12 @@ struct LaunchShape {
   std::array<int, 3> grid = {};   // blocks along x, y and z
   std::array<int, 3> block = {};  // threads of each
   int shared_bytes = 0;           // of each block, beyond what its code names
+};
+
+// Of a launch on several lists of operands; see Launch in program.fbs.
+struct LaunchPieces {
+  std::vector<int64_t> ranges;  // one for each piece; the sum is the shape's
+  int outputs = 0;              // of each piece
 };
 
 // A matrix product or convolution, ready to be executed many times on different
@@ -105,6 +119,14 @@ class Device {
   virtual absl::StatusOr<void*> Allocate(int64_t bytes) = 0;
   // Of a pointer from Allocate and the same size; no work may still use it.
   virtual void Free(void* memory, int64_t bytes) = 0;
+  // As Allocate and Free, but of the host's memory, which the device's kernels
+  // reach as their own, if slowly; copies take its pointers as they take the
+  // device's. Devices without memory of their own count it as
+  // allocated, others do not.
+  virtual absl::StatusOr<void*> AllocateHost(int64_t bytes) {
+    return Allocate(bytes);
+  }
+  virtual void FreeHost(void* memory, int64_t bytes) { Free(memory, bytes); }
   // Gives the physical memory of a part of an allocation back; its content is
   // undefined from then on.
   virtual void Release(void* memory, int64_t bytes) = 0;
@@ -138,6 +160,12 @@ class Device {
   virtual absl::Status Launch(Stream& stream, const Kernel& kernel,
                               const LaunchShape& shape, void* const* buffers,
                               int count) = 0;
+  // The kernel on all pieces, which do not mind each other: inputs of all, then
+  // outputs of all, `count` together.
+  virtual absl::Status LaunchEach(Stream& stream, const Kernel& kernel,
+                                  const LaunchShape& shape,
+                                  const LaunchPieces& pieces,
+                                  void* const* buffers, int count) = 0;
 
   // `constants` has one entry per operand: its pointer if its content will not
   // change as long as the operation lives (weights, which the library may then
@@ -148,18 +176,50 @@ class Device {
       const ConvDesc& desc, const std::vector<const void*>& constants) = 0;
   virtual absl::Status Execute(Stream& stream, LibraryOp& op,
                                void* const* buffers, int count) = 0;
+
+  // What `work` puts on the stream is not done but becomes a graph, in which it
+  // works on the same memory as now. `work` must not wait, allocate, copy from
+  // or to the host, or use another stream; it has run before without capture,
+  // so that everything is loaded. Null, without calling it: there are no graphs
+  // here.
+  virtual absl::StatusOr<std::unique_ptr<Graph>> Capture(
+      Stream& stream, const std::function<absl::Status()>& work) {
+    return std::unique_ptr<Graph>();
+  }
+  // Of the stream on which it was captured.
+  virtual absl::Status Replay(Stream& stream, Graph& graph) {
+    return absl::UnimplementedError("this device has no graphs");
+  }
+
+  // For profilers: what this thread does until EndRange is done for `name`.
+  // Ranges may lie within ranges.
+  virtual void BeginRange(const char* name) {}
+  virtual void EndRange() {}
 };
 
-// Memory of a device that frees itself.
+// The buffers of piece `piece` out of those of all, for its kernel.
+inline void GatherPiece(const LaunchPieces& pieces, int piece,
+                        void* const* buffers, int count, void** own) {
+  const int all = static_cast<int>(pieces.ranges.size());
+  const int inputs = count / all - pieces.outputs;
+  std::copy_n(buffers + piece * inputs, inputs, own);
+  std::copy_n(buffers + all * inputs + piece * pieces.outputs, pieces.outputs,
+              own + inputs);
+}
+
+// Memory of a device, or for it on the host, that frees itself.
 class Allocation {
  public:
-  static absl::StatusOr<Allocation> Make(Device& device, int64_t bytes) {
-    absl::StatusOr<void*> memory = device.Allocate(bytes);
+  static absl::StatusOr<Allocation> Make(Device& device, int64_t bytes,
+                                         bool host = false) {
+    absl::StatusOr<void*> memory =
+        host ? device.AllocateHost(bytes) : device.Allocate(bytes);
     if (!memory.ok()) return memory.status();
     Allocation allocation;
     allocation.device_ = &device;
     allocation.memory_ = *memory;
     allocation.bytes_ = bytes;
+    allocation.host_ = host;
     return allocation;
   }
   Allocation() = default;
@@ -168,10 +228,12 @@ class Allocation {
     std::swap(device_, other.device_);
     std::swap(memory_, other.memory_);
     std::swap(bytes_, other.bytes_);
+    std::swap(host_, other.host_);
     return *this;
   }
   ~Allocation() {
-    if (device_ != nullptr) device_->Free(memory_, bytes_);
+    if (device_ == nullptr) return;
+    host_ ? device_->FreeHost(memory_, bytes_) : device_->Free(memory_, bytes_);
   }
 
   char* data() const { return static_cast<char*>(memory_); }
@@ -181,6 +243,7 @@ class Allocation {
   Device* device_ = nullptr;
   void* memory_ = nullptr;
   int64_t bytes_ = 0;
+  bool host_ = false;
 };
 
 }  // namespace partita::device

@@ -124,6 +124,12 @@ absl::Status NullDevice::Launch(Stream& stream, const Kernel& kernel,
   ++counts_.launches;
   return CheckBuffers("launch", buffers, count);
 }
+absl::Status NullDevice::LaunchEach(Stream& stream, const Kernel& kernel,
+                                    const LaunchShape& shape,
+                                    const LaunchPieces& pieces,
+                                    void* const* buffers, int count) {
+  return Launch(stream, kernel, shape, buffers, count);
+}
 
 absl::StatusOr<std::unique_ptr<LibraryOp>> NullDevice::PrepareGemm(
     const GemmDesc& desc, const std::vector<const void*>& constants) {

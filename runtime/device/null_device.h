@@ -50,6 +50,9 @@ class NullDevice : public Device {
   absl::Status Launch(Stream& stream, const Kernel& kernel,
                       const LaunchShape& shape, void* const* buffers,
                       int count) override;
+  absl::Status LaunchEach(Stream& stream, const Kernel& kernel,
+                          const LaunchShape& shape, const LaunchPieces& pieces,
+                          void* const* buffers, int count) override;
   absl::StatusOr<std::unique_ptr<LibraryOp>> PrepareGemm(
       const GemmDesc& desc, const std::vector<const void*>& constants) override;
   absl::StatusOr<std::unique_ptr<LibraryOp>> PrepareConv(

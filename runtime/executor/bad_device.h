@@ -80,6 +80,12 @@ class BadDevice : public device::Device {
                       int count) override {
     return good_->Launch(s, kernel, shape, buffers, count);
   }
+  absl::Status LaunchEach(device::Stream& s, const device::Kernel& kernel,
+                          const device::LaunchShape& shape,
+                          const device::LaunchPieces& pieces,
+                          void* const* buffers, int count) override {
+    return good_->LaunchEach(s, kernel, shape, pieces, buffers, count);
+  }
   absl::StatusOr<std::unique_ptr<device::LibraryOp>> PrepareGemm(
       const device::GemmDesc& desc,
       const std::vector<const void*>& constants) override {

@@ -147,6 +147,13 @@ absl::Status BoundProgram::ResolveKernel(Step& step) {
     step.shape.grid[i] = launch.grid()->Get(i);
     step.shape.block[i] = launch.block()->Get(i);
   }
+  if (const auto* ranges = launch.ranges()) {
+    pieces_.push_back(std::make_unique<device::LaunchPieces>());
+    pieces_.back()->ranges.assign(ranges->begin(), ranges->end());
+    pieces_.back()->outputs =
+        step.instruction->outputs() / static_cast<int>(ranges->size());
+    step.pieces = pieces_.back().get();
+  }
   return absl::OkStatus();
 }
 
@@ -319,6 +326,8 @@ void BoundProgram::SetPort(int port, char* data) {
   for (const Relocation& relocation : relocations_) {
     if (relocation.port == port) buffers_[relocation.buffer] = data;
   }
+  if (graphs_ == Graphs::kReplay) graphs_ = Graphs::kCapture;
+  graph_.reset();
 }
 
 absl::Status BoundProgram::Exchange(device::Stream& stream, const Step& step,
@@ -339,6 +348,9 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
   void* const* buffers = buffers_.data() + step.first;
   switch (step.kind) {
     case Operation::Launch:
+      if (step.pieces != nullptr)
+        return context_.device.LaunchEach(stream, *step.kernel, step.shape,
+                                          *step.pieces, buffers, step.count);
       return context_.device.Launch(stream, *step.kernel, step.shape, buffers,
                                     step.count);
     case Operation::Copy:
@@ -364,11 +376,37 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
 absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
                                NanTrace* trace) {
   if (started_ != nullptr) started_before_ = started_->last();
-  const absl::Status status = RunSteps(stream, profile, trace);
+  const bool alone = context_.communicator == nullptr &&
+                     context_.device_communicator == nullptr;
+  const bool plain = profile == nullptr && trace == nullptr;
+  const absl::Status status = alone && plain && graphs_ != Graphs::kNever
+                                  ? RunGraph(stream)
+                                  : RunSteps(stream, profile, trace);
   if (status.ok()) return status;
   if (started_ != nullptr) started_->GiveUp(status);
   if (context_.communicator != nullptr) context_.communicator->Abandon();
   return status;
+}
+
+absl::Status BoundProgram::RunGraph(device::Stream& stream) {
+  if (graphs_ == Graphs::kReplay)
+    return context_.device.Replay(stream, *graph_);
+  if (graphs_ == Graphs::kFirstRun) {
+    const absl::Status status = RunSteps(stream, nullptr, nullptr);
+    if (status.ok()) graphs_ = Graphs::kCapture;
+    return status;
+  }
+  absl::StatusOr<std::unique_ptr<device::Graph>> graph =
+      context_.device.Capture(
+          stream, [&] { return RunSteps(stream, nullptr, nullptr); });
+  // What cannot be captured still runs; its own errors come again.
+  if (!graph.ok() || *graph == nullptr) {
+    graphs_ = Graphs::kNever;
+    return RunSteps(stream, nullptr, nullptr);
+  }
+  graph_ = *std::move(graph);
+  graphs_ = Graphs::kReplay;
+  return context_.device.Replay(stream, *graph_);
 }
 
 absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
@@ -384,7 +422,10 @@ absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
     }
     const Clock::time_point begin =
         profile == nullptr ? Clock::time_point() : Clock::now();
+    const flatbuffers::String* const name = step.instruction->name();
+    context_.device.BeginRange(name == nullptr ? "" : name->c_str());
     absl::Status status = RunStep(stream, step);
+    context_.device.EndRange();
     // A trace looks at what a step has made.
     if (status.ok() && trace != nullptr && step.collective != nullptr &&
         step.started > 0)

@@ -63,7 +63,9 @@ class BoundProgram {
   // Which memory a port stands for from now on.
   void SetPort(int port, char* data);
 
-  // One pass over the steps; it ends early if another rank fails. What others
+  // One pass over the steps; it ends early if another rank fails. Where the
+  // device has graphs and no other rank takes part, the second pass is captured
+  // and all later ones replay it, until a port gets other memory. What others
   // send is waited for where it is used (arrivals.h), but with a trace. With a
   // profile every step is synchronised and timed; with a trace, on devices that
   // share the host's memory, its outputs are looked at.
@@ -89,7 +91,8 @@ class BoundProgram {
                           // is the run's collective of that number to be
                           // started
     device::LaunchShape shape;
-    int64_t bytes = 0;  // of a copy
+    const device::LaunchPieces* pieces = nullptr;  // of a launch with several
+    int64_t bytes = 0;                             // of a copy
     const program::Instruction* instruction;
     int path = 0;  // into paths_
   };
@@ -121,6 +124,7 @@ class BoundProgram {
   void Number(Step& step, Tokens& tokens);
   absl::Status RunSteps(device::Stream& stream, Profile* profile,
                         NanTrace* trace);
+  absl::Status RunGraph(device::Stream& stream);
   absl::Status PrepareStep(Step& step);
   // Whether receives are awaited only where they are needed.
   bool ReceivesAhead() const {
@@ -147,6 +151,11 @@ class BoundProgram {
   // how many of each a run has come by.
   std::vector<Arrival> expects_, awaits_;
   size_t expected_ = 0, awaited_ = 0;
+  // kNever also where an attempt to capture failed.
+  enum class Graphs { kFirstRun, kCapture, kReplay, kNever };
+  Graphs graphs_ = Graphs::kFirstRun;
+  std::unique_ptr<device::Graph> graph_;
+  std::vector<std::unique_ptr<device::LaunchPieces>> pieces_;
   std::map<std::string, std::unique_ptr<device::LibraryOp>> library_ops_;
   std::map<const program::Instruction*, std::unique_ptr<comm::Collective>>
       collectives_;

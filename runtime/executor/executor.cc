@@ -333,6 +333,7 @@ MemoryUse Executor::Memory() const {
   use.scratch = report.scratch;
   for (const Port& port : ports_) use.staging += port.staging.bytes();
   use.mapped = weights_->MappedBytes();
+  use.host = weights_->HostBytes();
   return use;
 }
 

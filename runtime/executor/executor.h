@@ -48,6 +48,7 @@ struct MemoryUse {
   int64_t staging =
       0;               // inputs and outputs on devices with memory of their own
   int64_t mapped = 0;  // weights read from mapped files as they are
+  int64_t host = 0;    // states kept in the host's memory, none of the total
   int64_t Total() const { return arena + globals + packed + scratch + staging; }
 };
 

@@ -179,6 +179,25 @@ TEST_F(TrainingTest, UpdatedParametersAreNeverMapped) {
   ExpectTrains(*executor);
 }
 
+TEST_F(TrainingTest, StatesOnTheHostAreCountedApart) {
+  program::TrainingProgram training(kBatch, 1, 1);
+  Write(training);
+  MemoryUse without;
+  {
+    const std::unique_ptr<Executor> executor = Load();
+    ASSERT_NE(executor, nullptr);
+    without = executor->Memory();
+  }
+  EXPECT_EQ(without.host, 0);
+  training.program.parameters[1]->host = true;
+  Write(training);
+  const std::unique_ptr<Executor> executor = Load();
+  ASSERT_NE(executor, nullptr);
+  EXPECT_EQ(executor->Memory().host, 4);
+  EXPECT_EQ(executor->Memory().globals, without.globals - 4);
+  ExpectTrains(*executor);
+}
+
 TEST_F(TrainingTest, FrozenParametersAreReadWhereverTheyAre) {
   program::TrainingProgram training(kBatch, 1, 1);
   training.program.parameters[2] = program::MakeSeeded(

@@ -104,7 +104,8 @@ absl::StatusOr<std::unique_ptr<Weights>> Weights::Load(
 
 absl::Status Weights::Allocate(Global& global) {
   PARTITA_ASSIGN_OR_RETURN(
-      global.owned, device::Allocation::Make(context_.device, global.bytes));
+      global.owned,
+      device::Allocation::Make(context_.device, global.bytes, global.host));
   global.data = global.owned.data();
   return absl::OkStatus();
 }
@@ -144,6 +145,7 @@ absl::Status Weights::LoadParameter(const program::Parameter& parameter,
   const base::DType dtype = ToBase(type.dtype());
   const BlockMap block(parameter.shard(), type, context_.place);
   global.bytes = BytesOf(type);
+  global.host = parameter.host();
   if (const auto* source = parameter.source_as_CoordinateSource())
     return LoadCoordinate(*source, global);
   if (const program::SeedSource* source = parameter.source_as_SeedSource())
@@ -261,7 +263,14 @@ absl::Status Weights::Write(size_t index, const void* host) {
 int64_t Weights::OwnedBytes() const {
   int64_t bytes = 0;
   for (const Global& global : globals_)
-    bytes += global.owned.bytes() - global.released;
+    bytes += global.host ? 0 : global.owned.bytes() - global.released;
+  return bytes;
+}
+
+int64_t Weights::HostBytes() const {
+  int64_t bytes = 0;
+  for (const Global& global : globals_)
+    bytes += global.host ? global.owned.bytes() : 0;
   return bytes;
 }
 

@@ -26,6 +26,7 @@ struct Global {
   int64_t bytes = 0;
   device::Allocation owned;  // empty where `data` lies in a mapped file
   const base::MappedFile* mapped = nullptr;  // then this one
+  bool host = false;     // `owned` is the host's memory, for the device
   int64_t released = 0;  // bytes of `owned` given back to the system
 };
 
@@ -71,8 +72,10 @@ class Weights {
   // Replaces it. Call only for parameters that are updated.
   absl::Status Write(size_t index, const void* host);
 
-  // Bytes of owned memory still held, and bytes that lie in mapped files.
+  // Bytes of the device's memory still held, of the host's, and bytes that lie
+  // in mapped files.
   int64_t OwnedBytes() const;
+  int64_t HostBytes() const;
   int64_t MappedBytes() const;
 
  private:

@@ -32,13 +32,13 @@
 
 namespace partita::program {
 
-inline constexpr uint32_t kFormatVersion = 4;
+inline constexpr uint32_t kFormatVersion = 6;
 inline constexpr int64_t kDataAlignment = 64;
 
 // The signature of every symbol in Program.kernels: does shares [begin, end) of
-// the launch's range. `buffers` holds one pointer per operand, in order;
-// `scratch` points to scratch_bytes (64-byte aligned) of this thread's own,
-// null if 0.
+// the launch's range. `buffers` holds one pointer per operand of a piece, in
+// order; `scratch` points to scratch_bytes (64-byte aligned) of this thread's
+// own, null if 0.
 using KernelFunction = void (*)(void* const* buffers, int64_t begin,
                                 int64_t end, void* scratch);
 

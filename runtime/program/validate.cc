@@ -113,6 +113,8 @@ class Validator {
         const int64_t elements,
         ValidateShard(program_.mesh(), parameter.shard(), *parameter.type()));
     PARTITA_RETURN_IF_ERROR(CheckModelShape(parameter.model_shape(), elements));
+    if (parameter.host() && parameter.kind() != ParameterKind::state)
+      return Bad("it lies on the host, as only states may");
     if (const FileSource* source = parameter.source_as_FileSource()) {
       if (source->path()->size() == 0) return Bad("its file has no name");
       return CheckRange(source->offset(), source->bytes(), source->stored(),
@@ -300,7 +302,8 @@ class Validator {
     checked.steps += 1 + SizeOrZero(instruction.operands());
     switch (instruction.operation_type()) {
       case Operation::Launch:
-        return ValidateLaunch(program_, *instruction.operation_as_Launch());
+        return ValidateLaunch(program_, *instruction.operation_as_Launch(),
+                              instruction);
       case Operation::Gemm:
         return ValidateGemm(*instruction.operation_as_Gemm(), instruction);
       case Operation::Conv:

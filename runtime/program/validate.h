@@ -15,7 +15,7 @@ namespace partita::program {
 // - (V1) required fields are there, enums are known, shapes are not negative
 //   and their bytes fit 63 bits;
 // - (V2) every parameter's source lies in its section or is a known
-//   distribution, and has the parameter's size;
+//   distribution, and has the parameter's size; only states lie on the host;
 // - (V3) indices of kernels, functions, parameters and globals are in range;
 // - (V4) the call graph has no cycle, is at most kMaxCallDepth deep and runs at
 //   most kMaxSteps instructions;
@@ -24,7 +24,8 @@ namespace partita::program {
 //   bytes of its type;
 // - (V6) only frames and result arguments are written;
 // - (V7) operand counts and sizes suit each operation: strides and windows of
-//   gemm and conv stay inside the operands;
+//   gemm and conv stay inside the operands; pieces of a launch have equally
+//   many, and ranges that sum up to the launch's;
 // - (V8) the arguments of each entry's main and init match the inputs, globals,
 //   outputs and updates they are called with;
 // - (V9) the mesh has at most kMaxDevices devices, axes named exist and are
@@ -56,6 +57,8 @@ inline constexpr int64_t kMaxOperands = int64_t{1} << 24;
 inline constexpr int64_t kMaxTransfers = int64_t{1} << 21;
 // Collectives started and not awaited in a function.
 inline constexpr int64_t kMaxStarted = 64;
+// Of one piece of a launch with several.
+inline constexpr int64_t kMaxPieceOperands = 64;
 inline constexpr int64_t kMaxRank = 32;
 inline constexpr int64_t kMaxDevices = int64_t{1} << 20;
 

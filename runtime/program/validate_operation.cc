@@ -170,18 +170,44 @@ absl::Status CheckWindow(const Conv& conv, const ConvShapes& s) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPieces(const Launch& launch, const Instruction& instruction) {
+  const int64_t pieces = SizeOrZero(launch.ranges());
+  const int64_t operands = SizeOrZero(instruction.operands());
+  if (!IsAligned(launch.ranges()))
+    return Bad("launch: its ranges are not aligned");
+  if (pieces < 2 || operands % pieces != 0 ||
+      instruction.outputs() % pieces != 0 ||
+      operands / pieces > kMaxPieceOperands || launch.grid() != nullptr) {
+    return Bad(absl::StrCat("launch: ", pieces, " pieces with ", operands,
+                            " operands, ", instruction.outputs(),
+                            " of them written",
+                            launch.grid() != nullptr ? ", and a grid" : ""));
+  }
+  int64_t left = launch.range();
+  for (const int64_t range : *launch.ranges()) {
+    if (range < 0 || range > left)
+      return Bad("launch: pieces are more than the range");
+    left -= range;
+  }
+  return left > 0 ? Bad("launch: pieces are less than the range")
+                  : absl::OkStatus();
+}
+
 }  // namespace
 
-absl::Status ValidateLaunch(const Program& program, const Launch& launch) {
+absl::Status ValidateLaunch(const Program& program, const Launch& launch,
+                            const Instruction& instruction) {
+  if (launch.ranges() != nullptr)
+    PARTITA_RETURN_IF_ERROR(CheckPieces(launch, instruction));
   if (launch.kernel() < 0 || launch.kernel() >= SizeOrZero(program.kernels()))
     return Bad(absl::StrCat("kernel ", launch.kernel(), " of ",
                             SizeOrZero(program.kernels())));
   const bool for_gpus = program.target() != nullptr &&
                         program.target()->str().rfind("cuda:", 0) == 0;
-  const bool gridded =
-      for_gpus || launch.grid() != nullptr || launch.block() != nullptr;
-  if (gridded) PARTITA_RETURN_IF_ERROR(CheckGrid(launch));
-  if (launch.range() < 0 || (launch.grain() < 1 && !gridded) ||
+  if (for_gpus) PARTITA_RETURN_IF_ERROR(CheckGrid(launch));
+  if (!for_gpus && (launch.grid() != nullptr || launch.block() != nullptr))
+    return Bad("launch: a grid or block in a program for no GPU");
+  if (launch.range() < 0 || (launch.grain() < 1 && !for_gpus) ||
       launch.scratch_bytes() < 0 || launch.scratch_bytes() > kMaxBytes) {
     return Bad(absl::StrCat("launch: range ", launch.range(), ", grain ",
                             launch.grain(), " or scratch of ",

@@ -17,7 +17,8 @@ absl::StatusOr<int64_t> ValidateType(const TensorType& type);  // its bytes
 
 // That the kernel is one of the program's, and that it is run in the form of
 // the program's target.
-absl::Status ValidateLaunch(const Program& program, const Launch& launch);
+absl::Status ValidateLaunch(const Program& program, const Launch& launch,
+                            const Instruction& instruction);
 
 // `bytes` is what each operand must hold, in order; the last is the only
 // output.

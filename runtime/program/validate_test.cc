@@ -116,14 +116,15 @@ TEST(ValidateTest, Indices) {  // V3
 }
 
 TEST(ValidateTest, LaunchesOnGpus) {
-  const auto after = [](const std::function<void(LaunchT&)>& change) {
+  const auto after = [](const std::function<void(LaunchT&)>& change,
+                        const char* target = "cuda:sm_80") {
     LaunchT launch;
     launch.grid = {4, 2, 1};
     launch.block = {128, 2, 1};
     launch.shared_bytes = 1024;
     change(launch);
     SampleProgram sample;
-    sample.program.target = "cuda:sm_80";
+    sample.program.target = target;
     sample.program.kernels.push_back("k");
     Main(sample.program).body.push_back(MakeLaunch(launch, {}, 0));
     const std::string bytes = SerializeProgram(sample.program);
@@ -145,6 +146,10 @@ TEST(ValidateTest, LaunchesOnGpus) {
                 "a block of 2048 threads with 1024 bytes of shared memory "
                 "is out of range");
   EXPECT_EQ(after([](LaunchT& l) { l.scratch_bytes = 4096; }), "");
+  // Its grain is 0, by which a CPU would divide.
+  EXPECT_EQ(after([](LaunchT&) {}, "cpu"),
+            "function 'main', instruction 4: launch: a grid or block in a "
+            "program for no GPU");
   EXPECT_EQ(after([](LaunchT& l) { l.scratch_bytes = -1; }),
             "function 'main', instruction 4: launch: range 0, grain 0 or "
             "scratch of -1 bytes is out of range");
@@ -152,6 +157,44 @@ TEST(ValidateTest, LaunchesOnGpus) {
             where +
                 "a block of 256 threads with -1 bytes of shared memory is "
                 "out of range");
+}
+
+TEST(ValidateTest, OnlyStatesLieOnTheHost) {  // V2
+  EXPECT_EQ(After([](ProgramT& p) { p.parameters[0]->host = true; }),
+            "parameter 'w0': it lies on the host, as only states may");
+}
+
+TEST(ValidateTest, Pieces) {  // V7
+  const auto found = [](std::vector<int64_t> ranges, int64_t range,
+                        int operands, int outputs) {
+    return After([&](ProgramT& p) {
+      LaunchT launch;
+      launch.range = range;
+      launch.grain = 1;
+      launch.ranges = std::move(ranges);
+      Main(p).body.push_back(
+          MakeLaunch(launch,
+                     std::vector<Buffer>(static_cast<size_t>(operands),
+                                         Buffer(Space::frame, 0, 4)),
+                     outputs));
+    });
+  };
+  const std::string at = "function 'main', instruction 4: ";
+  EXPECT_EQ(found({3, 4}, 7, 6, 2), at + "kernel 0 of 0");  // The next check.
+  EXPECT_EQ(found({3}, 3, 3, 1),
+            at + "launch: 1 pieces with 3 operands, 1 of them written");
+  EXPECT_EQ(found({3, 4}, 7, 5, 2),
+            at + "launch: 2 pieces with 5 operands, 2 of them written");
+  EXPECT_EQ(found({3, 4}, 7, 6, 1),
+            at + "launch: 2 pieces with 6 operands, 1 of them written");
+  EXPECT_EQ(found({3, 4}, 7, 130, 2),
+            at + "launch: 2 pieces with 130 operands, 2 of them written");
+  EXPECT_EQ(found({3, 5}, 7, 6, 2),
+            at + "launch: pieces are more than the range");
+  EXPECT_EQ(found({-3, 10}, 7, 6, 2),
+            at + "launch: pieces are more than the range");
+  EXPECT_EQ(found({3, 3}, 7, 6, 2),
+            at + "launch: pieces are less than the range");
 }
 
 TEST(ValidateTest, Calls) {  // V4

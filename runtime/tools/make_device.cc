@@ -1,15 +1,21 @@
 // The one place that knows all devices.
 #include "runtime/tools/make_device.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/device/null_device.h"
+#include "runtime/program/mesh.h"
 #include "runtime/tools/session.h"
 
 namespace partita::tools {
@@ -20,6 +26,24 @@ bool OneGpuIsVisible() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible != nullptr && *visible != '\0' &&
          std::string(visible).find(',') == std::string::npos;
+}
+
+// The same for ranks that stand on the same GPU.
+std::string NameOfGpu(int ordinal) {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return absl::StrCat(host, ", GPU ", ordinal, " of ",
+                      visible == nullptr ? "all" : visible);
+}
+
+// NCCL refuses two ranks on one GPU. All ranks call it.
+absl::StatusOr<bool> HaveGpusOfTheirOwn(comm::Communicator& base, int ordinal) {
+  PARTITA_ASSIGN_OR_RETURN(
+      const std::vector<std::string> names,
+      base.GatherTexts(NameOfGpu(ordinal), "places of GPUs"));
+  return std::set<std::string>(names.begin(), names.end()).size() ==
+         names.size();
 }
 
 int OrdinalOf(const RunOptions& options, int index) {
@@ -46,6 +70,9 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
   if (device == "cpu") return cpu::MakeCpuDevice({threads});
   cuda::CudaOptions cuda;
   cuda.ordinal = OrdinalOf(options, index);
+  // Ranks that compute the same must take the same algorithms.
+  cuda.tuned = options.model + ".algorithms";
+  cuda.measures = program::SizeOf(program.mesh()) == 1;
   return cuda::MakeCudaDevice(cuda);
 }
 
@@ -57,6 +84,9 @@ MakeDeviceCommunicator(const RunOptions& options,
     return std::unique_ptr<comm::DeviceCommunicator>();
   cuda::NcclOptions nccl;
   nccl.ordinal = OrdinalOf(options, index);
+  PARTITA_ASSIGN_OR_RETURN(const bool own,
+                           HaveGpusOfTheirOwn(base, nccl.ordinal));
+  if (!own) return std::unique_ptr<comm::DeviceCommunicator>();
   nccl.comm = CommOptionsOf(options);
   absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> made =
       cuda::MakeNcclCommunicator(base, nccl);

@@ -110,7 +110,7 @@ Outputs
 Execution
   --threads N              shared by the devices of this process; default: one per processor
   --devices N              how many devices, as threads of this process; must be as many as the model was
-                           compiled for, which is the default. Under mpirun and srun each process is one
+                           compiled for, which is the default. Under mpirun, srun and torchrun each process is one
   --timeout SECONDS        how long devices wait for one that makes no progress; default 60
   --warmup N               runs before the measured ones; default 0, or 1 with --repeat
   --repeat N               measured runs; default 1

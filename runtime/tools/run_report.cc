@@ -102,8 +102,11 @@ std::string MemoryText(const executor::MemoryUse& memory,
                    base::FormatBytes(memory.scratch));
   if (memory.staging > 0)
     absl::StrAppend(&text, ", staging ", base::FormatBytes(memory.staging));
-  return absl::StrCat(text, "; mapped weights ",
-                      base::FormatBytes(memory.mapped));
+  absl::StrAppend(&text, "; mapped weights ", base::FormatBytes(memory.mapped));
+  if (memory.host > 0)
+    absl::StrAppend(&text, ", states on the host ",
+                    base::FormatBytes(memory.host));
+  return text;
 }
 
 // A line per place in a pipeline: the fullest of its devices.

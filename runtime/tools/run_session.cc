@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/comm/launch.h"
-#include "runtime/comm/mpi_world.h"
+#include "runtime/comm/world.h"
 
 namespace partita::tools {
 namespace {
@@ -25,13 +25,17 @@ int CodeOf(const absl::Status& status) {
 // in order; another ends them at once.
 int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
                  const SessionWork& work, std::ostream& error) {
-  const auto world = comm::MpiWorld::Start(launch);
+  const comm::CommOptions comm = CommOptionsOf(options);
+  const auto world = comm::StartWorld(launch, comm);
   if (!world.ok()) {
-    if (launch.rank == 0)
-      error << "partita-run: " << world.status().message() << std::endl;
+    // Where ranks meet, one that rank 0 does not know of speaks for itself.
+    if (launch.rank == 0 || !launch.meet_at.empty())
+      error << "partita-run: "
+            << (launch.rank == 0 ? ""
+                                 : absl::StrCat("rank ", launch.rank, ": "))
+            << world.status().message() << std::endl;
     return 1;
   }
-  const comm::CommOptions comm = CommOptionsOf(options);
   std::unique_ptr<comm::Communicator> communicator =
       (*world)->MakeCommunicator(comm);
   const std::string who = communicator->Describe(communicator->rank());

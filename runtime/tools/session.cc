@@ -311,7 +311,8 @@ absl::StatusOr<std::vector<executor::RankUse>> ProcessSession::Uses() {
                                        static_cast<double>(memory.packed),
                                        static_cast<double>(memory.scratch),
                                        static_cast<double>(memory.staging),
-                                       static_cast<double>(memory.mapped)};
+                                       static_cast<double>(memory.mapped),
+                                       static_cast<double>(memory.host)};
   std::vector<double> all(numbers.size() * static_cast<size_t>(processes()), 0);
   std::copy(numbers.begin(), numbers.end(),
             all.begin() + rank() * static_cast<int64_t>(numbers.size()));
@@ -321,11 +322,11 @@ absl::StatusOr<std::vector<executor::RankUse>> ProcessSession::Uses() {
     const auto whole = [&](size_t j) {
       return static_cast<int64_t>(all[i + j]);
     };
-    uses.push_back(
-        {static_cast<int>(whole(0)),
-         whole(1),
-         all[i + 2],
-         {whole(3), whole(4), whole(5), whole(6), whole(7), whole(8)}});
+    uses.push_back({static_cast<int>(whole(0)),
+                    whole(1),
+                    all[i + 2],
+                    {whole(3), whole(4), whole(5), whole(6), whole(7), whole(8),
+                     whole(9)}});
   }
   return uses;
 }
@@ -443,8 +444,10 @@ absl::Status CheckProcesses(const program::Artifact& artifact,
                         : absl::StrCat(" (", program::DescribeMesh(mesh), ")"),
         ", found ", launch.size, " process", launch.size == 1 ? "" : "es",
         " of ", launch.launcher, "; start ", size, " (",
-        launch.launcher == "srun" ? "srun -n " : "mpirun -np ", size,
-        "), or compile the model for a mesh of ", launch.size));
+        launch.launcher == "srun"       ? "srun -n "
+        : launch.launcher == "torchrun" ? "WORLD_SIZE="
+                                        : "mpirun -np ",
+        size, "), or compile the model for a mesh of ", launch.size));
   }
   if (options.devices == 0 || options.devices == size) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(

@@ -9,7 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/comm/mpi_world.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/launch.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/tensor.h"

@@ -199,6 +199,18 @@ absl::StatusOr<Resumed> Resume(Session& session, const TrainOptions& options,
   return Resumed{saved->state().step, saved->state().data};
 }
 
+absl::Status CheckWarmedUp(const Session& session, int64_t last_step) {
+  if (last_step > 0) return absl::OkStatus();
+  for (const ParameterSpec& parameter : session.parameters())
+    if (MayBeNew(parameter.whole.name))
+      return absl::FailedPreconditionError(
+          "a program for what follows the warm-up of a 1-bit optimizer: "
+          "expected a checkpoint of the warm-up to go on from, found none; "
+          "train with --train adamw (of 1bit-lamb: without --onebit-warmup) "
+          "for these steps first, then with --resume and its --checkpoint-dir");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<TrainCheckpoints>> TrainCheckpoints::Open(
     Session& session, const TrainOptions& options, int64_t start_step,
     const Say& say) {

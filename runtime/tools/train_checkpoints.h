@@ -30,6 +30,10 @@ struct Resumed {
 absl::StatusOr<Resumed> Resume(Session& session, const TrainOptions& options,
                                const Say& say);
 
+// FailedPrecondition where a 1-bit optimizer would begin at the first step: it
+// divides by variances that only a warm-up gathers.
+absl::Status CheckWarmedUp(const Session& session, int64_t last_step);
+
 // Parameters and buffers of the model, and the optimizer's states. What became
 // of a checkpoint in the background is told when the next step is done; that
 // the last one failed is Finish's error. The checkpoint before stays until a

@@ -3,9 +3,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -92,10 +95,27 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
   return data::Prefetch(std::move(batches), 2);
 }
 
-// Whether the devices of a pipeline go on without waiting for a step's end.
-bool HasNoFlush(const program::Program& program) {
-  return program.schedule() != nullptr &&
-         program.schedule()->string_view().find('|') != std::string_view::npos;
+// How many steps late a step's loss is told. Without a flush the last
+// microbatch's forward comes as many microbatches late as there are stages
+// before the last; what every step does stands behind the field `|` of each
+// row.
+int64_t LateLosses(const program::Program& program) {
+  if (program.schedule() == nullptr) return 0;
+  int64_t last_stage = 0, forwards = 0;
+  bool repeats = false;
+  for (const char* at = program.schedule()->c_str(); *at != 0; ++at) {
+    if (*at == '\n') repeats = false;
+    if (*at == '|') repeats = true;
+    if (*at != 'F') continue;
+    // The table has not been checked.
+    const int64_t stage = std::strtoll(at + 1, nullptr, 10);
+    last_stage = std::clamp<int64_t>(stage, last_stage, 1 << 20);
+    if (repeats) ++forwards;
+  }
+  if (forwards == 0) return 0;
+  const int64_t microbatches =
+      std::max<int64_t>(forwards / (last_stage + 1), 1);
+  return (microbatches - 1 + last_stage) / microbatches;
 }
 
 absl::Status CheckTrains(Session& session) {
@@ -128,6 +148,8 @@ class TrainingRun {
     PARTITA_RETURN_IF_ERROR(session_.Agree(source.status()));
     MakeProgress();
     PARTITA_RETURN_IF_ERROR(OpenCheckpoints(**source));
+    PARTITA_RETURN_IF_ERROR(
+        session_.Agree(CheckWarmedUp(session_, trainer_.last_step)));
     if (session_.IsMain()) {
       PARTITA_RETURN_IF_ERROR(session_.Agree(OpenLogs()));
     } else {
@@ -137,11 +159,12 @@ class TrainingRun {
     trainer_.schedule = options_.schedule;
     PARTITA_RETURN_IF_ERROR(session_.Agree(ScaleRate()));
     trainer_.seed = options_.seed;
-    trainer_.late_loss = HasNoFlush(session_.program());
-    if (trainer_.late_loss && trainer_.last_step == 0 && !options_.quiet)
-      Tell(
-          "a pipeline without a flush: each step tells the loss of the one "
-          "before, the first none (-)");
+    trainer_.late_losses = LateLosses(session_.program());
+    if (const int64_t late = trainer_.late_losses;
+        late > 0 && trainer_.last_step == 0 && !options_.quiet)
+      Tell(absl::StrCat("a pipeline without a flush: losses are told ", late,
+                        late == 1 ? " step" : " steps",
+                        " late, at first none (-)"));
     trainer_.checkpoint_every = options_.checkpoint_every;
     trainer_.stop = [this] { return signal_.Caught(); };
     trainer_.say = [this](const std::string& text) { Tell(text); };

@@ -185,7 +185,7 @@ Checkpoints
 Execution
   --threads N              shared by the devices of this process; default: one per processor
   --devices N              how many devices, as threads of this process; must be as many as the model was
-                           compiled for, which is the default. Under mpirun and srun each process is one
+                           compiled for, which is the default. Under mpirun, srun and torchrun each process is one
   --timeout SECONDS        how long devices wait for one that makes no progress; default 60
   --weights-dir DIR        where relative paths of weights begin; default: the model's folder
   --share-gpu              all devices of this machine stand on GPU 0, each with its own streams and memory

@@ -13,7 +13,7 @@ namespace partita::train {
 
 struct StepRecord {
   int64_t step = 0;  // from 1 on, over all sessions of the run
-  // NaN: the program has not told it yet (TrainerOptions::late_loss).
+  // NaN: the program has not told it yet (TrainerOptions::late_losses).
   double loss = 0;
   double rate = 0;       // the learning rate
   double seconds = 0;    // of this step, its batch included

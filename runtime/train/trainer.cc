@@ -129,7 +129,7 @@ class Loop {
   // Where the outputs are: the loss, and whoever wants to hear of it.
   absl::Status Note(StepRecord& record) {
     if (!stepper_.IsMain()) return absl::OkStatus();
-    const bool is_late = options_.late_loss && record.step == 1;
+    const bool is_late = record.step <= options_.late_losses;
     if (is_late) record.loss = std::numeric_limits<double>::quiet_NaN();
     for (size_t i = 0; i < outputs_.size() && !is_late; ++i) {
       const TensorSpec& spec = stepper_.outputs()[i];

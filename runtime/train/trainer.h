@@ -60,9 +60,10 @@ struct TrainerOptions {
   Schedule schedule;
   int64_t seed =
       0;  // what inputs with this role get follows from it and the step
-  // The program tells in a step what the step before computed, as pipelines
-  // without a flush do: a run's first step has neither loss nor scalars.
-  bool late_loss = false;
+  // The program tells in a step what the step this many before was to compute,
+  // as pipelines without a flush do: a run's first steps have neither loss nor
+  // scalars.
+  int64_t late_losses = 0;
   Checkpoints* checkpoints = nullptr;
   int64_t checkpoint_every = 0;  // steps; 0: only at the end
   // Asked after every step: whether to end now. Null: never.

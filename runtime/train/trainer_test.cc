@@ -206,8 +206,8 @@ TEST_F(TrainerTest, GoesOnWhereItStopped) {
   EXPECT_THAT(stepper_.seeds, ElementsAre(seeds[1]));
 }
 
-TEST_F(TrainerTest, TheFirstLossOfAPipelineWithoutAFlushIsNotThereYet) {
-  options_.late_loss = true;
+TEST_F(TrainerTest, FirstLossesOfAPipelineWithoutAFlushAreNotThereYet) {
+  options_.late_losses = 1;
   options_.steps = 3;
   auto result = Run();
   ASSERT_TRUE(result.ok()) << result.status();
@@ -223,6 +223,14 @@ TEST_F(TrainerTest, TheFirstLossOfAPipelineWithoutAFlushIsNotThereYet) {
   result = Run();
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(result->losses, ElementsAre(5, 10.0f / 3));
+  // A long pipeline of few microbatches.
+  options_.last_step = 0;
+  options_.late_losses = 2;
+  result = Run();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(std::isnan(result->losses[1]));
+  EXPECT_EQ(result->losses[2], 10.0f / 3);
+  options_.late_losses = 1;
   // What is told and no number is an error still.
   options_.last_step = 0;
   stepper_.nan_at = 2;

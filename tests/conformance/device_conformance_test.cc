@@ -109,6 +109,93 @@ TEST_P(DeviceConformanceTest, KernelsReadAndWriteTheirBuffers) {
     ASSERT_EQ(found[i], a[i] + b[i]) << i;
 }
 
+TEST_P(DeviceConformanceTest, KernelsReadAndWriteTheHostsMemory) {
+  const int64_t before = device_->Memory().allocated;
+  const std::vector<float> a = Values(1000, 3), b = Values(1000, 4);
+  const int64_t bytes = 4000;
+  {
+    std::vector<device::Allocation> memory;
+    for (int i = 0; i < 3; ++i)
+      memory.push_back(
+          std::move(device::Allocation::Make(*device_, bytes, /*host=*/true))
+              .value());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory[1].data()) % 64, 0u);
+    for (int i = 0; i < 2; ++i)
+      ASSERT_TRUE(device_
+                      ->CopyToDevice(*stream_, memory[i].data(),
+                                     (i == 0 ? a : b).data(), bytes)
+                      .ok());
+    std::unique_ptr<device::Module> module =
+        std::move(device_->LoadModule(KernelCode())).value();
+    void* buffers[] = {memory[0].data(), memory[1].data(), memory[2].data()};
+    ASSERT_TRUE(device_
+                    ->Launch(*stream_, *module->Find("add").value(),
+                             Shape(1000, 16), buffers, 3)
+                    .ok());
+    std::vector<float> found(1000);
+    Download(memory[2], found.data());
+    for (size_t i = 0; Executes() && i < 1000; ++i)
+      ASSERT_EQ(found[i], a[i] + b[i]) << i;
+  }
+  EXPECT_EQ(device_->Memory().allocated, before);
+  EXPECT_FALSE(device_->AllocateHost(-1).ok());
+}
+
+// Pieces of any size, in any shares.
+TEST_P(DeviceConformanceTest, OneLaunchCoversEveryPiece) {
+  std::unique_ptr<device::Module> module =
+      std::move(device_->LoadModule(KernelCode())).value();
+  const device::Kernel* add = module->Find("add").value();
+  if (GetParam().IsGpu()) {
+    const device::Allocation memory = Allocate(24);
+    void* buffers[] = {memory.data(), memory.data(), memory.data(),
+                       memory.data(), memory.data(), memory.data()};
+    EXPECT_THAT(std::string(device_
+                                ->LaunchEach(*stream_, *add, Shape(2),
+                                             {{1, 1}, 1}, buffers, 6)
+                                .message()),
+                HasSubstr("a launch with several pieces"));
+    return;
+  }
+  for (const std::vector<int64_t>& ranges : std::vector<std::vector<int64_t>>{
+           {5, 300}, {0, 1, 0}, {100, 0, 7, 513, 1, 64}, {3, 0}}) {
+    device::LaunchPieces pieces = {ranges, 1};
+    std::vector<std::vector<float>> a, b;
+    std::vector<device::Allocation> inputs, outputs;
+    int64_t range = 0;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      range += ranges[i];
+      // One more, which no piece may write.
+      const int64_t size = ranges[i] + 1;
+      a.push_back(Values(size, static_cast<int>(i) + 3));
+      b.push_back(Values(size, static_cast<int>(i) + 40));
+      inputs.push_back(Upload(a.back().data(), 4 * size));
+      inputs.push_back(Upload(b.back().data(), 4 * size));
+      outputs.push_back(
+          Upload(std::vector<float>(size, -1.0f).data(), 4 * size));
+    }
+    std::vector<void*> buffers;
+    for (const device::Allocation& input : inputs)
+      buffers.push_back(input.data());
+    for (const device::Allocation& output : outputs)
+      buffers.push_back(output.data());
+    for (const int64_t grain : {1, 16, 100000}) {
+      ASSERT_TRUE(device_
+                      ->LaunchEach(*stream_, *add, Shape(range, grain), pieces,
+                                   buffers.data(),
+                                   static_cast<int>(buffers.size()))
+                      .ok());
+      for (size_t i = 0; Executes() && i < ranges.size(); ++i) {
+        std::vector<float> found(a[i].size());
+        Download(outputs[i], found.data());
+        for (size_t j = 0; j + 1 < found.size(); ++j)
+          ASSERT_EQ(found[j], a[i][j] + b[i][j]) << i << ", " << j;
+        EXPECT_EQ(found.back(), -1.0f);
+      }
+    }
+  }
+}
+
 TEST_P(DeviceConformanceTest, BadModulesAreRefused) {
   if (!Executes()) return;  // The null device loads nothing.
   EXPECT_FALSE(device_->LoadModule("no machine code").ok());

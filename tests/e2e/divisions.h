@@ -72,6 +72,16 @@ inline constexpr Division kDepthDivisions[] = {
     {"B2D2", "d=2,p=2", "B=d,D=p"},
 };
 
+// Stages that are divided otherwise than their neighbours.
+inline constexpr Division kStageDivisions[] = {
+    {"D2B2ThenMNV2", "p=2,x=2", "D=p;B=x@stage(0);M=x,N=x,V=x@stage(1)"},
+    {"D2MNV2ThenB2", "x=2,p=2", "D=p;M=x,N=x,V=x@stage(0);B=x@stage(1)"},
+    {"D2B4ThenB2MNV2", "p=2,x=2,y=2",
+     "D=p;B=x+y@stage(0);B=x@stage(1);M=y,N=y,V=y@stage(1)"},
+    {"D2H2ThenN2", "p=2,x=2", "D=p;H=x@stage(0);N=x@stage(1)"},
+    {"D2B2ThenN2", "p=2,x=2", "D=p;B=x@stage(0);N=x@stage(1)"},
+};
+
 inline constexpr const char* kModels[] = {"bert_mlm",     "coatnet_64", "gpt2",
                                           "coatnet_bias", "gpt2_4l",    "t5",
                                           "vit",          "vit_3l"};

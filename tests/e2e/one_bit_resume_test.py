@@ -1,4 +1,4 @@
-"""1-bit Adam goes on from a checkpoint of AdamW; what it leaves out of what it sends is in its own."""
+"""1-bit Adam goes on from a checkpoint of AdamW, 1-bit LAMB from its own warm-up; what they leave out of what they send is in theirs."""
 
 import json
 import os
@@ -59,7 +59,9 @@ class OneBitResumeTest(unittest.TestCase):
         write_npy(cls.path("t.npy"), (40, 20), [((i * 5) % 17) / 8 - 1 for i in range(800)])
         for name, devices, options in (("warm", 2, ["--train", "adamw"]),
                                        ("bits2", 2, ["--train", "1bit-adam", "--onebit-warmup", "3"]),
-                                       ("bits4", 4, ["--train", "1bit-adam", "--onebit-warmup", "3"])):
+                                       ("bits4", 4, ["--train", "1bit-adam", "--onebit-warmup", "3"]),
+                                       ("warm_lamb", 2, ["--train", "1bit-lamb"]),
+                                       ("bits2_lamb", 2, ["--train", "1bit-lamb", "--onebit-warmup", "3"])):
             subprocess.run([COMPILER, "compile", cls.path("model.mlir"), "--loss", "mse", "--name", "x:0=B", "--mesh",
                             "d=%d" % devices, "--shard", "B=d", "-o", cls.path(name), *options], check=True, timeout=120)
 
@@ -79,6 +81,12 @@ class OneBitResumeTest(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         return run.stderr
 
+    def test_without_a_warm_up_nothing_is_learned(self):
+        run = subprocess.run([RUNNER, "train", self.path("bits2"), "--input", "x=ones", "--input", "targets=ones", "--steps", "1"],
+                             capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(run.returncode, 1, run.stderr)
+        self.assertIn("expected a checkpoint of the warm-up to go on from, found none", run.stderr)
+
     def saved(self, checkpoints, step):
         return tensors(os.path.join(self.path(checkpoints), "step-%08d" % step))
 
@@ -97,6 +105,25 @@ class OneBitResumeTest(unittest.TestCase):
             self.assertNotEqual(whole[changed], warm[changed])
         self.assertEqual(len(whole["w/worker_error"]), 2 * 512 * 4)
         self.assertNotEqual(whole["w/worker_error"].count(0), len(whole["w/worker_error"]))
+
+    def test_lamb_goes_on_bit_for_bit(self):
+        self.train("warm_lamb", "whole_lamb", 3)
+        warm = self.saved("whole_lamb", 3)
+        # Of w and b: both errors, the ratio's factor and the variance it is told from.
+        self.assertIn("8 states of 1-bit exchanges, which it has not, begin at zero", self.train("bits2_lamb", "whole_lamb", 9))
+        self.train("warm_lamb", "parts_lamb", 3)
+        for step in (5, 6, 9):
+            said = self.train("bits2_lamb", "parts_lamb", step)
+            self.assertEqual("begin at zero" in said, step == 5, said)
+        whole, parts = self.saved("whole_lamb", 9), self.saved("parts_lamb", 9)
+        self.assertEqual(whole, parts)
+        for kept in ("w/exp_avg_sq", "w/ratio", "b/ratio"):
+            self.assertEqual(whole[kept], warm[kept])
+        for changed in ("w", "w/exp_avg", "b/exp_avg"):
+            self.assertNotEqual(whole[changed], warm[changed])
+        for new in ("w/worker_error", "w/server_error", "w/fresh_exp_avg_sq", "w/ratio_factor"):
+            self.assertNotIn(new, warm)
+            self.assertNotEqual(whole[new].count(0), len(whole[new]))
 
     def test_refusals(self):
         common = [self.path("model.mlir"), "--loss", "mse", "--name", "x:0=B", "--mesh", "d=2", "--shard", "B=d", "--train",

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,6 +13,12 @@ import unittest
 PARTITA = "compiler/tools/partita"
 PARTITA_RUN = "runtime/tools/partita-run"
 BUCKET = 25 * 2**20
+
+
+def numbers_of(name):
+    """Numbers of a collective's input: "all_gather f32[16,32] to ..."."""
+    sizes = re.match(r"\w+ \w+\[([\d,]*)\]", name)[1]
+    return math.prod(int(size) for size in sizes.split(",") if size)
 
 
 class OverlapTest(unittest.TestCase):
@@ -79,6 +87,58 @@ class OverlapTest(unittest.TestCase):
             file.write("mesh: {d: 2}\nshard: [{B: d}]\nzero: 3\ngather: {prefetch: 0}\n")
         rows = self.compile(32, 3, "--plan", self.path("plan.yaml"))
         self.assertFalse([row for row in rows if row["collective"] == "all_gather" and "forward" in row["beside"]])
+
+    def collectives(self):
+        """What a step executes: of each collective, how often; and the bytes that all move."""
+        run = subprocess.run([PARTITA_RUN, self.path("m.partita"), "--input", "input_ids=arange", "--input", "targets=ones", "--input",
+                              "lr=ones", "--input", "step=ones", "--profile", "--json"], check=True, stdout=subprocess.PIPE)
+        calls, moved = {}, 0
+        for row in json.loads(run.stdout)["profile"]:
+            name = row["name"].removeprefix("start ")
+            if name.startswith(("all_gather", "reduce_scatter", "all_reduce")):
+                calls[name] = calls.get(name, 0) + row["calls"]
+                moved += row["bytes"]
+        return calls, moved
+
+    def test_what_is_gathered_ahead_is_gathered_no_more_often(self):
+        """Each matrix of a layer twice a microbatch, and its gradient is scattered once."""
+        layers, microbatches, found = 3, 2, {}
+        for gather in ("", "gather: {prefetch: 0}\n", "gather: {prefetch: 1}\n", "gather: {prefetch: 2}\n"):
+            with open(self.path("plan.yaml"), "w", encoding="utf-8") as file:
+                file.write("mesh: {d: 2}\nshard: [{B: d}]\nzero: 3\nmicrobatches: %d\n%s" % (microbatches, gather))
+            self.compile(32, layers, "--plan", self.path("plan.yaml"))
+            found[gather] = self.collectives()
+            self.assertEqual(found[gather], found[""], gather)
+        calls, moved = found[""]
+        explained = subprocess.run([PARTITA, "explain", self.folder, "--dim", "batch=4,seq=8", "--train", "adamw", "--plan",
+                                    self.path("plan.yaml"), "--json"], check=True, stdout=subprocess.PIPE)
+        self.assertEqual(moved, 2 * json.loads(explained.stdout)["bytes"])  # what is sent, and what is received
+        times = 2 * layers * microbatches
+        matrices = {"[16,32] to f32[32,32]": 4 * times, "[64,32] to f32[128,32]": times, "[32,64] to f32[32,128]": times,
+                    # The embedding: looked up, multiplied with, and for its gradient again.
+                    "[32,32] to f32[64,32]": 3 * microbatches}
+        for what, count in matrices.items():
+            self.assertEqual(calls["all_gather f32%s over d" % what], count, what)
+        scattered = sum(count * int(re.match(r"reduce_scatter sum f32\[2,(\d+)\]", name)[1]) * 2 for name, count in calls.items()
+                        if name.startswith("reduce_scatter"))
+        layer = 12 * 32 * 32 + 13 * 32
+        self.assertEqual(scattered, microbatches * (layers * layer + 64 * 32 + 16 * 32 + 2 * 32))
+
+    def test_what_is_held_is_gathered_once(self):
+        """A step gathers each matrix once, and is the same to the bit."""
+        layers, found, trained = 3, {}, {}
+        for hold in ("use", "step"):
+            with open(self.path("plan.yaml"), "w", encoding="utf-8") as file:
+                file.write("mesh: {d: 2}\nshard: [{B: d}]\nzero: 3\nmicrobatches: 2\ngather: {hold: %s}\n" % hold)
+            self.compile(32, layers, "--plan", self.path("plan.yaml"))
+            found[hold], trained[hold] = self.collectives(), self.train()
+        self.assertEqual(trained["step"], trained["use"])
+        calls, moved = found["step"]
+        self.assertLess(moved, found["use"][1])
+        gathered = sum(count * 2 * numbers_of(name) for name, count in calls.items() if name.startswith("all_gather"))
+        self.assertEqual(gathered, layers * (12 * 32 * 32 + 13 * 32) + 64 * 32 + 2 * 32 + 8 * 32)
+        scattered = {name: count for name, count in calls.items() if name.startswith("reduce_scatter")}
+        self.assertEqual(scattered, {name: count for name, count in found["use"][0].items() if name.startswith("reduce_scatter")})
 
     def test_explain_says_what_is_overlapped(self):
         self.compile(32, 3, "--mesh", "d=2", "--shard", "B=d", "--zero", "3")

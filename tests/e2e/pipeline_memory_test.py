@@ -64,8 +64,20 @@ class PipelineMemoryTest(unittest.TestCase):
         fitting = [table["total"] for table in self.tables("1f1b", 4, "--memory", "%d B" % least, stages=2, rows=1)]
         print("by time %s bytes, within %d: %s" % (by_time, least, fitting), flush=True)
         self.assertLessEqual(max(fitting), least)
-        # What fits anyway is cut by time.
-        self.assertEqual([table["total"] for table in self.tables("1f1b", 4, "--memory", "1 GB", stages=2, rows=1)], by_time)
+        # What fits anyway is cut by time, to the byte.
+        for fits in ("1 GB", "%d B" % max(by_time)):
+            self.assertEqual([table["total"] for table in self.tables("1f1b", 4, "--memory", fits, stages=2, rows=1)], by_time)
+
+    def test_it_is_said_how_they_were_cut(self):
+        self.configure(vocab_size=1024, tie_word_embeddings=False)
+        by_time = max(table["total"] for table in self.tables("1f1b", 4, stages=2, rows=1))
+        for share, cut_again in ((1, False), (0.94, True)):
+            said = subprocess.run(
+                [PARTITA, "compile", self.folder, "--dim", "batch=4,seq=64", "--train", "adamw", "--mesh", "pipe=2", "--shard",
+                 "D=pipe", "--microbatches", "4", "--memory", "%d B" % (share * by_time), "-o", self.path("m.partita")],
+                check=True, capture_output=True, text=True).stderr
+            self.assertEqual("stages of equal work take" in said, cut_again, said)
+            self.assertEqual("they are cut by what they take, to" in said, cut_again, said)
 
     def test_processes_hold_what_the_tables_say(self):
         for schedule in ("gpipe", "1f1b", "interleaved(2)", "zb-v"):

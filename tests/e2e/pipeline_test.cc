@@ -29,6 +29,11 @@ constexpr const char* kPlainSchedules[] = {"gpipe", "1f1b", "zb-h1"};
 constexpr Division kD2 = kDepthDivisions[0], kD4 = kDepthDivisions[1],
                    k3D = kDepthDivisions[2], k3DL = kDepthDivisions[3],
                    kInner = kDepthDivisions[4];
+constexpr Division kBatchFirst = kStageDivisions[0],
+                   kBatchLast = kStageDivisions[1],
+                   kBatchLess = kStageDivisions[2],
+                   kRowsFirst = kStageDivisions[3],
+                   kBatchThenHeads = kStageDivisions[4];
 
 // The batches that a model's golden one can be cut into with the same results:
 // batch norms make a batch of parts another one, for which coatnet_64 has
@@ -53,6 +58,11 @@ std::vector<TrainingCase> Quick() {
   cases.push_back({"gpt2_4l", k3DL, 1, {2}, "zb-v"});
   cases.push_back({"coatnet_64", kD2, 0, {2}, "zb-h1"});
   cases.push_back({"vit_3l", kInner, 0, {2}, "interleaved(2)"});
+  // Tied weights lie otherwise where they are used again.
+  cases.push_back({"gpt2_4l", kBatchFirst, 0, {2}, "1f1b"});
+  cases.push_back({"gpt2_4l", kBatchFirst, 1, {2}, "zb-h1"});
+  cases.push_back({"gpt2_4l", kBatchLess, 3, {2}, "1f1b"});
+  cases.push_back({"coatnet_64", kRowsFirst, 0, {2}, "1f1b"});
   return cases;
 }
 
@@ -94,11 +104,28 @@ std::vector<TrainingCase> Composed() {
   return cases;
 }
 
+// Stages divided each its own way.
+std::vector<TrainingCase> Unlike() {
+  std::vector<TrainingCase> cases;
+  for (const char* model : {"gpt2_4l", "vit_3l", "bert_mlm", "t5", "vit"})
+    for (const Division& division : {kBatchFirst, kBatchLast, kBatchLess})
+      for (int zero : {0, 1, 2, 3})
+        for (const char* schedule : kPlainSchedules)
+          cases.push_back({model, division, zero, {2}, schedule});
+  for (const char* model : kConvModels)
+    for (const Division& division : {kRowsFirst, kBatchThenHeads})
+      for (const char* schedule : kPlainSchedules)
+        cases.push_back({model, division, 0, {2, true}, schedule});
+  return cases;
+}
+
 INSTANTIATE_TEST_SUITE_P(Quick, PipelineTest, testing::ValuesIn(Quick()),
                          NameOfParam);
 INSTANTIATE_TEST_SUITE_P(Cut, PipelineTest, testing::ValuesIn(Cut()),
                          NameOfParam);
 INSTANTIATE_TEST_SUITE_P(Repeated, PipelineTest, testing::ValuesIn(Repeated()),
+                         NameOfParam);
+INSTANTIATE_TEST_SUITE_P(Unlike, PipelineTest, testing::ValuesIn(Unlike()),
                          NameOfParam);
 INSTANTIATE_TEST_SUITE_P(Composed, PipelineTest, testing::ValuesIn(Composed()),
                          NameOfParam);

@@ -270,7 +270,8 @@ class RefusalsTest(unittest.TestCase):
 
     def test_memory_a_device_has(self):
         compile_gpt2 = [PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "--train", "adamw", "-o", "m.partita"]
-        self.refuse(1, ["error: --memory: expected at most 20.0 KB a device, found ", "optimizer states ", "what would help: recompute: full, or budget",
+        self.refuse(1, ["error: --memory: expected at most 20.0 KB a device, found ", "optimizer states ", "what would help: offload: optimizer (keeps ",
+                        "; recompute: full, or budget",
                         "precision: bf16; a smaller batch, or more devices", " of parameters: transformer.wte.weight"],
                     *compile_gpt2, "--memory", "20 kB")
         with open(self.path("plan.yaml"), "w", encoding="utf-8") as file:

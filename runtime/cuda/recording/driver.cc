@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <new>
 
 #include "runtime/cuda/own_kernels.h"
 #include "runtime/cuda/recording/ptx.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr int kGpus = 2;
 constexpr int kCapability = 90;
 constexpr size_t kTotalBytes = size_t{1} << 30;
+constexpr std::align_val_t kPage{4096};  // of the host
 
 struct Function {
   std::string name;
@@ -198,12 +200,12 @@ CuResult cuMemFree_v2(CuPointer memory) {
 }
 CuResult cuMemAllocHost_v2(void** memory, size_t bytes) {
   PARTITA_ENTER(Text(bytes));
-  *memory = ::operator new(bytes);
+  *memory = ::operator new(bytes, kPage);
   return kCuSuccess;
 }
 CuResult cuMemFreeHost(void* memory) {
   PARTITA_ENTER();
-  ::operator delete(memory);
+  ::operator delete(memory, kPage);
   return kCuSuccess;
 }
 CuResult cuMemcpyHtoDAsync_v2(CuPointer target, const void* source,
@@ -232,6 +234,7 @@ CuResult cuMemsetD8Async(CuPointer target, unsigned char value, size_t bytes,
 // Asking often enough gets everything done.
 CuResult cuStreamQuery(CuStream stream) {
   PARTITA_ENTER();
+  if (Of(stream).captured != nullptr) return kCuCaptureUnsupported;
   if (Of(stream).steps.empty()) return kCuSuccess;
   machine.RunAll(Of(stream));
   return kCuNotReady;
@@ -248,12 +251,15 @@ CuResult cuStreamDestroy_v2(CuStream stream) {
 }
 CuResult cuStreamSynchronize(CuStream stream) {
   PARTITA_ENTER();
+  if (Of(stream).captured != nullptr) return kCuCaptureUnsupported;
   machine.RunAll(Of(stream));
   return kCuSuccess;
 }
 CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
   PARTITA_ENTER();
   if (OfEvent(event).mark == nullptr) return kCuSuccess;
+  // Marks are taken as made outside of what is captured.
+  if (Of(stream).captured != nullptr) return kCuCaptureIsolation;
   Step step;
   step.waits_for = OfEvent(event).mark;
   machine.Put(Of(stream), std::move(step));
@@ -271,10 +277,17 @@ CuResult cuEventDestroy_v2(CuEvent event) {
 }
 CuResult cuEventRecord(CuEvent event, CuStream stream) {
   PARTITA_ENTER();
+  if (Of(stream).captured != nullptr) return kCuCaptureUnsupported;
   OfEvent(event).mark = std::make_shared<Mark>(Mark{&Of(stream), false});
   Step step;
   step.reaches = OfEvent(event).mark;
   machine.Put(Of(stream), std::move(step));
+  return kCuSuccess;
+}
+CuResult cuEventElapsedTime(float* milliseconds, CuEvent, CuEvent) {
+  PARTITA_ENTER();
+  // What ran since the last call is as fast as tests say.
+  *milliseconds = machine.TakeTime();
   return kCuSuccess;
 }
 CuResult cuEventSynchronize(CuEvent event) {
@@ -371,7 +384,16 @@ CuResult cuStreamBeginCapture_v2(CuStream stream, int) {
   return kCuSuccess;
 }
 CuResult cuStreamEndCapture(CuStream stream, CuGraph* graph) {
-  PARTITA_ENTER();
+  Stream& captured = Of(stream);
+  // What fails here leaves no graph behind.
+  const auto fails = [&](CuResult result) {
+    captured.captured.reset();
+    *graph = nullptr;
+    return result;
+  };
+  if (const CuResult result = Machine::Get().Enter(__func__);
+      result != kCuSuccess)
+    return fails(result);
   *graph = Of(stream).captured.release();
   return kCuSuccess;
 }

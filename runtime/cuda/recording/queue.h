@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/driver_api.h"
@@ -78,6 +79,9 @@ class Machine {
   size_t used_bytes() const { return used_; }
 
   std::string TakeLog();
+  // Milliseconds that work says it took since the last time.
+  void AddTime(float milliseconds) { time_ += milliseconds; }
+  float TakeTime() { return std::exchange(time_, 0.0f); }
   void FailNext(const std::string& symbol, CuResult result, int times);
   void Register(const std::string& kernel, HostKernel function);
   HostKernel Find(const std::string& kernel) const;
@@ -94,6 +98,7 @@ class Machine {
   void RunFront(Stream& stream);
 
   std::string log_;
+  float time_ = 0;
   struct Failure {
     std::string symbol;
     CuResult result;

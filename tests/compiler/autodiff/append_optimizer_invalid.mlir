@@ -10,7 +10,7 @@
 // RUN: not partita-opt %s "--partita-append-optimizer=optimizer=1bit-adam onebit-warmup=3 clip-norm=1" 2>&1 | FileCheck %s --check-prefix=CLIP
 
 // CHECK: expected the optimizer to be sgd, adam, adamw, lamb, adafactor, 1bit-adam or 1bit-lamb, found 'adagrad'
-// NESTEROV: expected --nesterov with --train sgd and --momentum above 0, found sgd and momentum 0
+// NESTEROV: expected --nesterov with --train sgd and --momentum above 0, found sgd and no momentum
 // FACTOR: --lr-scale: expected GLOB=FACTOR with a factor above 0, as "h.*=0.1", found 'w'
 // ZERO: --lr-scale: expected GLOB=FACTOR with a factor above 0, as "h.*=0.1", found 'w=0'
 // NAME: --lr-scale: expected 'v*=0.5' to match a parameter that is trained, found none; one is 'w'

@@ -1,7 +1,7 @@
 // RUN: printf 'shard:\n  - {B: d}\n  - {M: t, at: "h.*"}\nmesh: {d: 2, t: 3}\n' > %t.yaml
 // RUN: partita inspect %t.yaml | FileCheck %s
 // RUN: partita inspect %t.yaml --json | FileCheck %s --check-prefix=JSON
-// RUN: printf 'mesh: {d: 2}\nshard: [{B: d}]\noffload: optimizer\n' > %t.later.yaml
+// RUN: printf 'mesh: {d: 2}\nshard: [{B: d}]\ngather: {prefetch: 1, hold: step}\n' > %t.later.yaml
 // RUN: partita inspect %t.later.yaml | FileCheck %s --check-prefix=LATER
 // RUN: printf 'mesh: {d: 2}\nshard: [{B: dd}]\n' > %t.wrong.yaml
 // RUN: not partita inspect %t.wrong.yaml 2>&1 | FileCheck %s --check-prefix=WRONG
@@ -15,7 +15,7 @@
 // JSON: "devices":6,"entries":["{B: d}","{at: \"h.*\", M: t}"],"kind":"plan","mesh":"{d: 2, t: 3}","text":"mesh:
 // JSON-SAME: "unsupported":""
 
-// LATER: offload: optimizer
-// LATER: # not compiled yet: {{.*}}offload
+// LATER: gather: {prefetch: 1, hold: step}
+// LATER-NOT: not compiled yet
 
 // WRONG: error: {{.*}}.yaml:2:13: shard 'B': expected an axis of the mesh (d), found 'dd'

@@ -176,3 +176,27 @@ func.func @sums(%x: tensor<8xf32>) -> tensor<8xf32> {
   %3 = arith.addf %2, %d : tensor<8xf32>
   return %3 : tensor<8xf32>
 }
+
+// -----
+
+// A function that is one launch needs no call; one that is more keeps it.
+// CHECK-LABEL: @updates
+// CHECK-NEXT: %[[A:.*]]:2 = exec.launch @[[K:kernel_.*]](%arg0, %arg1)
+// CHECK-NEXT: %[[B:.*]]:2 = exec.launch @[[K]](%[[A]]#1, %arg2)
+// CHECK-NEXT: call @nothing
+// CHECK-NEXT: return %[[B]]#0, %[[B]]#1
+// CHECK-NOT: @update(
+func.func @updates(%p: tensor<8xf32>, %g: tensor<8xf32>, %h: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0:2 = call @update(%p, %g) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  %1:2 = call @update(%0#1, %h) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  %2 = call @nothing(%p) : (tensor<8xf32>) -> tensor<8xf32>
+  return %1#0, %1#1 : tensor<8xf32>, tensor<8xf32>
+}
+func.func private @update(%p: tensor<8xf32>, %g: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = arith.subf %p, %g : tensor<8xf32>
+  %1 = arith.mulf %0, %g : tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+func.func private @nothing(%p: tensor<8xf32>) -> tensor<8xf32> {
+  return %p : tensor<8xf32>
+}

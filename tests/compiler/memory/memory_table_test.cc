@@ -16,6 +16,7 @@ namespace {
 constexpr char kFunctions[] = R"(
 func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %x : tensor<16xf32> }
 func.func private @two(%x: tensor<16xf32>, %y: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} { return %y : tensor<16xf32> }
+func.func private @state(%x: tensor<16xf32>, %y: tensor<32xf32>) -> tensor<32xf32> attributes {exec.kernel} { return %y : tensor<32xf32> }
 func.func private @backward(%x: tensor<16xf32>) -> tensor<16xf32> {
   %0 = exec.launch @k(%x) : (tensor<16xf32>) -> tensor<16xf32>
   %1 = exec.launch @two(%x, %0) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
@@ -30,14 +31,14 @@ class MemoryTableTest : public testing::Test {
     context_.allowUnregisteredDialects();
   }
 
-  MemoryTable Tabulate(const std::string& main) {
+  MemoryTable Tabulate(const std::string& main, bool states_on_host = false) {
     auto module =
         mlir::parseSourceString<mlir::ModuleOp>(main + kFunctions, &context_);
     if (!module) return {};
     mlir::PassManager passes(&context_);
     passes.addPass(createPlanMemoryPass());
     EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
-    return tabulateMemory(*module).front();
+    return tabulateMemory(*module, states_on_host).front();
   }
 
   mlir::MLIRContext context_;
@@ -68,6 +69,23 @@ func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"},
   ASSERT_FALSE(table.parts.empty());
   EXPECT_EQ(table.parts[0].name, "p/exp_avg");
   EXPECT_EQ(table.parts[0].bytes, 128);
+}
+
+TEST_F(MemoryTableTest, StatesOnTheHostAreNoPartOfTheDevices) {
+  const MemoryTable table = Tabulate(R"(
+func.func @main(%p: tensor<16xf32> {nn.kind = "parameter", nn.name = "p"},
+                %m: tensor<32xf32> {nn.kind = "state", nn.name = "p/exp_avg"})
+    -> (tensor<32xf32> {nn.updates = "p/exp_avg"}) {
+  %0 = exec.launch @state(%p, %m) : (tensor<16xf32>, tensor<32xf32>) -> tensor<32xf32>
+  return %0 : tensor<32xf32>
+}
+)",
+                                     /*states_on_host=*/true);
+  EXPECT_EQ(table.of(MemoryClass::kParameters), 64);
+  EXPECT_EQ(table.of(MemoryClass::kStates), 0);
+  EXPECT_EQ(table.host, 128);
+  ASSERT_FALSE(table.parts.empty());
+  EXPECT_EQ(table.parts[0].name, "p");
 }
 
 TEST_F(MemoryTableTest, BuffersOfCollectives) {

@@ -86,3 +86,42 @@ func.func @main(%x: tensor<4xf32>, %w: tensor<2xf32>) -> (tensor<4xf32>, tensor<
   %6 = call @layer(%0) : (tensor<4xf32>) -> tensor<4xf32>
   return %6, %5 : tensor<4xf32>, tensor<2xf32>
 }
+
+// -----
+
+// Where two are awaited by one kernel and a third starts, only the first is awaited early: the kernel waits for both.
+func.func private @work(%x: tensor<8xf32>) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+func.func private @half(%a: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel} {
+  return %a : tensor<8xf32>
+}
+func.func private @sum(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel} {
+  return %a : tensor<8xf32>
+}
+// CHECK-LABEL: @main
+// LITTLE-LABEL: @main
+// LITTLE: exec.collective {{.*}} {token = 1 : i64}
+// LITTLE: exec.collective {{.*}} {token = 2 : i64}
+// LITTLE: %[[A:.*]] = exec.await {{.*}} token = 1
+// LITTLE-NEXT: exec.collective {{.*}} {token = 3 : i64}
+// LITTLE-NEXT: call @work
+// LITTLE-NEXT: %[[B:.*]] = exec.await {{.*}} token = 2
+// LITTLE-NEXT: exec.launch @half(%[[B]])
+// LITTLE-NEXT: call @work
+// LITTLE-NEXT: exec.launch @sum(%[[A]], %[[B]])
+func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %0 = call @work(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %a = exec.collective all_reduce %0 axes = [0, 1, 2] : tensor<8xf32> -> tensor<8xf32>
+  %1 = call @work(%0) : (tensor<8xf32>) -> tensor<8xf32>
+  %b = exec.collective all_reduce %1 axes = [0, 1, 2] : tensor<8xf32> -> tensor<8xf32>
+  %2 = call @work(%1) : (tensor<8xf32>) -> tensor<8xf32>
+  %c = exec.collective all_reduce %2 axes = [0, 1, 2] : tensor<8xf32> -> tensor<8xf32>
+  %3 = call @work(%2) : (tensor<8xf32>) -> tensor<8xf32>
+  %h = exec.launch @half(%b) : (tensor<8xf32>) -> tensor<8xf32>
+  %s = exec.launch @sum(%a, %b) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %4 = call @work(%h) : (tensor<8xf32>) -> tensor<8xf32>
+  %5 = call @work(%s) : (tensor<8xf32>) -> tensor<8xf32>
+  %6 = call @work(%c) : (tensor<8xf32>) -> tensor<8xf32>
+  return %4, %5, %6 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "compiler/autodiff/gradient.h"
 #include "compiler/driver/import_model.h"
@@ -44,12 +46,15 @@ class CountsTest : public testing::Test {
 
   std::vector<CollectiveUse> collectives(
       mlir::ModuleOp module, const plan::Plan& plan,
-      const driver::TrainOptions* train = nullptr) {
+      const driver::TrainOptions* train = nullptr, bool buckets = true) {
     std::vector<driver::Phase> phases = driver::simplifyModel(train);
+    for (driver::Phase& phase : driver::reducePrecision(
+             plan.precision.value_or(plan::Precision::kF32), train))
+      phases.push_back(std::move(phase));
     for (driver::Phase& phase : driver::divideModel(plan, train))
       phases.push_back(std::move(phase));
-    phases.push_back(driver::partitionModel());
-    if (train)
+    phases.push_back(driver::partitionModel(plan));
+    if (train && buckets)
       phases.push_back({"merge", [](mlir::OpPassManager& pm) {
                           pm.addPass(createMergeCollectivesPass());
                         }});
@@ -82,11 +87,10 @@ class CountsTest : public testing::Test {
 
   // Those of a training step by function ("main all_reduce"), scalars apart:
   // @h_forward and @h_backward are a layer, run twice.
-  std::map<std::string, int64_t> countStep(const std::string& mesh,
-                                           const std::string& shard,
-                                           int zero = 0,
-                                           int64_t microbatches = 1,
-                                           const char* optimizer = "adamw") {
+  std::map<std::string, int64_t> countStep(
+      const std::string& mesh, const std::string& shard, int zero = 0,
+      int64_t microbatches = 1, const char* optimizer = "adamw",
+      plan::Precision precision = plan::Precision::kF32) {
     driver::ImportOptions options;
     options.dims["batch"] = 4 * microbatches;
     options.dims["seq"] = 16;
@@ -97,6 +101,7 @@ class CountsTest : public testing::Test {
     train.optimizer = optimizer;
     plan::Plan plan = planOf(mesh, shard);
     plan.zero = zero;
+    plan.precision = precision;
     plan.microbatches = train.microbatches = microbatches;
     collectives(*module, plan, &train);
     std::map<std::string, int64_t> counts;
@@ -110,6 +115,30 @@ class CountsTest : public testing::Test {
       ++counts[op->getParentOfType<mlir::func::FuncOp>().getName().str() + " " +
                kind.drop_front(5).str()];
     });
+    return counts;
+  }
+
+  // Of a training step, each parameter's by itself: how often a kind moves so
+  // many bytes.
+  std::map<std::pair<std::string, int64_t>, int64_t> countBytes(
+      const std::string& shard, int zero, int64_t microbatches = 1,
+      std::optional<plan::Gather> gather = std::nullopt) {
+    driver::ImportOptions options;
+    options.dims["batch"] = 4;
+    options.dims["seq"] = 16;
+    auto module = driver::importModel(
+        "tests/data/onnx-tiny/gpt2/model_train.onnx", options, &context_);
+    EXPECT_TRUE(module);
+    driver::TrainOptions train;
+    train.optimizer = "adamw";
+    plan::Plan plan = planOf("d=2", shard);
+    plan.zero = zero;
+    plan.microbatches = train.microbatches = microbatches;
+    plan.gather = gather;
+    std::map<std::pair<std::string, int64_t>, int64_t> counts;
+    for (const CollectiveUse& use :
+         collectives(*module, plan, &train, /*buckets=*/false))
+      counts[{use.kind, use.bytes}] += use.times;
     return counts;
   }
 
@@ -184,12 +213,79 @@ TEST_F(CountsTest, GradientsOfMicrobatchesAreReducedInBuckets) {
   EXPECT_EQ(often, once);  // in functions, which run once for each
 }
 
+// What is stored in 16 bits is added up in 32 and reduced then, sums that were
+// computed in 32 bits and rounded, of norms and of the embedding, as well.
+// Positions that are looked up are fewer than their table: reduced before.
+TEST_F(CountsTest, NarrowGradientsAreReducedOnce) {
+  for (const int64_t microbatches : {1, 4})
+    EXPECT_EQ(
+        countStep("d=2", "B=d", 0, microbatches, "adamw",
+                  plan::Precision::kBF16),
+        (Counts{{"main all_reduce", 1}, {"segment_backward all_reduce", 1}}))
+        << microbatches;
+}
+
+// The embedding divided over the devices of the batch is ZeRO-3 of what has
+// one: each weight and norm is gathered, and its gradient scattered, as often.
+// What differs has none: the biases of q, k, v (64 bytes, 3 x 64 reduced) and
+// of the MLP (256), in two layers, forward and backward; and looked-up
+// positions, which come as partial sums (2048) of rows or as parts (1024) of
+// columns.
+TEST_F(CountsTest, DividedEmbeddingsAreZeroThree) {
+  auto differences = countBytes("B=d", 3);
+  for (const auto& [what, times] : countBytes("B=d;E=d", 0))
+    differences[what] -= times;
+  for (auto it = differences.begin(); it != differences.end();)
+    it = it->second == 0 ? differences.erase(it) : std::next(it);
+  EXPECT_EQ(differences, (std::map<std::pair<std::string, int64_t>, int64_t>{
+                             {{"all_gather", 64}, 2 * 2 * 3},
+                             {{"all_gather", 256}, 2 * 2},
+                             {{"reduce_scatter", 3 * 64}, 2},
+                             {{"reduce_scatter", 256}, 2},
+                             {{"all_reduce", 2 * 3 * 64}, -2},
+                             {{"all_reduce", 2 * 256}, -2},
+                             {{"all_reduce", 2048}, 1},
+                             {{"all_gather", 1024}, -1},
+                         }));
+}
+
+// Kept for the step each parameter is gathered once in it, but for looked-up
+// positions, which are sums of parts; gradients are scattered as before.
+TEST_F(CountsTest, GatheredParametersAreHeldForTheStep) {
+  for (const int64_t microbatches : {1, 2}) {
+    auto used = countBytes("B=d", 3, microbatches),
+         held = countBytes("B=d", 3, microbatches,
+                           plan::Gather{1, plan::Hold::kStep});
+    int64_t gathers = 0, bytes = 0;
+    for (auto* counts : {&used, &held})
+      for (auto it = counts->begin(); it != counts->end();) {
+        const bool gather = it->first.first == "all_gather";
+        if (gather && counts == &held) {
+          gathers += it->second;
+          bytes += it->second * it->first.second;
+        }
+        it = gather ? counts->erase(it) : std::next(it);
+      }
+    EXPECT_EQ(held, used);
+    // wte, ln_f's two, and of each layer 6 matrices, 6 biases (q, k and v
+    // apart) and the norms' 4.
+    EXPECT_EQ(gathers, 3 + 2 * (6 + 6 + 4)) << microbatches;
+    EXPECT_EQ(bytes,
+              4 * (128 * 32 + 2 * 32 + 2 * (12 * 32 * 32 + 13 * 32)) / 2);
+  }
+}
+
 // Of each parameter one bit an element goes each way, in whole words, and a
 // scale for each chunk; nothing else but the loss does. Microbatches change
-// nothing.
+// nothing, and neither do LAMB's ratios, which every device has for itself.
 TEST_F(CountsTest, MomentaAreExchangedInOneBit) {
-  for (const auto& [n, microbatches] :
-       {std::pair<int64_t, int64_t>(2, 1), {4, 1}, {2, 2}}) {
+  for (const auto& [optimizer, n, microbatches] :
+       {std::tuple<const char*, int64_t, int64_t>("1bit-adam", 2, 1),
+        {"1bit-adam", 4, 1},
+        {"1bit-adam", 2, 2},
+        {"1bit-lamb", 2, 1},
+        {"1bit-lamb", 4, 1},
+        {"1bit-lamb", 2, 2}}) {
     driver::ImportOptions options;
     options.dims["batch"] = 8;
     options.dims["seq"] = 16;
@@ -209,7 +305,7 @@ TEST_F(CountsTest, MomentaAreExchangedInOneBit) {
       expected += 2 * (n - 1) * (words * 4 + 4);
     }
     driver::TrainOptions train;
-    train.optimizer = "1bit-adam";
+    train.optimizer = optimizer;
     train.onebit_warmup = 10;
     plan::Plan plan = planOf("d=" + std::to_string(n), "B=d");
     plan.microbatches = train.microbatches = microbatches;
@@ -219,7 +315,7 @@ TEST_F(CountsTest, MomentaAreExchangedInOneBit) {
         EXPECT_LE(use.bytes, 12) << use.why;  // the loss, a count
       else
         moved += use.bytes * use.times;
-    EXPECT_EQ(moved, expected) << n << " devices";
+    EXPECT_EQ(moved, expected) << optimizer << ", " << n << " devices";
     // All-reduced in f32 it would be 2 (n - 1) / n of all; here parameters are
     // small, and words filled up.
     EXPECT_LT(static_cast<double>(moved) * n / (2.0 * (n - 1)),

@@ -84,7 +84,7 @@ TEST_P(ModelsTest, DividedEqualsUndivided) {
   ASSERT_TRUE(entries.ok()) << entries.status();
   plan.shard = *entries;
   ASSERT_TRUE(run(*divided, driver::divideModel(plan)));
-  ASSERT_TRUE(run(*divided, {driver::partitionModel()}));
+  ASSERT_TRUE(run(*divided, {driver::partitionModel(plan)}));
   expectEqual(runDivided(*divided, input), simplify::runMain(*whole, input));
 }
 

@@ -1,6 +1,8 @@
 // Steps that do not wait for each other give, bit for bit, what the same
 // functions give one by one on weights as old as the schedule's table says; and
 // so do the ranks' programs.
+#include <cmath>
+
 #include "compiler/autodiff/call_marks.h"
 #include "compiler/core/schedule_generators.h"
 #include "dialects/nn/dialect.h"
@@ -71,7 +73,8 @@ class DelayStagesTest : public StepTest {
     return all;
   }
 
-  // Gives each marked call parameters of its own: "NAME@STAGE.MICROBATCH".
+  // Gives each marked call parameters of its own: "NAME@STAGE.MICROBATCH", with
+  // a 'b' behind it where it computes gradients.
   static void separateVersions(FuncOp main) {
     const unsigned count = main.getNumArguments();
     for (mlir::Operation& op : main.front()) {
@@ -85,9 +88,10 @@ class DelayStagesTest : public StepTest {
         if (!argument || argument.getArgNumber() >= count) continue;
         const unsigned i = argument.getArgNumber();
         if (argumentText(main, i, nn::kKindAttr) != "parameter") continue;
-        const std::string name = argumentText(main, i, nn::kNameAttr) + "@" +
-                                 std::to_string(stage.getInt()) + "." +
-                                 std::to_string(microbatch);
+        const std::string name =
+            argumentText(main, i, nn::kNameAttr) + "@" +
+            std::to_string(stage.getInt()) + "." + std::to_string(microbatch) +
+            (op.hasAttr(autodiff::kBackwardAttr) ? "b" : "");
         mlir::Builder builder(main.getContext());
         const unsigned last = main.getNumArguments();
         (void)main.insertArgument(
@@ -100,43 +104,109 @@ class DelayStagesTest : public StepTest {
     }
   }
 
+  // A parameter of a marked call.
+  struct Version {
+    std::string own, name;  // "w@1.0b", "w"
+    int stage = 0, microbatch = 0;
+    bool is_gradients = false;
+  };
+
+  static std::vector<Version> versionsOf(FuncOp main) {
+    std::vector<Version> versions;
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      const std::string own = argumentText(main, i, nn::kNameAttr);
+      const size_t at = own.find('@'), dot = own.find('.', at);
+      if (at == std::string::npos) continue;
+      versions.push_back({own, own.substr(0, at), std::stoi(own.substr(at + 1)),
+                          std::stoi(own.substr(dot + 1)), own.back() == 'b'});
+    }
+    return versions;
+  }
+
+  // The part of a moving average that stays, by parameter; `delay` is of a
+  // version.
+  template <typename Delay>
+  static std::map<std::string, double> keptParts(
+      const std::vector<Version>& versions, double correction, Delay delay) {
+    std::map<std::string, std::pair<double, double>> delays;  // sum and count
+    for (const Version& version : versions)
+      if (version.is_gradients) {
+        delays[version.name].first += delay(version);
+        delays[version.name].second += 1;
+      }
+    std::map<std::string, double> kept;
+    for (const auto& [name, sum] : delays)
+      kept[name] = std::pow(correction, sum.second / sum.first);
+    return kept;
+  }
+
+  // x + factor * y, in f32 as a program computes it.
+  static Tensor sum(const Tensor& x, double factor, const Tensor& y) {
+    Tensor result = x;
+    for (int64_t i = 0; i < x.size(); ++i) {
+      const float product =
+          static_cast<float>(factor) * static_cast<float>(y.getFloat(i));
+      result.setFloat(i, static_cast<float>(x.getFloat(i)) + product);
+    }
+    return result;
+  }
+
   // One step after the other; each microbatch with the versions of the run's
-  // table.
+  // table, or, with a correction, gradients with the newest weights and what
+  // their moving averages say of the older ones.
   static std::vector<Results> reference(mlir::ModuleOp module,
-                                        const core::Schedule& schedule) {
+                                        const core::Schedule& schedule,
+                                        double correction) {
     auto main = module.lookupSymbol<FuncOp>("main");
     separateVersions(main);
-    std::map<std::pair<int, int>, int> versions;  // by stage and microbatch
+    std::map<std::pair<int, int>, int> table;  // by stage and microbatch
     for (const auto& cells : core::Unroll(schedule, kSteps + 2).cells)
       for (const core::Cell& cell : cells)
-        versions[{cell.stage, cell.microbatch}] = cell.version;
-    Results values;
+        table[{cell.stage, cell.microbatch}] = cell.version;
+    const auto version_at = [&](const Version& version, int step) {
+      return table.at(
+          {version.stage, step * schedule.microbatches + version.microbatch});
+    };
+    const auto delay = [&](const Version& version) {
+      return kSteps + 1 - version_at(version, kSteps + 1);
+    };
+    const std::vector<Version> versions = versionsOf(main);
+    const auto kept = keptParts(versions, correction, delay);
+    Results values, averages;
     begin(main, values);
     std::vector<Results> history = {values}, all;
+    for (const auto& [name, part] : kept)
+      averages.insert_or_assign(name, Tensor(values.at(name).type()));
     for (int step = 0; step < kSteps; ++step) {
       give(main, step, values);
-      for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-        const std::string own = argumentText(main, i, nn::kNameAttr);
-        const size_t at = own.find('@'), dot = own.find('.', at);
-        if (at == std::string::npos) continue;
-        const int microbatch = std::stoi(own.substr(dot + 1));
-        const int version =
-            versions.at({std::stoi(own.substr(at + 1)),
-                         step * schedule.microbatches + microbatch});
-        values.insert_or_assign(own, history.at(version).at(own.substr(0, at)));
-      }
+      for (const Version& version : versions)
+        values.insert_or_assign(
+            version.own,
+            correction > 0 && version.is_gradients
+                ? sum(history.at(step).at(version.name), -delay(version),
+                      averages.at(version.name))
+                : history.at(version_at(version, step)).at(version.name));
       all.push_back(run(module, values));
       keep(all.back(), values);
       history.push_back(values);
+      for (auto& [name, average] : averages) {
+        const Tensor change =
+            sum(values.at(name), -1, history.at(step).at(name));
+        const Tensor none(average.type());
+        average =
+            sum(sum(none, kept.at(name), average), 1 - kept.at(name), change);
+      }
     }
     return all;
   }
 
-  void check(const core::Schedule& schedule, const std::string& weights) {
+  void check(const core::Schedule& schedule, const std::string& weights,
+             double correction = 0) {
     auto whole = step(
         core::OneForwardOneBackward(schedule.stages, schedule.microbatches));
-    const std::vector<Results> expected = reference(*whole, schedule);
-    auto delayed = step(schedule, 0, 4, weights);
+    const std::vector<Results> expected =
+        reference(*whole, schedule, correction);
+    auto delayed = step(schedule, 0, 4, weights, correction);
     auto main = delayed->lookupSymbol<FuncOp>("main");
     const int late =
         (schedule.microbatches + schedule.stages - 2) / schedule.microbatches;
@@ -174,6 +244,13 @@ TEST_F(DelayStagesTest, NewestVersions) {
   check(core::Async(2, 4), "newest");
   check(core::Async(4, 4), "newest");
   check(core::Async(4, 2), "newest");
+}
+
+// PipeMare's second technique: no weights are kept for gradients.
+TEST_F(DelayStagesTest, CorrectedVersions) {
+  check(core::Async(2, 4), "newest", 0.5);
+  check(core::Async(4, 4), "newest", 0.135);
+  check(core::Async(4, 1), "newest", 0.135);
 }
 
 // A rank has as many microbatches in flight as with 1F1B: what one step leaves

@@ -176,7 +176,8 @@ StepTest::StepTest()
 
 mlir::OwningOpRef<mlir::ModuleOp> StepTest::step(const core::Schedule& schedule,
                                                  double clip_norm, int layers,
-                                                 const std::string& weights) {
+                                                 const std::string& weights,
+                                                 double correction) {
   auto module =
       mlir::parseSourceString<mlir::ModuleOp>(modelText(layers), &context_);
   EXPECT_TRUE(module);
@@ -204,6 +205,7 @@ mlir::OwningOpRef<mlir::ModuleOp> StepTest::step(const core::Schedule& schedule,
       phases.push_back({"delay", [&](mlir::OpPassManager& pm) {
                           DelayStagesPassOptions options;
                           options.weights = weights;
+                          options.correction = correction;
                           pm.addPass(createDelayStagesPass(options));
                         }});
     if (has_gradients)

@@ -31,10 +31,10 @@ class StepTest : public testing::Test {
   // A step of as many microbatches as the schedule has, with shardings: an
   // embedding, `layers` layers, logits over the same table; 8 rows of 3 tokens.
   // Gradients that the schedule has in two cells are split; stages are delayed,
-  // with these weights, where it does not flush.
+  // with these weights and this correction, where it does not flush.
   mlir::OwningOpRef<mlir::ModuleOp> step(
       const core::Schedule& schedule, double clip_norm = 0, int layers = 4,
-      const std::string& weights = "previous");
+      const std::string& weights = "previous", double correction = 0);
 
   Programs cut(mlir::ModuleOp module, const core::Schedule& schedule);
 

@@ -1,0 +1,112 @@
+// What options of a compilation exclude each other, before anything is
+// compiled.
+#include <filesystem>
+
+#include "compiler/driver/compile.h"
+#include "compiler/kernels/cpu_names.h"
+#include "compiler/plan/plan_schedule.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace partita::driver {
+namespace {
+
+constexpr llvm::StringRef kCuda = "cuda:";
+// GPUs that PTX 8.0 knows, from the first with bf16 on.
+constexpr llvm::StringRef kGpus[] = {"sm_80", "sm_86", "sm_87",
+                                     "sm_89", "sm_90", "sm_90a"};
+
+// Each of these returns what is wrong; an empty text if nothing is.
+
+std::string checkTarget(llvm::StringRef target) {
+  if (target == "cpu" ||
+      (target.starts_with(kCuda) &&
+       llvm::is_contained(kGpus, target.substr(kCuda.size()))))
+    return "";
+  return "--target: expected cpu, or cuda: with one of " +
+         llvm::join(std::begin(kGpus), std::end(kGpus), ", ") +
+         ", as in cuda:sm_90, found " + target.str();
+}
+
+std::string checkMicrobatches(const plan::Plan& plan) {
+  if (plan.microbatches <= 1) return "";
+  auto field = plan.fields.find("microbatches");
+  return (field == plan.fields.end()
+              ? "--microbatches"
+              : plan::Where(plan, field->second) + ": microbatches") +
+         ": expected 1 where nothing is trained, found " +
+         std::to_string(plan.microbatches) +
+         "; compile with --train, or leave it out";
+}
+
+// What needs all gradients of a step, of all stages, before the next begins.
+std::string checkWithoutFlush(const CompileOptions& options,
+                              const core::Schedule& schedule) {
+  const bool newest =
+      options.plan->schedule->kind == plan::ScheduleKind::kAsync;
+  if (options.plan->precision.value_or(options.precision) ==
+      plan::Precision::kF16)
+    return "--precision f16: expected a schedule that waits for the end of a "
+           "step, since the scale of a step's loss follows from the gradients "
+           "of the step before, found one that does not; take bf16, or 1f1b";
+  if (options.train.clip_norm > 0 && newest && schedule.microbatches > 1)
+    return "--clip-norm: expected a schedule other than async with several "
+           "microbatches: a stage computes with its newest weights, which "
+           "follow from the norm of gradients that other stages do not have "
+           "yet; leave it out, or take async-2bw or 1f1b";
+  if (options.plan->offload == plan::Offload::kOptimizer)
+    return "offload: optimizer: expected a schedule that waits for the end of "
+           "a step, since others keep activations and weights as states, too, "
+           "found one that does not; take none, or 1f1b";
+  if (options.train.pipemare_correction > 0 && !newest)
+    return "--pipemare-correction: expected --schedule async, whose gradients "
+           "have weights of several ages, found another schedule; leave it out";
+  // Else no stage's weights are more than one update old.
+  if (options.train.pipemare > 0 &&
+      (!newest || schedule.microbatches >= schedule.stages - 1))
+    return "--pipemare: expected --schedule async with fewer microbatches than "
+           "stages behind the first (else no weights are more than one update "
+           "old), found " +
+           std::string(newest ? "async" : "another schedule") + " with " +
+           std::to_string(schedule.microbatches) + " microbatches and " +
+           std::to_string(schedule.stages) + " stages; leave it out";
+  return "";
+}
+
+}  // namespace
+
+std::string prepareOptions(const CompileOptions& options) {
+  const bool trains = !options.train.optimizer.empty();
+  if (options.plan && !trains)
+    if (std::string wrong = checkMicrobatches(*options.plan); !wrong.empty())
+      return wrong;
+  bool flushes = true;
+  if (options.plan && !plan::DepthAxes(*options.plan).empty()) {
+    auto schedule = plan::ScheduleOf(*options.plan, trains);
+    if (!schedule.ok()) return std::string(schedule.status().message());
+    flushes = schedule->flushes;
+    if (!flushes && trains)
+      if (std::string wrong = checkWithoutFlush(options, *schedule);
+          !wrong.empty())
+        return wrong;
+  }
+  if (flushes &&
+      (options.train.pipemare > 0 || options.train.pipemare_correction > 0))
+    return std::string(options.train.pipemare > 0 ? "--pipemare"
+                                                  : "--pipemare-correction") +
+           ": expected a pipeline with --schedule async, whose "
+           "weights are old, found steps that wait for all updates before "
+           "them; leave it out";
+  if (std::string wrong = kernels::checkCpu(options.cpu); !wrong.empty())
+    return "--cpu: " + wrong;
+  if (std::string wrong = checkTarget(options.target); !wrong.empty())
+    return wrong;
+  std::error_code error;
+  if (!options.dump_dir.empty())
+    std::filesystem::create_directories(options.dump_dir, error);
+  if (error)
+    return "--dump-dir: expected a folder that can be made, found " +
+           options.dump_dir + ": " + error.message();
+  return "";
+}
+
+}  // namespace partita::driver

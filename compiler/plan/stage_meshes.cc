@@ -1,0 +1,216 @@
+// Each axis of a stage's mesh as parts of the axes of the plan's.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "compiler/plan/plan_schedule.h"
+#include "compiler/plan/text.h"
+
+namespace partita::plan {
+namespace {
+
+using absl::OkStatus;
+using absl::Status;
+using absl::StatusOr;
+using Axes = std::vector<core::AxisRef>;
+
+Status Refuse(const Plan& plan, Location where, const std::string& message) {
+  return absl::InvalidArgumentError(Where(plan, where) + ": " + message);
+}
+
+// The axes of a stage's mesh, by their numbers in the plan's, on that; those
+// that it leaves out have one position.
+using Meaning = std::map<int, Axes>;
+
+class Stages {
+ public:
+  explicit Stages(const Plan& plan) : plan_(plan) {}
+
+  Status Read() {
+    for (const core::AxisRef& axis : DepthAxes(plan_)) {
+      if (axis != core::WholeAxis(plan_.mesh, axis.axis))
+        return Refuse(plan_, plan_.stages.front().where,
+                      "stages mesh: expected D to have whole axes, found " +
+                          Quote(core::ToString(plan_.mesh, axis)) +
+                          "; give its parts names in the plan's mesh");
+      depth_.push_back(axis.axis);
+    }
+    for (const Stage& stage : plan_.stages) {
+      meanings_.emplace_back();
+      if (!stage.mesh.has_value()) continue;
+      if (Status status = ReadStage(stage, meanings_.back()); !status.ok())
+        return status;
+    }
+    return OkStatus();
+  }
+
+  // The division in that stage; without axes where it has one position.
+  StatusOr<Division> InStage(const Division& division, size_t stage) const {
+    if (!plan_.stages[stage].mesh.has_value()) return division;
+    Division changed = division;
+    changed.axes.clear();
+    for (const core::AxisRef& axis : division.axes) {
+      const Axes& meant = meanings_[stage].at(axis.axis);
+      const core::AxisRef whole = core::WholeAxis(plan_.mesh, axis.axis);
+      const bool is_same = meant == Axes{whole};
+      if (!is_same && axis != whole)
+        return Refuse(plan_, division.where,
+                      "shard " + Quote(division.dimension) +
+                          ": expected a whole axis, as a mesh of stage " +
+                          std::to_string(stage) + " makes another of it (" +
+                          Where(plan_, plan_.stages[stage].where) +
+                          "), found " +
+                          Quote(core::ToString(plan_.mesh, axis)));
+      if (is_same)
+        changed.axes.push_back(axis);
+      else
+        changed.axes.insert(changed.axes.end(), meant.begin(), meant.end());
+    }
+    return changed;
+  }
+
+ private:
+  bool IsDepth(int axis) const {
+    return std::find(depth_.begin(), depth_.end(), axis) != depth_.end();
+  }
+
+  Status ReadStage(const Stage& stage, Meaning& meaning) {
+    const auto refuse = [&](const std::string& what) {
+      return Refuse(plan_, stage.where, "stages mesh: " + what);
+    };
+    if (!stage.mesh->device_ids.empty())
+      return refuse(
+          "expected the devices of a stage in order, found device_ids; order "
+          "them in the plan's mesh");
+    std::vector<std::string> names;
+    int64_t devices = 1;
+    free_.clear();
+    for (size_t i = 0; i < plan_.mesh.axes.size(); ++i) {
+      const int axis = static_cast<int>(i);
+      if (IsDepth(axis)) continue;
+      names.push_back(plan_.mesh.axes[i].name);
+      devices *= plan_.mesh.axes[i].size;
+      free_.push_back(core::WholeAxis(plan_.mesh, axis));
+      meaning[axis] = {};
+    }
+    if (stage.mesh->Size() != devices)
+      return refuse("expected " + std::to_string(devices) +
+                    " devices, as the plan's mesh has for a stage, found " +
+                    std::to_string(stage.mesh->Size()) + " in " +
+                    ToString(*stage.mesh));
+    for (const core::Axis& axis : stage.mesh->axes) {
+      const auto named = std::find(names.begin(), names.end(), axis.name);
+      if (named == names.end())
+        return refuse("expected axes of the plan's mesh without those of D (" +
+                      Join(names) + "), found " + Quote(axis.name) +
+                      Suggest(axis.name, names) +
+                      "; one that other stages lack is of size 1 there");
+      const auto place = std::find_if(
+          plan_.mesh.axes.begin(), plan_.mesh.axes.end(),
+          [&](const core::Axis& other) { return other.name == axis.name; });
+      if (!Take(axis.size,
+                meaning[static_cast<int>(place - plan_.mesh.axes.begin())]))
+        return refuse("expected axes that parts of the plan's " +
+                      ToString(plan_.mesh) + " make up, found " +
+                      ToString(*stage.mesh) + ", whose '" + axis.name +
+                      "' begins or ends within a part");
+    }
+    return OkStatus();
+  }
+
+  // The next `size` positions; whether axes, or parts, are so many.
+  bool Take(int64_t size, Axes& axes) {
+    while (size > 1) {
+      core::AxisRef& next = free_.front();
+      if (size % next.size == 0) {
+        size /= next.size;
+        if (next.size > 1) axes.push_back(next);
+        free_.erase(free_.begin());
+      } else if (next.size % size == 0) {
+        core::AxisRef part = next;
+        part.size = size;
+        axes.push_back(part);
+        next.pre *= size;
+        next.size /= size;
+        return true;
+      } else {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Plan& plan_;
+  std::vector<int> depth_;
+  std::vector<Meaning> meanings_;  // by stage; of those with meshes
+  Axes free_;  // of the stage that is read: what no axis has yet
+};
+
+bool AreSame(const std::vector<Division>& a, const std::vector<Division>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Division& x, const Division& y) {
+                      return x.dimension == y.dimension && x.axes == y.axes;
+                    });
+}
+
+// One entry for each set of stages where it means the same.
+Status AddEntries(const Plan& plan, const Stages& stages, const Entry& entry,
+                  std::vector<Entry>& entries) {
+  std::vector<Entry> made;
+  for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    if (!HoldsIn(entry, static_cast<int>(stage))) continue;
+    Entry own = entry;
+    own.divisions.clear();
+    own.stages = {static_cast<int>(stage)};
+    for (const Division& division : entry.divisions) {
+      if (division.dimension == "D") continue;
+      StatusOr<Division> changed = stages.InStage(division, stage);
+      if (!changed.ok()) return changed.status();
+      if (!changed->axes.empty()) own.divisions.push_back(*std::move(changed));
+    }
+    if (own.divisions.empty()) continue;
+    const auto same =
+        std::find_if(made.begin(), made.end(), [&](const Entry& other) {
+          return AreSame(other.divisions, own.divisions);
+        });
+    if (same == made.end())
+      made.push_back(std::move(own));
+    else
+      same->stages.push_back(static_cast<int>(stage));
+  }
+  entries.insert(entries.end(), made.begin(), made.end());
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<Plan> DivideStages(const Plan& plan) {
+  if (std::none_of(plan.stages.begin(), plan.stages.end(),
+                   [](const Stage& stage) { return stage.mesh.has_value(); }))
+    return plan;
+  if (!plan.overrides.empty())
+    return Refuse(plan, plan.overrides[0].where,
+                  "overrides: expected none where stages have meshes of their "
+                  "own, since axes mean other devices in each; found one of '" +
+                      plan.overrides[0].tensor +
+                      "'; say it in shard, with at:");
+  Stages stages(plan);
+  if (Status status = stages.Read(); !status.ok()) return status;
+  Plan divided = plan;
+  divided.shard.clear();
+  for (const Entry& entry : plan.shard) {
+    Entry depth = entry;
+    depth.divisions.clear();
+    for (const Division& division : entry.divisions)
+      if (division.dimension == "D") depth.divisions.push_back(division);
+    if (!depth.divisions.empty()) divided.shard.push_back(std::move(depth));
+    if (Status status = AddEntries(plan, stages, entry, divided.shard);
+        !status.ok())
+      return status;
+  }
+  for (Stage& stage : divided.stages) stage.mesh.reset();
+  if (Status status = CheckPlan(divided); !status.ok()) return status;
+  return divided;
+}
+
+}  // namespace partita::plan

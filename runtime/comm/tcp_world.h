@@ -1,0 +1,43 @@
+// Ranks as processes that are connected by TCP, each with each, without MPI or
+// any other library.
+#ifndef PARTITA_RUNTIME_COMM_TCP_WORLD_H_
+#define PARTITA_RUNTIME_COMM_TCP_WORLD_H_
+
+#include <chrono>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/launch.h"
+#include "runtime/comm/world.h"
+
+namespace partita::comm {
+
+class TcpMesh;
+
+class TcpWorld : public World {
+ public:
+  // Meets the others at launch.meet_at (rendezvous.h says how). A rank that
+  // does not come within the patience is named, by all that came.
+  static absl::StatusOr<std::unique_ptr<TcpWorld>> Start(
+      const Launch& launch, std::chrono::milliseconds patience);
+  ~TcpWorld() override;
+
+  int rank() const override;
+  int size() const override;
+  std::unique_ptr<Communicator> MakeCommunicator(
+      const CommOptions& options) override;
+  absl::Status Finish(std::chrono::milliseconds timeout) override;
+  // The others' next calls fail with this rank's name.
+  void Abort(int exit_code) override;
+
+ private:
+  explicit TcpWorld(std::shared_ptr<TcpMesh> mesh);
+
+  const std::shared_ptr<TcpMesh> mesh_;
+};
+
+}  // namespace partita::comm
+
+#endif  // PARTITA_RUNTIME_COMM_TCP_WORLD_H_

@@ -1,0 +1,72 @@
+#include "runtime/cuda/tuner.h"
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+
+namespace partita::cuda {
+namespace {
+
+constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
+
+class TunerTest : public ::testing::Test {
+ protected:
+  TunerTest()
+      : file_(::testing::TempDir() + "/tuner_test.algorithms"),
+        context_(std::move(Context::Open(
+                               std::move(Driver::Open(kLibrary)).value(), 0))
+                     .value()) {
+    std::remove(file_.c_str());
+  }
+
+  // Of three algorithms, of which those work that `works` has.
+  size_t Choose(Tuner& tuner, const std::string& works) {
+    return tuner.Choose("product", {"a", "b", "c"}, [&] {
+      ++asked_;
+      return [works](size_t index, CuStream) {
+        return works.find("abc"[index]) == std::string::npos
+                   ? absl::InternalError("does not run")
+                   : absl::OkStatus();
+      };
+    });
+  }
+  std::string Kept() const {
+    std::ifstream in(file_);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+
+  const std::string file_;
+  std::shared_ptr<Context> context_;
+  int asked_ = 0;
+};
+
+TEST_F(TunerTest, WhatDoesNotRunIsNotKept) {
+  Tuner tuner(context_, file_, true);
+  EXPECT_EQ(Choose(tuner, ""), 0u);
+  EXPECT_EQ(Kept(), "");
+  // So the next one measures again.
+  EXPECT_EQ(Choose(tuner, "c"), 2u);
+  EXPECT_EQ(asked_, 2);
+  EXPECT_EQ(Kept(), "c " + context_->machine().gpu + " product\n");
+}
+
+TEST_F(TunerTest, WhatWasMeasuredIsKept) {
+  {
+    Tuner tuner(context_, file_, true);
+    EXPECT_EQ(Choose(tuner, "b"), 1u);
+    EXPECT_EQ(Choose(tuner, "a"), 1u);
+  }
+  Tuner other(context_, file_, false);
+  EXPECT_EQ(Choose(other, "a"), 1u);
+  EXPECT_EQ(asked_, 1);
+}
+
+}  // namespace
+}  // namespace partita::cuda

@@ -1,0 +1,139 @@
+"""partita plan: written plans compile and divide without a difference; the table, JSON, what differs between plans, the job, refusals."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PARTITA = os.path.abspath("compiler/tools/partita")
+DATA = os.path.abspath("tests/data/onnx-tiny")
+GPT2 = os.path.join(DATA, "gpt2_4l")
+# Of golden models: sizes, and divisions to ask for beside the free choice.
+MODELS = {
+    "gpt2": ("batch=8,seq=8", ["tp=2,dp=2"]),
+    "gpt2_4l": ("batch=8,seq=8", ["pp=2,schedule=zb-v", "pp=4,vpp=1,schedule=1f1b"]),
+    "bert_mlm": ("batch=8,seq=8", ["tp=2,pp=2"]),
+    "t5": ("batch=8,seq=8,dec=6", ["tp=2"]),
+    "vit": ("batch=8", ["dp=4,zero=1"]),
+    "vit_3l": ("batch=8", ["tp=2,dp=2,zero=3"]),
+}
+
+
+# Folders of Hugging Face, whose layers are one function that @main calls.
+FOLDERS = {
+    "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 64, "n_positions": 16, "n_embd": 32,
+             "n_layer": 6, "n_head": 4, "n_inner": 128},
+    "llama": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 64, "max_position_embeddings": 16,
+              "hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-5,
+              "intermediate_size": 96, "hidden_act": "silu", "tie_word_embeddings": False},
+}
+
+
+class PlanTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def partita(self, *arguments, code=0):
+        done = subprocess.run([PARTITA, *arguments], capture_output=True, text=True, check=False, cwd=self.folder)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code == 0 else done.stdout + done.stderr
+
+    def plan(self, *arguments, code=0):
+        return self.partita("plan", "--cluster", "4x a100-80-sxm", *arguments, code=code)
+
+    def test_written_plans_compile(self):
+        for name, (sizes, choices) in MODELS.items():
+            for fixed in [None] + choices:
+                with self.subTest(model=name, fixed=fixed):
+                    options = [os.path.join(DATA, name, "model_train.onnx"), "--dim", sizes]
+                    self.plan(*options, "-o", "plan.yaml", *(["--fix", fixed] if fixed else []))
+                    self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita")
+
+    def test_folders(self):
+        for name, layers, kind in (("gpt2", 6, "gpt"), ("llama", 5, "llama")):
+            with self.subTest(model=name):
+                with open(os.path.join(self.folder, "config.json"), "w", encoding="utf-8") as file:
+                    json.dump(FOLDERS[name], file)
+                options = [".", "--dim", "batch=8,seq=16"]
+                facts = json.loads(self.plan(*options, "--fix", "pp=2", "--json", "-o", "plan.yaml"))
+                self.assertEqual((facts["model"]["layers"], facts["model"]["kind"]), (layers, kind))
+                self.assertIn(" x pp 2 x ", facts["division"])
+                self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita")
+                # More stages than layers.
+                self.assertIn("found none that 8 devices or fewer", self.partita(
+                    "plan", "--cluster", "8x a100-80-sxm", *options, "--fix", "pp=8", code=1))
+        self.assertEqual(facts["model"]["kv_heads"], 2)
+        # The head of a large vocabulary is a layer's worth: the cut is uneven, and says where.
+        with open(os.path.join(self.folder, "config.json"), "w", encoding="utf-8") as file:
+            json.dump(dict(FOLDERS["llama"], vocab_size=1 << 18, max_position_embeddings=64), file)
+        options = [".", "--dim", "batch=4,seq=64"]
+        self.partita("plan", "--cluster", "2x a100-80-sxm", *options, "--fix", "pp=2,vpp=1,schedule=1f1b,mbs=1", "-o", "plan.yaml")
+        with open(os.path.join(self.folder, "plan.yaml"), encoding="utf-8") as file:
+            self.assertIn('stages:\n  - {to: "model.layers.3"}\n  - {to: "model.layers.4"}\n', file.read())
+        self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita")
+
+    def test_divided_is_undivided(self):
+        options = [GPT2, "--dim", "batch=8,seq=8"]
+        self.plan(*options, "-o", "plan.yaml", "--fix", "tp=2,dp=2,sp=y")
+        self.partita("verify", *options, "--plan", "plan.yaml")
+        with open(os.path.join(self.folder, "plan.yaml"), encoding="utf-8") as file:
+            self.assertIn("- {M: tensor, N: tensor, V: tensor}\n  - {L: tensor}\n", file.read())
+
+    def test_facts(self):
+        facts = json.loads(self.plan(GPT2, "--dim", "batch=8,seq=8", "--json"))
+        self.assertAlmostEqual(sum(facts["parts"].values()), facts["step_seconds"], delta=1e-6 * facts["step_seconds"])
+        self.assertEqual((facts["devices"], facts["batch"]), (4, 8))
+        self.assertLessEqual(facts["gap"], 0.001)
+        self.assertGreater(len(facts["alternatives"]), 2)
+        for other in facts["alternatives"]:
+            self.assertGreaterEqual(other["slower"], -0.001)
+        self.assertTrue(any("memory" in gain["what"] for gain in facts["gains"]))
+        text = self.plan(GPT2, "--dim", "batch=8,seq=8")
+        for part in ("mesh: {", "chosen: tp ", "binds: ", "runners-up:", "what more would save"):
+            self.assertIn(part, text)
+
+    def test_rows(self):
+        row = ["--row", "layers=24,hidden=4096,heads=32,seq_len=2048,vocab=51200", "--batch", "64"]
+        free = json.loads(self.plan(*row, "--json"))
+        narrow = json.loads(self.plan(*row, "--json", "--memory", "%d GB" % (0.9 * free["memory_bytes"] / 1e9)))
+        self.assertLess(narrow["memory_bytes"], free["memory_bytes"])
+        self.assertIn("memory: ", narrow["text"])
+        text = self.plan(*row, "--memory", "5 GB", code=1)
+        self.assertIn("expected a division within 5.0 GB a device, found none: the least is ", text)
+        self.assertIn("it fits with a limit of ", text)
+        self.assertIn("--batch", self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8", code=2))
+        self.assertIn("--fix tp=", self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,tp=2", "--batch", "4", code=1))
+        self.assertIn("hidden: says nothing", self.plan("--row", "layers=2,hidden=,heads=2,seq_len=8", "--batch", "4", code=1))
+
+    def test_refusals(self):
+        self.assertIn("expected a model, or --row", self.plan(code=2))
+        self.assertIn("--fix: expected NAME=VALUE with tp, pp,", self.plan(GPT2, "--dim", "batch=8,seq=8", "--fix", "tp=x", code=1))
+        self.assertIn("--batch: expected the model's own, 8, found 4",
+                      self.plan(GPT2, "--dim", "batch=8,seq=8", "--batch", "4", code=1))
+        self.assertIn("E of sizes 8, 16, 32, 64", self.plan(os.path.join(DATA, "coatnet_64", "model_eval.onnx"), "--dim", "batch=8", code=1))
+        self.assertIn("tpu-v9", self.partita("plan", GPT2, "--dim", "batch=8,seq=8", "--cluster", "tpu-v9", code=1))
+
+    def test_diff(self):
+        for name, fixed in (("a", "tp=2,dp=2,zero=0"), ("b", "tp=2,dp=2,zero=1"), ("c", "tp=2,dp=2,zero=1")):
+            self.plan(GPT2, "--dim", "batch=8,seq=8", "-o", name + ".yaml", "--fix", fixed + ",mbs=2,recompute=none")
+        self.assertIn("zero: - -> 1", self.partita("plan", "diff", "a.yaml", "b.yaml", code=1))
+        self.assertEqual(self.partita("plan", "diff", "b.yaml", "c.yaml"), "")
+        self.assertIn("no.yaml", self.partita("plan", "diff", "a.yaml", "no.yaml", code=2))
+
+    def test_slurm(self):
+        self.plan(GPT2, "--dim", "batch=8,seq=8", "-o", "plan.yaml")
+        script = self.partita("slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm")
+        with open(os.path.join(self.folder, "job.sh"), "w", encoding="utf-8") as file:
+            file.write(script)
+        subprocess.run(["bash", "-n", "job.sh"], check=True, cwd=self.folder)
+        self.assertIn("#SBATCH --ntasks-per-node=4\n", script)
+        self.assertIn("srun --ntasks=4 ", script)
+        self.assertIn("at most the 2 devices", self.partita("slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "2x a100-80-sxm", code=1))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=1))

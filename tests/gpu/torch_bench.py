@@ -1,0 +1,104 @@
+"""PyTorch on what `run` times, if it is installed and sees a GPU: torch_bench.py NAME prints "MILLISECONDS HOW", the median of
+ten. Steps are forward, backward and fused AdamW in bf16 by autocast, compiled; what cannot be compiled runs as it is."""
+
+import statistics
+import sys
+import time
+
+try:
+    import torch
+except ImportError:
+    sys.exit(0)
+
+
+def gpt2():
+    import transformers
+
+    config = transformers.GPT2Config(use_cache=False, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    text = torch.randint(50257, (8, 1024), device="cuda")
+    return transformers.GPT2LMHeadModel(config), {"input_ids": text}, torch.randint(50257, (8 * 1024,), device="cuda")
+
+
+def vit():
+    import transformers
+
+    labels = {index: f"LABEL_{index}" for index in range(1000)}
+    images = torch.randn(32, 3, 224, 224, device="cuda")
+    return (transformers.ViTForImageClassification(transformers.ViTConfig(id2label=labels)), {"pixel_values": images},
+            torch.randint(1000, (32,), device="cuda"))
+
+
+def coatnet():
+    import timm
+
+    return (timm.create_model("coatnet_0_rw_224"), {"x": torch.randn(32, 3, 224, 224, device="cuda")},
+            torch.randint(1000, (32,), device="cuda"))
+
+
+def step_of(make):
+    module, values, targets = make()
+    module = module.cuda().train()
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4, fused=True)
+
+    def loss_of():
+        with torch.autocast("cuda", torch.bfloat16):
+            output = module(**values)
+            logits = output if torch.is_tensor(output) else output.logits
+        return torch.nn.functional.cross_entropy(logits.float().flatten(0, -2), targets)
+
+    def make_step(loss_of):
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            loss_of().backward()
+            optimizer.step()
+
+        return step
+
+    return make_step(torch.compile(loss_of)), make_step(loss_of)
+
+
+def kernel_of(function, *shapes):
+    values = [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for shape in shapes]
+    return (lambda: torch.compile(function)(*values)), (lambda: function(*values))
+
+
+def attention(q, k, v):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+NAMES = {
+    "gpt2-8x1024-bf16": lambda: step_of(gpt2),
+    "vit-b-16-32-bf16": lambda: step_of(vit),
+    "coatnet-0-32-bf16": lambda: step_of(coatnet),
+    "softmax": lambda: kernel_of(lambda x: torch.softmax(x, 1), (32768, 4096)),
+    "layer_norm": lambda: kernel_of(lambda x, g, b: torch.nn.functional.layer_norm(x, (4096,), g, b), (32768, 4096), (4096,), (4096,)),
+    "attention": lambda: kernel_of(attention, *[(8, 16, 2048, 64)] * 3),
+}
+
+
+def median_of(work):
+    times = []
+    for index in range(13):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        if index >= 3:
+            times.append(1e3 * (time.perf_counter() - begin))
+    return statistics.median(times)
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1] not in NAMES:
+        sys.exit(f"expected one of {', '.join(NAMES)}, found {' '.join(sys.argv[1:])}")
+    if not torch.cuda.is_available():
+        return
+    compiled, eager = NAMES[sys.argv[1]]()
+    try:
+        print(f"{median_of(compiled):.4f} PyTorch compiled")
+    except Exception as error:  # its compiler needs what may not be installed
+        print(error, file=sys.stderr)
+        print(f"{median_of(eager):.4f} PyTorch")
+
+
+main()
