@@ -86,6 +86,7 @@ TEST(AbiCheck, NumbersOfTheDriver) {
   ExpectSame(kCuSystemDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
   ExpectSame(kCuCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   ExpectSame(kCuCaptureInvalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  ExpectSame(kCuCaptureUnjoined, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   ExpectSame(kCuCaptureIsolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   ExpectSame(kCuMultiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   ExpectSame(kCuCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
@@ -155,6 +156,15 @@ TEST(AbiCheck, NumbersOfNccl) {
   ExpectSame(kNcclMax, ncclMax);
   ExpectSame(kNcclMin, ncclMin);
   ExpectSame(sizeof(NcclId), sizeof(ncclUniqueId));
+  const ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  ExpectSame(NcclConfig().magic, config.magic);
+  ExpectSame(NcclConfig().blocking, config.blocking);
+  ExpectSame(NcclConfig().version, NCCL_VERSION(2, 14, 0));
+  ExpectSame(offsetof(NcclConfig, bytes), offsetof(ncclConfig_t, size));
+  ExpectSame(offsetof(NcclConfig, magic), offsetof(ncclConfig_t, magic));
+  ExpectSame(offsetof(NcclConfig, version), offsetof(ncclConfig_t, version));
+  ExpectSame(offsetof(NcclConfig, blocking), offsetof(ncclConfig_t, blocking));
+  EXPECT_LE(sizeof(NcclConfig), sizeof(ncclConfig_t));
 }
 
 }  // namespace

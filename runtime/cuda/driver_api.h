@@ -44,6 +44,7 @@ enum CuResult : int {
   kCuSystemDriverMismatch = 803,
   kCuCaptureUnsupported = 900,
   kCuCaptureInvalidated = 901,
+  kCuCaptureUnjoined = 904,
   kCuCaptureIsolation = 905,
 };
 
@@ -109,6 +110,7 @@ constexpr int kCuCaptureThreadLocal = 1;
   X(DestroyEvent, cuEventDestroy_v2, (CuEvent event))                          \
   X(RecordEvent, cuEventRecord, (CuEvent event, CuStream stream))              \
   X(SynchronizeEvent, cuEventSynchronize, (CuEvent event))                     \
+  X(AskEvent, cuEventQuery, (CuEvent event))                                   \
   X(Elapsed, cuEventElapsedTime,                                               \
     (float* milliseconds, CuEvent begin, CuEvent end))                         \
   X(LoadModule, cuModuleLoadDataEx,                                            \
@@ -123,6 +125,7 @@ constexpr int kCuCaptureThreadLocal = 1;
     (CuFunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,   \
      unsigned block_x, unsigned block_y, unsigned block_z,                     \
      unsigned shared_bytes, CuStream stream, void** parameters, void** extra)) \
+  X(IsCapturing, cuStreamIsCapturing, (CuStream stream, int* capturing))       \
   X(BeginCapture, cuStreamBeginCapture_v2, (CuStream stream, int mode))        \
   X(EndCapture, cuStreamEndCapture, (CuStream stream, CuGraph * graph))        \
   X(InstantiateGraph, cuGraphInstantiateWithFlags,                             \

@@ -1,18 +1,20 @@
-// Groups find each other by an id that their first member broadcasts over the
-// base communicator.
+// Collectives as work of streams. What is on them is remembered until it is
+// done, so that a wait that ends early can say for what it waited.
 #include "runtime/cuda/nccl.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
+#include <deque>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cuda/context.h"
+#include "runtime/cuda/nccl_groups.h"
 #include "runtime/cuda/nccl_library.h"
 #include "runtime/cuda/nccl_plan.h"
 #include "runtime/cuda/own_ops.h"
@@ -47,7 +49,8 @@ class NcclCommunicator : public comm::DeviceCommunicator {
       : base_(base),
         nccl_(std::move(nccl)),
         context_(std::move(context)),
-        patience_(patience) {}
+        patience_(patience),
+        groups_(base, nccl_, patience) {}
   NcclCommunicator(const NcclCommunicator&) = delete;
   ~NcclCommunicator() override;
 
@@ -59,17 +62,19 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   absl::Status Await(void* stream) override;
 
  private:
-  absl::StatusOr<NcclComm> Join(const std::vector<int>& ranks, int index);
   absl::Status Reserve(int64_t bytes);
   absl::Status CopyBox(CuStream stream, const Box& box, const void* from,
                        void* to) const;
   absl::Status FillBox(CuStream stream, const Box& box, const std::string& fill,
                        void* to) const;
   absl::Status ExchangePieces(const NcclCollective& collective,
-                              const char* input, char* output,
-                              CuStream stream) const;
-  absl::Status CheckGroups();
-  absl::Status GiveUp(const absl::Status& status);
+                              const char* input, char* output, CuStream stream);
+  absl::Status Put(const NcclCollective& collective, const void* input,
+                   void* output, CuStream stream);
+  absl::Status Remember(const comm::Collective& collective, CuStream stream);
+  void ForgetDone();
+  // "; it stands at all_reduce 'h.0.mlp' of f32[8] among ranks 0, 1", or empty.
+  std::string OldestUnderWay() const;
 
   comm::Communicator& base_;
   const std::shared_ptr<const NcclLibrary> nccl_;
@@ -77,7 +82,15 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   const std::chrono::milliseconds patience_;
   std::shared_ptr<const OwnKernels> kernels_;
   CuFunction copy_ = nullptr, fill_ = nullptr;
-  std::map<std::vector<int>, NcclComm> groups_;
+  NcclGroups groups_;
+  // On streams, in the order in which they were put there, with what is behind
+  // them; events that stand for nothing.
+  struct UnderWay {
+    const comm::Collective* collective;
+    CuEvent event;
+  };
+  std::deque<UnderWay> under_way_;
+  std::vector<CuEvent> events_;
   CuPointer scratch_ = 0;
   int64_t scratch_bytes_ = 0;
   absl::Status failure_;
@@ -85,15 +98,8 @@ class NcclCommunicator : public comm::DeviceCommunicator {
 
 NcclCommunicator::~NcclCommunicator() {
   if (!context_->Enter().ok()) return;
-  for (const auto& [ranks, comm] : groups_) {
-    if (comm == nullptr) continue;
-    // Leaving waits for the others, and some may not come any more.
-    if (base_.Progress().ok()) {
-      nccl_->Leave(comm);
-    } else {
-      nccl_->Abort(comm);
-    }
-  }
+  for (const UnderWay& one : under_way_) events_.push_back(one.event);
+  for (const CuEvent event : events_) context_->driver().DestroyEvent(event);
   if (scratch_ != 0) context_->driver().Free(scratch_);
 }
 
@@ -102,31 +108,6 @@ absl::Status NcclCommunicator::LoadKernels() {
   PARTITA_ASSIGN_OR_RETURN(copy_, kernels_->Find("partita_copy_box"));
   PARTITA_ASSIGN_OR_RETURN(fill_, kernels_->Find("partita_fill_box"));
   return absl::OkStatus();
-}
-
-absl::StatusOr<NcclComm> NcclCommunicator::Join(const std::vector<int>& ranks,
-                                                int index) {
-  if (ranks.size() == 1) return nullptr;
-  const auto found = groups_.find(ranks);
-  if (found != groups_.end()) return found->second;
-  comm::Operation share;
-  share.kind = comm::Kind::kBroadcast;
-  share.dtype = base::DType::kU8;
-  share.input_shape = share.output_shape = {sizeof(NcclId)};
-  share.name = "the id of a group of GPUs";
-  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<comm::Collective> broadcast,
-                           base_.Prepare(std::move(share), ranks));
-  NcclId own = {}, id = {};
-  if (index == 0)
-    PARTITA_RETURN_IF_ERROR(
-        nccl_->Check(nccl_->MakeId(&own), "making a group of GPUs"));
-  PARTITA_RETURN_IF_ERROR(base_.Run(*broadcast, &own, &id));
-  NcclComm comm = nullptr;
-  PARTITA_RETURN_IF_ERROR(nccl_->Check(
-      nccl_->Join(&comm, static_cast<int>(ranks.size()), id, index),
-      absl::StrCat("joining a group of ", ranks.size(), " GPUs")));
-  groups_[ranks] = comm;
-  return comm;
 }
 
 absl::Status NcclCommunicator::Reserve(int64_t bytes) {
@@ -148,16 +129,18 @@ absl::Status NcclCommunicator::Reserve(int64_t bytes) {
 
 absl::StatusOr<std::unique_ptr<comm::Collective>> NcclCommunicator::Prepare(
     const comm::Operation& operation, const std::vector<int>& ranks) {
+  PARTITA_RETURN_IF_ERROR(failure_);
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   const int index = static_cast<int>(
       std::find(ranks.begin(), ranks.end(), base_.rank()) - ranks.begin());
   std::optional<NcclPlan> plan =
       PlanNccl(operation, static_cast<int>(ranks.size()), index);
   if (!plan) return std::unique_ptr<comm::Collective>();
-  PARTITA_ASSIGN_OR_RETURN(const NcclComm comm, Join(ranks, index));
+  const absl::StatusOr<NcclComm> comm = groups_.Join(ranks, index, false);
+  if (!comm.ok()) return failure_ = groups_.GiveUp(comm.status());
   PARTITA_RETURN_IF_ERROR(Reserve(plan->scratch_bytes));
   return std::unique_ptr<comm::Collective>(std::make_unique<NcclCollective>(
-      operation, ranks, index, *std::move(plan), comm));
+      operation, ranks, index, *std::move(plan), *comm));
 }
 
 absl::Status NcclCommunicator::CopyBox(CuStream stream, const Box& box,
@@ -202,12 +185,16 @@ absl::Status NcclCommunicator::FillBox(CuStream stream, const Box& box,
 
 absl::Status NcclCommunicator::ExchangePieces(const NcclCollective& collective,
                                               const char* input, char* output,
-                                              CuStream stream) const {
+                                              CuStream stream) {
   const NcclPlan& plan = collective.plan();
   char* const scratch = reinterpret_cast<char*>(scratch_);
   const bool meets = !plan.sends.empty() || !plan.receives.empty();
+  const auto name = [&] { return comm::Describe(collective.operation()); };
+  // Within a group of calls nothing is waited for.
   const auto check = [&](NcclResult result) {
-    return nccl_->Check(result, comm::Describe(collective.operation()));
+    return result == kNcclSuccess || result == kNcclInProgress
+               ? absl::OkStatus()
+               : nccl_->Check(result, name());
   };
   if (meets) PARTITA_RETURN_IF_ERROR(check(nccl_->BeginGroup()));
   absl::Status status;
@@ -221,7 +208,8 @@ absl::Status NcclCommunicator::ExchangePieces(const NcclCollective& collective,
         nccl_->Receive((message.in_scratch ? scratch : output) + message.at,
                        static_cast<size_t>(message.bytes), kNcclU8,
                        message.member, collective.comm(), stream)));
-  if (meets) status.Update(check(nccl_->EndGroup()));
+  if (meets)
+    status.Update(groups_.Settle(collective.comm(), nccl_->EndGroup(), name));
   PARTITA_RETURN_IF_ERROR(status);
   for (const Box& box : plan.unpacked)
     PARTITA_RETURN_IF_ERROR(CopyBox(stream, box, scratch, output));
@@ -238,6 +226,17 @@ absl::Status NcclCommunicator::Enqueue(comm::Collective& base,
   PARTITA_RETURN_IF_ERROR(failure_);
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   const NcclCollective& collective = static_cast<NcclCollective&>(base);
+  const absl::Status status = Put(collective, input, output, stream);
+  if (!status.ok() && collective.comm() != nullptr)
+    return failure_ = groups_.GiveUp(status);
+  PARTITA_RETURN_IF_ERROR(status);
+  return collective.comm() == nullptr ? absl::OkStatus()
+                                      : Remember(collective, stream);
+}
+
+absl::Status NcclCommunicator::Put(const NcclCollective& collective,
+                                   const void* input, void* output,
+                                   CuStream stream) {
   const comm::Operation& operation = collective.operation();
   const NcclPlan& plan = collective.plan();
   const Driver& cuda = context_->driver();
@@ -258,7 +257,8 @@ absl::Status NcclCommunicator::Enqueue(comm::Collective& base,
     PARTITA_RETURN_IF_ERROR(
         CopyBox(stream, box, input, reinterpret_cast<void*>(scratch_)));
   const auto check = [&](NcclResult result) {
-    return nccl_->Check(result, comm::Describe(operation));
+    return groups_.Settle(collective.comm(), result,
+                          [&] { return comm::Describe(operation); });
   };
   const auto elements = [&](int64_t bytes) {
     return static_cast<size_t>(bytes / base::SizeOf(operation.dtype));
@@ -288,23 +288,42 @@ absl::Status NcclCommunicator::Enqueue(comm::Collective& base,
                         static_cast<char*>(output), stream);
 }
 
-absl::Status NcclCommunicator::CheckGroups() {
-  for (const auto& [ranks, comm] : groups_) {
-    NcclResult error = kNcclSuccess;
-    PARTITA_RETURN_IF_ERROR(nccl_->Check(nccl_->AsyncError(comm, &error),
-                                         "asking how GPUs exchange"));
-    if (error != kNcclInProgress)
-      PARTITA_RETURN_IF_ERROR(nccl_->Check(error, "exchanging among GPUs"));
+absl::Status NcclCommunicator::Remember(const comm::Collective& collective,
+                                        CuStream stream) {
+  const Driver& cuda = context_->driver();
+  int capturing = 0;
+  PARTITA_RETURN_IF_ERROR(
+      context_->Check(cuda.IsCapturing(stream, &capturing),
+                      "asking whether a step is being captured"));
+  if (capturing != 0) return absl::OkStatus();
+  CuEvent event = nullptr;
+  if (events_.empty()) {
+    PARTITA_RETURN_IF_ERROR(context_->Check(
+        cuda.CreateEvent(&event, kCuEventNoTiming), "making an event"));
+  } else {
+    event = events_.back();
+    events_.pop_back();
   }
-  return absl::OkStatus();
+  under_way_.push_back({&collective, event});
+  return context_->Check(cuda.RecordEvent(event, stream),
+                         "marking the end of an operation");
 }
 
-// Ends what hangs on the GPU.
-absl::Status NcclCommunicator::GiveUp(const absl::Status& status) {
-  failure_ = status;
-  for (auto& [ranks, comm] : groups_) nccl_->Abort(comm);
-  groups_.clear();
-  return status;
+void NcclCommunicator::ForgetDone() {
+  while (!under_way_.empty() &&
+         context_->driver().AskEvent(under_way_.front().event) == kCuSuccess) {
+    events_.push_back(under_way_.front().event);
+    under_way_.pop_front();
+  }
+}
+
+std::string NcclCommunicator::OldestUnderWay() const {
+  for (const UnderWay& one : under_way_)
+    if (context_->driver().AskEvent(one.event) == kCuNotReady)
+      return absl::StrCat(
+          "; it stands at ", comm::Describe(one.collective->operation()),
+          " among ranks ", absl::StrJoin(one.collective->ranks(), ", "));
+  return "";
 }
 
 absl::Status NcclCommunicator::Await(void* stream) {
@@ -313,26 +332,25 @@ absl::Status NcclCommunicator::Await(void* stream) {
   const Clock::time_point begin = Clock::now();
   for (int round = 0;; ++round) {
     const CuResult result = context_->driver().AskStream(stream);
+    if (result == kCuSuccess) ForgetDone();
     if (result != kCuNotReady)
       return context_->Check(result, "waiting for the GPU");
     // The first rounds are for short steps.
     if (round < 1000) continue;
     absl::Status status = base_.Progress();
-    if (status.ok()) status = CheckGroups();
-    if (!status.ok()) return GiveUp(status);
-    if (Clock::now() - begin > patience_) break;
+    if (status.ok()) status = groups_.Check();
+    if (status.ok() && Clock::now() - begin > patience_)
+      status = absl::DeadlineExceededError(absl::StrCat(
+          "the GPU of ", base_.Describe(base_.rank()),
+          " did not end its work within ", patience_.count(),
+          " ms: it waits for the GPU of another rank, or its steps are long; "
+          "give it more time with --timeout"));
+    if (!status.ok())
+      return failure_ = groups_.GiveUp(absl::Status(
+                 status.code(), absl::StrCat(std::string(status.message()),
+                                             OldestUnderWay())));
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
-  const absl::Status late = absl::DeadlineExceededError(absl::StrCat(
-      "the GPU of ", base_.Describe(base_.rank()), " did not end its work in ",
-      patience_.count() / 1000,
-      " s: it waits for the GPU of another rank, or its steps are long; give "
-      "it more time with --timeout"));
-  GiveUp(late).IgnoreError();
-  // Whoever is not there any more is named.
-  const absl::Status agreed = base_.Agree(late, 1);
-  failure_ = agreed.ok() ? late : agreed;
-  return failure_;
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // The functions of NCCL that we call, as its documentation describes them (NCCL
-// 2.10 and later): names, parameters and numbers, under names of our own.
+// 2.14 and later): names, parameters and numbers, under names of our own.
 // abi_check.cc compares them with the real header where NCCL is installed.
 #ifndef PARTITA_RUNTIME_CUDA_NCCL_API_H_
 #define PARTITA_RUNTIME_CUDA_NCCL_API_H_
 
+#include <climits>
 #include <cstddef>
 
 namespace partita::cuda {
@@ -17,6 +18,16 @@ struct NcclId {
 };
 
 enum NcclResult : int { kNcclSuccess = 0, kNcclInProgress = 7 };
+
+// How calls for a communicator behave, as NCCL 2.14 knew it; later ones take
+// what is missing as not said.
+struct NcclConfig {
+  size_t bytes = sizeof(NcclConfig);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 21400;
+  int blocking = INT_MIN;  // 0: calls return kNcclInProgress, and AsyncError
+                           // says when they are done
+};
 
 enum NcclType : int {
   kNcclI8 = 0,
@@ -39,32 +50,34 @@ enum NcclReduction : int {
 
 // X(member, symbol in the library, parameters): all return NcclResult. Counts
 // are of elements.
-#define PARTITA_CUDA_NCCL_FUNCTIONS(X)                                       \
-  X(MakeId, ncclGetUniqueId, (NcclId * id))                                  \
-  X(Join, ncclCommInitRank,                                                  \
-    (NcclComm * comm, int members, NcclId id, int index))                    \
-  X(Leave, ncclCommDestroy, (NcclComm comm))                                 \
-  X(Abort, ncclCommAbort, (NcclComm comm))                                   \
-  X(AsyncError, ncclCommGetAsyncError, (NcclComm comm, NcclResult * error))  \
-  X(BeginGroup, ncclGroupStart, ())                                          \
-  X(EndGroup, ncclGroupEnd, ())                                              \
-  X(AllReduce, ncclAllReduce,                                                \
-    (const void* input, void* output, size_t count, NcclType type,           \
-     NcclReduction reduction, NcclComm comm, NcclStream stream))             \
-  X(ReduceScatter, ncclReduceScatter,                                        \
-    (const void* input, void* output, size_t output_count, NcclType type,    \
-     NcclReduction reduction, NcclComm comm, NcclStream stream))             \
-  X(AllGather, ncclAllGather,                                                \
-    (const void* input, void* output, size_t input_count, NcclType type,     \
-     NcclComm comm, NcclStream stream))                                      \
-  X(Broadcast, ncclBroadcast,                                                \
-    (const void* input, void* output, size_t count, NcclType type, int root, \
-     NcclComm comm, NcclStream stream))                                      \
-  X(Send, ncclSend,                                                          \
-    (const void* input, size_t count, NcclType type, int to, NcclComm comm,  \
-     NcclStream stream))                                                     \
-  X(Receive, ncclRecv,                                                       \
-    (void* output, size_t count, NcclType type, int from, NcclComm comm,     \
+#define PARTITA_CUDA_NCCL_FUNCTIONS(X)                                        \
+  X(MakeId, ncclGetUniqueId, (NcclId * id))                                   \
+  X(Version, ncclGetVersion, (int* version))                                  \
+  X(Join, ncclCommInitRankConfig,                                             \
+    (NcclComm * comm, int members, NcclId id, int index, NcclConfig* config)) \
+  X(Finalize, ncclCommFinalize, (NcclComm comm))                              \
+  X(Leave, ncclCommDestroy, (NcclComm comm))                                  \
+  X(Abort, ncclCommAbort, (NcclComm comm))                                    \
+  X(AsyncError, ncclCommGetAsyncError, (NcclComm comm, NcclResult * error))   \
+  X(BeginGroup, ncclGroupStart, ())                                           \
+  X(EndGroup, ncclGroupEnd, ())                                               \
+  X(AllReduce, ncclAllReduce,                                                 \
+    (const void* input, void* output, size_t count, NcclType type,            \
+     NcclReduction reduction, NcclComm comm, NcclStream stream))              \
+  X(ReduceScatter, ncclReduceScatter,                                         \
+    (const void* input, void* output, size_t output_count, NcclType type,     \
+     NcclReduction reduction, NcclComm comm, NcclStream stream))              \
+  X(AllGather, ncclAllGather,                                                 \
+    (const void* input, void* output, size_t input_count, NcclType type,      \
+     NcclComm comm, NcclStream stream))                                       \
+  X(Broadcast, ncclBroadcast,                                                 \
+    (const void* input, void* output, size_t count, NcclType type, int root,  \
+     NcclComm comm, NcclStream stream))                                       \
+  X(Send, ncclSend,                                                           \
+    (const void* input, size_t count, NcclType type, int to, NcclComm comm,   \
+     NcclStream stream))                                                      \
+  X(Receive, ncclRecv,                                                        \
+    (void* output, size_t count, NcclType type, int from, NcclComm comm,      \
      NcclStream stream))
 
 }  // namespace partita::cuda

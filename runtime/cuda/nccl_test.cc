@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "runtime/comm/local.h"
 #include "runtime/comm/test_cases.h"
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/nccl_api.h"
 #include "runtime/cuda/nccl_plan.h"
 #include "runtime/cuda/recording/recording.h"
 
@@ -157,26 +159,167 @@ TEST(NcclTest, WithoutNcclItSaysWhatToDo) {
                     HasSubstr("set LD_LIBRARY_PATH to where it lies")));
 }
 
+// Two ranks in threads, with little patience.
+class NcclWaitTest : public ::testing::Test {
+ protected:
+  struct Rank {
+    Rank(Communicator& base, const comm::CommOptions& options)
+        : rank(static_cast<size_t>(base.rank())),
+          device(std::move(MakeCudaDevice({0, kLibrary, "none"})).value()),
+          stream(std::move(device->CreateStream()).value()),
+          memory(std::move(device::Allocation::Make(*device, 64)).value()),
+          gpus(std::move(
+                   MakeNcclCommunicator(base, {0, kLibrary, kLibrary, options}))
+                   .value()) {}
+    absl::StatusOr<std::unique_ptr<Collective>> Prepare() {
+      Operation sum;
+      sum.input_shape = sum.output_shape = {4};
+      sum.name = "h.0.mlp";
+      return gpus->Prepare(sum, {0, 1});
+    }
+    absl::Status Start(Collective& collective) {
+      return gpus->Enqueue(collective, memory.data(), memory.data(),
+                           stream->native_handle());
+    }
+    absl::Status Await() { return gpus->Await(stream->native_handle()); }
+
+    const size_t rank;
+    const std::unique_ptr<device::Device> device;
+    const std::unique_ptr<device::Stream> stream;
+    const device::Allocation memory;
+    const std::unique_ptr<DeviceCommunicator> gpus;
+  };
+
+  NcclWaitTest() : recording_(kLibrary) {
+    options_.patience = std::chrono::milliseconds(300);
+    bases_ = comm::MakeLocalCommunicators(2, options_);
+  }
+  // What rank 0 gets, in time; `other` is what rank 1 does meanwhile.
+  absl::Status Run(const std::function<absl::Status(Rank&)>& first,
+                   const std::function<void(Rank&)>& other) {
+    std::thread thread([&] {
+      Rank rank(*bases_[1], options_);
+      other(rank);
+    });
+    const auto begin = std::chrono::steady_clock::now();
+    Rank rank(*bases_[0], options_);
+    absl::Status status = first(rank);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin,
+              std::chrono::seconds(10));
+    // From now on nothing works.
+    EXPECT_EQ(rank.Await(), status);
+    EXPECT_FALSE(rank.Prepare().ok());
+    thread.join();
+    return status;
+  }
+  // Both, up to what they start.
+  static absl::Status SumAndWait(Rank& rank) {
+    PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare());
+    PARTITA_RETURN_IF_ERROR(rank.Start(*sum));
+    return rank.Await();
+  }
+
+  const recording::Recording recording_;
+  comm::CommOptions options_;
+  std::vector<std::unique_ptr<Communicator>> bases_;
+};
+
 // Both GPUs' work never ends, and rank 1 is gone.
-TEST(NcclTest, WhoStandsStillIsNamedInTime) {
-  const recording::Recording recording(kLibrary);
-  comm::CommOptions options;
-  options.patience = std::chrono::milliseconds(300);
-  auto ranks = comm::MakeLocalCommunicators(2, options);
-  const auto device = std::move(MakeCudaDevice({0, kLibrary, "none"})).value();
-  const auto stream = std::move(device->CreateStream()).value();
-  const auto gpus = std::move(MakeNcclCommunicator(
-                                  *ranks[0], {0, kLibrary, kLibrary, options}))
-                        .value();
-  recording.FailNext("cuStreamQuery", kCuNotReady, 1 << 30);
-  const auto begin = std::chrono::steady_clock::now();
-  const absl::Status status = gpus->Await(stream->native_handle());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
-  recording.FailNext("cuStreamQuery", kCuSuccess, 0);
+TEST_F(NcclWaitTest, WhoStandsStillIsNamed) {
+  recording_.FailNext("cuStreamQuery", kCuNotReady, 1 << 30);
+  const absl::Status status =
+      Run([](Rank& rank) { return rank.Await(); }, [](Rank&) {});
+  recording_.FailNext("cuStreamQuery", kCuSuccess, 0);
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1"));
-  // From now on nothing works.
-  EXPECT_EQ(gpus->Await(stream->native_handle()), status);
+}
+
+// Rank 1 is there but for the sum.
+TEST_F(NcclWaitTest, ACollectiveThatNeverEndsIsNamed) {
+  const absl::Status status =
+      Run(SumAndWait, [](Rank& rank) { EXPECT_TRUE(rank.Prepare().ok()); });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("rank 1 did not arrive"),
+            HasSubstr("the GPU of rank 0 did not end its work within 300 ms"),
+            HasSubstr("; it stands at all_reduce 'h.0.mlp' of f32[4] among "
+                      "ranks 0, 1")));
+  EXPECT_THAT(recording_.TakeLog(), HasSubstr("ncclCommAbort"));
+}
+
+// Rank 1 makes the group's id known and goes no further.
+TEST_F(NcclWaitTest, AGroupThatNeverMeetsIsNamed) {
+  const absl::Status status =
+      Run([](Rank& rank) { return rank.Prepare().status(); },
+          [&](Rank&) {
+            Operation share;
+            share.kind = comm::Kind::kBroadcast;
+            share.dtype = base::DType::kU8;
+            share.input_shape = share.output_shape = {128};
+            share.name = "the id of the group of the GPUs of ranks 0, 1";
+            const auto broadcast =
+                std::move(bases_[1]->Prepare(share, {0, 1})).value();
+            std::string id(128, '\0');
+            EXPECT_TRUE(bases_[1]->Run(*broadcast, id.data(), id.data()).ok());
+          });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("rank 1 did not arrive"),
+                    HasSubstr("joining the group of the GPUs of ranks 0, 1 did "
+                              "not end within 300 ms")));
+}
+
+// Both call; the library never says that it has put the sum on the stream.
+TEST_F(NcclWaitTest, ACallThatNeverEndsIsNamed) {
+  const auto sum = [&](Rank& rank) -> absl::Status {
+    PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare());
+    PARTITA_RETURN_IF_ERROR(bases_[rank.rank]->Agree(absl::OkStatus()));
+    recording_.FailNext("ncclCommGetAsyncError",
+                        static_cast<CuResult>(kNcclInProgress), 1 << 30);
+    return rank.Start(*sum);
+  };
+  const absl::Status status = Run(sum, [&](Rank& rank) {
+    EXPECT_TRUE(absl::IsDeadlineExceeded(sum(rank)));
+  });
+  recording_.FailNext("ncclCommGetAsyncError", kCuSuccess, 0);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("all_reduce 'h.0.mlp' of f32[4] did not end within 300 "
+                        "ms"));
+}
+
+// The library loses the other member, of which the ranks know nothing.
+TEST_F(NcclWaitTest, WhatTheLibraryFindsOutEndsTheWait) {
+  options_.patience = std::chrono::seconds(60);
+  constexpr CuResult kRemoteError = static_cast<CuResult>(6);
+  const auto prepare = [&](Rank& rank) {
+    auto sum = rank.Prepare();
+    EXPECT_TRUE(bases_[rank.rank]->Agree(sum.status()).ok());
+    return sum;
+  };
+  const auto fail = [&](Rank& rank) -> absl::Status {
+    PARTITA_ASSIGN_OR_RETURN(const auto sum, prepare(rank));
+    PARTITA_RETURN_IF_ERROR(rank.Start(*sum));
+    recording_.FailNext("ncclCommGetAsyncError", kRemoteError);
+    return rank.Await();
+  };
+  const absl::Status status =
+      Run(fail, [&](Rank& rank) { EXPECT_TRUE(prepare(rank).ok()); });
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("exchanging in the group of the GPUs of ranks 0, "
+                              "1: NCCL says"),
+                    HasSubstr("it stands at all_reduce 'h.0.mlp'")));
+}
+
+TEST_F(NcclWaitTest, TheRankThatFailedIsNamedWhereItIsKnown) {
+  options_.patience = std::chrono::seconds(60);
+  const absl::Status status = Run(SumAndWait, [&](Rank& rank) {
+    EXPECT_TRUE(rank.Prepare().ok());
+    bases_[1]->Fail(absl::DataLossError("rank 1 fell over"));
+  });
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 fell over"));
 }
 
 }  // namespace

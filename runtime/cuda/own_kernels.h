@@ -7,9 +7,14 @@
 
 #ifdef __CUDA__
 #define PARTITA_KERNEL_CODE __attribute__((device)) __attribute__((host)) inline
-#else
+#elif !defined(PARTITA_KERNEL_CODE)
 #include <cmath>
 #define PARTITA_KERNEL_CODE inline
+#endif
+// For tests that look at what kernels touch.
+#ifndef PARTITA_KERNEL_READS
+#define PARTITA_KERNEL_READS(memory, bytes) static_cast<void>(0)
+#define PARTITA_KERNEL_WRITES(memory, bytes) static_cast<void>(0)
 #endif
 
 namespace partita::cuda {
@@ -108,7 +113,13 @@ PARTITA_KERNEL_CODE float Activate(KernelActivation activation, float x) {
   return x;
 }
 
+PARTITA_KERNEL_CODE Int BytesOf(KernelType type) {
+  return type == KernelType::kF32 ? 4 : 2;
+}
+
 PARTITA_KERNEL_CODE float Load(KernelType type, const void* data, Int i) {
+  PARTITA_KERNEL_READS(static_cast<const char*>(data) + i * BytesOf(type),
+                       static_cast<unsigned long>(BytesOf(type)));
   switch (type) {
     case KernelType::kF32:
       return static_cast<const float*>(data)[i];
@@ -122,6 +133,8 @@ PARTITA_KERNEL_CODE float Load(KernelType type, const void* data, Int i) {
 }
 
 PARTITA_KERNEL_CODE void Store(KernelType type, void* data, Int i, float x) {
+  PARTITA_KERNEL_WRITES(static_cast<char*>(data) + i * BytesOf(type),
+                        static_cast<unsigned long>(BytesOf(type)));
   switch (type) {
     case KernelType::kF32:
       static_cast<float*>(data)[i] = x;
@@ -165,7 +178,8 @@ PARTITA_KERNEL_CODE void ProductElement(const ProductArgs& a, Int i) {
 PARTITA_KERNEL_CODE void FinishProductElement(const FinishArgs& a, Int i) {
   if (i >= a.product.count) return;
   const ProductArgs& p = a.product;
-  FinishElement(p, i / (p.m * p.n), i / p.n % p.m, i % p.n, a.sums[i]);
+  FinishElement(p, i / (p.m * p.n), i / p.n % p.m, i % p.n,
+                Load(KernelType::kF32, a.sums, i));
 }
 
 // Where element (n, c, at) of an activation with these sizes lies.
@@ -319,6 +333,8 @@ PARTITA_KERNEL_CODE void CopyBoxUnit(const CopyBoxArgs& a, Int i) {
     from += at[d] * a.from_strides[d];
     to += at[d] * a.to_strides[d];
   }
+  PARTITA_KERNEL_READS(from, static_cast<unsigned long>(a.unit));
+  PARTITA_KERNEL_WRITES(to, static_cast<unsigned long>(a.unit));
   struct alignas(16) Wide {
     unsigned long long halves[2];
   };
@@ -345,6 +361,7 @@ PARTITA_KERNEL_CODE void FillBoxElement(const FillBoxArgs& a, Int i) {
   Int at[3];
   char* to = a.to + SplitBox(a.counts, a.elements, i, at) * a.element_bytes;
   for (int d = 0; d < 3; ++d) to += at[d] * a.to_strides[d];
+  PARTITA_KERNEL_WRITES(to, static_cast<unsigned long>(a.element_bytes));
   for (int b = 0; b < a.element_bytes; ++b)
     to[b] = static_cast<char>(a.value >> (8 * b));
 }

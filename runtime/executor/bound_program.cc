@@ -432,7 +432,9 @@ absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
       status = started_->Await(started_before_ + step.started);
     if (!status.ok()) return Failed(step, status);
     if (profile == nullptr && trace == nullptr) continue;
-    PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+    status = AwaitDevices(stream);
+    if (status.ok()) status = context_.device.Synchronize(stream);
+    if (!status.ok()) return Failed(step, status);
     if (trace != nullptr)
       trace->AddStep(index, *step.instruction, buffers_.data() + step.first);
     if (profile != nullptr) profile->Add(index, NanosecondsSince(begin));

@@ -7,16 +7,14 @@
 #include <vector>
 
 #include "runtime/cuda/blas_api.h"
-#include "runtime/cuda/own_kernels.h"
 #include "runtime/cuda/recording/queue.h"
+#include "runtime/cuda/recording/touched_kernels.h"
 
 namespace partita::cuda::recording {
 namespace {
 
 constexpr LtStatus kInvalidValue = static_cast<LtStatus>(7);
 constexpr size_t kWorkspace = 4096;
-
-using Lock = std::lock_guard<std::recursive_mutex>;
 
 struct Layout {
   LtDataType type;
@@ -73,6 +71,7 @@ struct Product {
   }
   void Run() const {
     std::memset(workspace, 0x7f, kWorkspace);
+    Machine::Get().Touch(workspace, kWorkspace, /*writes=*/true);
     for (int64_t batch = 0; batch < d.layout.batch; ++batch)
       for (int64_t row = 0; row < d.rows(); ++row)
         for (int64_t column = 0; column < d.columns(); ++column)
@@ -237,6 +236,7 @@ LtStatus cublasLtMatmul(LtHandle, LtMatmul matmul, const void* alpha,
       !Aligned(d_data, algorithm->opaque[3]))
     return kInvalidValue;
   Step step;
+  step.name = "cublasLtMatmul";
   const float milliseconds = kMilliseconds[algorithm->opaque[4] % kAlgorithms];
   step.work = [product, milliseconds] {
     product.Run();

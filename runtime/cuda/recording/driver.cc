@@ -5,9 +5,9 @@
 #include <map>
 #include <new>
 
-#include "runtime/cuda/own_kernels.h"
 #include "runtime/cuda/recording/ptx.h"
 #include "runtime/cuda/recording/queue.h"
+#include "runtime/cuda/recording/touched_kernels.h"
 
 namespace partita::cuda::recording {
 namespace {
@@ -26,8 +26,6 @@ struct Module {
   std::map<std::string, Function> functions;
 };
 
-using Lock = std::lock_guard<std::recursive_mutex>;
-
 Stream& Of(CuStream stream) { return *static_cast<Stream*>(stream); }
 Event& OfEvent(CuEvent event) { return *static_cast<Event*>(event); }
 
@@ -40,7 +38,12 @@ CuResult Copy(const char* symbol, void* target, const void* source,
   const CuResult result = machine.Enter(symbol, Text(bytes));
   if (result != kCuSuccess) return result;
   Step step;
-  step.work = [=] { std::memmove(target, source, bytes); };
+  step.name = symbol;
+  step.work = [=] {
+    Machine::Get().Touch(source, bytes, /*writes=*/false);
+    Machine::Get().Touch(target, bytes, /*writes=*/true);
+    std::memmove(target, source, bytes);
+  };
   machine.Put(Of(stream), std::move(step));
   return kCuSuccess;
 }
@@ -100,14 +103,6 @@ struct Launched {
 
 using namespace partita::cuda;
 using namespace partita::cuda::recording;
-
-#define PARTITA_ENTER(...)                                            \
-  Machine& machine = Machine::Get();                                  \
-  const Lock lock(machine.mutex);                                     \
-  if (const CuResult result = machine.Enter(__func__, ##__VA_ARGS__); \
-      result != kCuSuccess)                                           \
-    return result;                                                    \
-  static_cast<void>(machine)
 
 #pragma GCC visibility push(default)
 extern "C" {
@@ -176,8 +171,10 @@ CuResult cuDevicePrimaryCtxRelease_v2(CuDevice device) {
 }
 CuResult cuCtxSetCurrent(CuContext) { return kCuSuccess; }
 CuResult cuCtxSynchronize() {
-  PARTITA_ENTER();
-  machine.RunAll();
+  {
+    PARTITA_ENTER();
+  }
+  WaitUntil([](Machine& machine) { return machine.RunAllOfRank(); });
   return kCuSuccess;
 }
 CuResult cuMemGetInfo_v2(size_t* available, size_t* total) {
@@ -194,6 +191,7 @@ CuResult cuMemAlloc_v2(CuPointer* memory, size_t bytes) {
 }
 CuResult cuMemFree_v2(CuPointer memory) {
   PARTITA_ENTER();
+  // The driver waits; what stands still here is another rank's to end.
   machine.RunAll();
   return machine.Free(reinterpret_cast<void*>(memory)) ? kCuSuccess
                                                        : kCuInvalidValue;
@@ -225,7 +223,10 @@ CuResult cuMemsetD8Async(CuPointer target, unsigned char value, size_t bytes,
                          CuStream stream) {
   PARTITA_ENTER(Text(bytes));
   Step step;
+  step.name = __func__;
   step.work = [=] {
+    Machine::Get().Touch(reinterpret_cast<void*>(target), bytes,
+                         /*writes=*/true);
     std::memset(reinterpret_cast<void*>(target), value, bytes);
   };
   machine.Put(Of(stream), std::move(step));
@@ -233,10 +234,19 @@ CuResult cuMemsetD8Async(CuPointer target, unsigned char value, size_t bytes,
 }
 // Asking often enough gets everything done.
 CuResult cuStreamQuery(CuStream stream) {
-  PARTITA_ENTER();
-  if (Of(stream).captured != nullptr) return kCuCaptureUnsupported;
-  if (Of(stream).steps.empty()) return kCuSuccess;
-  machine.RunAll(Of(stream));
+  {
+    PARTITA_ENTER();
+    Stream& asked = Of(stream);
+    if (asked.captured != nullptr) return kCuCaptureUnsupported;
+    if (asked.steps.empty()) {
+      machine.Waited(asked.clock);
+      return kCuSuccess;
+    }
+    static int asks = 0;
+    if (machine.RunAll(asked)) return kCuNotReady;
+    if (++asks % 64 == 0) machine.RunAll();
+  }
+  std::this_thread::yield();
   return kCuNotReady;
 }
 CuResult cuStreamCreate(CuStream* stream, unsigned) {
@@ -250,19 +260,15 @@ CuResult cuStreamDestroy_v2(CuStream stream) {
   return kCuSuccess;
 }
 CuResult cuStreamSynchronize(CuStream stream) {
-  PARTITA_ENTER();
-  if (Of(stream).captured != nullptr) return kCuCaptureUnsupported;
-  machine.RunAll(Of(stream));
-  return kCuSuccess;
-}
-CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
-  PARTITA_ENTER();
-  if (OfEvent(event).mark == nullptr) return kCuSuccess;
-  // Marks are taken as made outside of what is captured.
-  if (Of(stream).captured != nullptr) return kCuCaptureIsolation;
-  Step step;
-  step.waits_for = OfEvent(event).mark;
-  machine.Put(Of(stream), std::move(step));
+  {
+    PARTITA_ENTER();
+    if (Of(stream).captured != nullptr) return kCuCaptureUnsupported;
+  }
+  WaitUntil([&](Machine& machine) {
+    if (!machine.RunAll(Of(stream))) return false;
+    machine.Waited(Of(stream).clock);
+    return true;
+  });
   return kCuSuccess;
 }
 CuResult cuEventCreate(CuEvent* event, unsigned) {
@@ -275,15 +281,6 @@ CuResult cuEventDestroy_v2(CuEvent event) {
   delete &OfEvent(event);
   return kCuSuccess;
 }
-CuResult cuEventRecord(CuEvent event, CuStream stream) {
-  PARTITA_ENTER();
-  if (Of(stream).captured != nullptr) return kCuCaptureUnsupported;
-  OfEvent(event).mark = std::make_shared<Mark>(Mark{&Of(stream), false});
-  Step step;
-  step.reaches = OfEvent(event).mark;
-  machine.Put(Of(stream), std::move(step));
-  return kCuSuccess;
-}
 CuResult cuEventElapsedTime(float* milliseconds, CuEvent, CuEvent) {
   PARTITA_ENTER();
   // What ran since the last call is as fast as tests say.
@@ -291,8 +288,22 @@ CuResult cuEventElapsedTime(float* milliseconds, CuEvent, CuEvent) {
   return kCuSuccess;
 }
 CuResult cuEventSynchronize(CuEvent event) {
+  {
+    PARTITA_ENTER();
+    if (OfEvent(event).mark == nullptr) return kCuSuccess;
+  }
+  WaitUntil([&](Machine& machine) {
+    if (!machine.RunUntil(*OfEvent(event).mark)) return false;
+    machine.Waited(OfEvent(event).mark->clock);
+    return true;
+  });
+  return kCuSuccess;
+}
+CuResult cuEventQuery(CuEvent event) {
   PARTITA_ENTER();
-  if (OfEvent(event).mark != nullptr) machine.RunUntil(*OfEvent(event).mark);
+  const auto& mark = OfEvent(event).mark;
+  if (mark != nullptr && !mark->reached) return kCuNotReady;
+  if (mark != nullptr) machine.Waited(mark->clock);
   return kCuSuccess;
 }
 CuResult cuModuleLoadDataEx(CuModule* module, const void* image,
@@ -374,52 +385,11 @@ CuResult cuLaunchKernel(CuFunction function, unsigned grid_x, unsigned grid_y,
     launched.values.emplace_back(value, value + called.parameters[i]);
   }
   Step step;
+  step.name = called.name;
   step.work = [launched]() mutable { launched.Run(); };
   machine.Put(Of(stream), std::move(step));
   return kCuSuccess;
 }
-CuResult cuStreamBeginCapture_v2(CuStream stream, int) {
-  PARTITA_ENTER();
-  Of(stream).captured = std::make_unique<recording::Graph>();
-  return kCuSuccess;
-}
-CuResult cuStreamEndCapture(CuStream stream, CuGraph* graph) {
-  Stream& captured = Of(stream);
-  // What fails here leaves no graph behind.
-  const auto fails = [&](CuResult result) {
-    captured.captured.reset();
-    *graph = nullptr;
-    return result;
-  };
-  if (const CuResult result = Machine::Get().Enter(__func__);
-      result != kCuSuccess)
-    return fails(result);
-  *graph = Of(stream).captured.release();
-  return kCuSuccess;
-}
-CuResult cuGraphInstantiateWithFlags(CuGraphExec* graph_exec, CuGraph graph,
-                                     unsigned long long) {
-  PARTITA_ENTER();
-  *graph_exec = new recording::Graph(*static_cast<recording::Graph*>(graph));
-  return kCuSuccess;
-}
-CuResult cuGraphLaunch(CuGraphExec graph_exec, CuStream stream) {
-  PARTITA_ENTER();
-  for (const Step& step : static_cast<recording::Graph*>(graph_exec)->steps)
-    machine.Put(Of(stream), step);
-  return kCuSuccess;
-}
-CuResult cuGraphExecDestroy(CuGraphExec graph_exec) {
-  PARTITA_ENTER();
-  delete static_cast<recording::Graph*>(graph_exec);
-  return kCuSuccess;
-}
-CuResult cuGraphDestroy(CuGraph graph) {
-  PARTITA_ENTER();
-  delete static_cast<recording::Graph*>(graph);
-  return kCuSuccess;
-}
-
 const char* partita_recording_take_log() {
   const Lock lock(Machine::Get().mutex);
   static std::string log;
@@ -434,6 +404,18 @@ void partita_recording_fail_next(const char* symbol, CuResult result,
 void partita_recording_register(const char* kernel, HostKernel function) {
   const Lock lock(Machine::Get().mutex);
   Machine::Get().Register(kernel, function);
+}
+// Everything on all streams is done first: what nobody waits for counts too.
+const char* partita_recording_take_races() {
+  const Lock lock(Machine::Get().mutex);
+  Machine::Get().RunAll();
+  static std::string races;
+  races = Machine::Get().races().Take();
+  return races.c_str();
+}
+void partita_recording_watch() {
+  const Lock lock(Machine::Get().mutex);
+  Machine::Get().races().Watch();
 }
 size_t partita_recording_used_bytes() {
   const Lock lock(Machine::Get().mutex);

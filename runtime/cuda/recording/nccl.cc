@@ -1,98 +1,126 @@
-// NCCL's functions among threads of one process. Members meet where they call,
-// after their streams have made what they give; what they get is written by
-// their streams later.
-#include <chrono>
-#include <condition_variable>
+// NCCL's functions among threads of one process. Nothing waits: what a call
+// puts on its stream stands still until all members have come, and is not there
+// before the communicator says that the call is done.
 #include <cstring>
 #include <deque>
 #include <map>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/cuda/nccl_api.h"
-#include "runtime/cuda/own_kernels.h"
 #include "runtime/cuda/recording/queue.h"
+#include "runtime/cuda/recording/touched_kernels.h"
 
 namespace partita::cuda::recording {
 namespace {
 
 constexpr NcclResult kSystemError = static_cast<NcclResult>(2);
 constexpr NcclResult kInvalidArgument = static_cast<NcclResult>(4);
-constexpr std::chrono::seconds kMost{20};
+constexpr NcclResult kInvalidUsage = static_cast<NcclResult>(5);
 
+// All under the machine's lock.
 struct Round {
   std::vector<std::string> inputs;
   size_t came = 0;
   size_t left = 0;
 };
 struct Group {
-  size_t members = 0;
+  size_t members = 0, joined = 0;
   std::map<uint64_t, Round> rounds;
   std::map<std::pair<int, int>, std::deque<std::string>> letters;
 };
 struct Member {
   Group* group;
   int index;
-  uint64_t round = 0;
+  uint64_t given = 0, taken = 0;  // rounds
+  bool aborted = false;
+  NcclResult error = kNcclSuccess;
+  // Calls that are not on their streams yet.
+  std::vector<std::pair<Stream*, Step>> calls;
+  void Fail(NcclResult result) {
+    if (error == kNcclSuccess) error = result;
+  }
 };
+using Shared = std::shared_ptr<Member>;
 
-std::mutex mutex;
-std::condition_variable changed;
 std::map<std::string, Group> groups;  // by id
 
-// Calls between the begin and the end of a group of calls.
-struct Call {
+// Between the begin and the end of a group of calls.
+struct Message {
   bool sends;
   void* memory;
   size_t bytes;
   int peer;
-  Member* member;
+  Shared member;
   Stream* stream;
 };
 thread_local int depth = 0;
-thread_local std::vector<Call> calls;
+thread_local std::vector<Message> messages;
 
-NcclResult Enter(const char* symbol, size_t bytes) {
-  Machine& machine = Machine::Get();
-  const std::lock_guard<std::recursive_mutex> lock(machine.mutex);
-  return machine.Enter(symbol, std::to_string(bytes)) == kCuSuccess
+Shared& Of(NcclComm comm) { return *static_cast<Shared*>(comm); }
+
+NcclResult StateOf(const Member& member) {
+  if (member.error != kNcclSuccess) return member.error;
+  return member.calls.empty() && member.group->joined == member.group->members
              ? kNcclSuccess
-             : kSystemError;
+             : kNcclInProgress;
 }
 
-std::string Read(NcclStream stream, const void* memory, size_t bytes) {
-  Machine& machine = Machine::Get();
-  const std::lock_guard<std::recursive_mutex> lock(machine.mutex);
-  return machine.Read(*static_cast<Stream*>(stream), memory, bytes);
-}
-
-void Write(NcclStream stream, void* memory, std::string content) {
-  Machine& machine = Machine::Get();
-  const std::lock_guard<std::recursive_mutex> lock(machine.mutex);
-  Step step;
-  step.work = [memory, content = std::move(content)] {
-    std::memcpy(memory, content.data(), content.size());
-  };
-  machine.Put(*static_cast<Stream*>(stream), std::move(step));
-}
-
-// The inputs of all members.
-NcclResult Meet(Member& member, std::string input,
-                std::vector<std::string>& all) {
-  std::unique_lock<std::mutex> lock(mutex);
-  const uint64_t number = member.round++;
-  Round& round = member.group->rounds[number];
-  round.inputs.resize(member.group->members);
-  round.inputs[static_cast<size_t>(member.index)] = std::move(input);
-  ++round.came;
-  changed.notify_all();
-  if (!changed.wait_for(lock, kMost,
-                        [&] { return round.came == member.group->members; }))
+// Whether the call may be made.
+NcclResult Enter(const char* symbol, size_t bytes, NcclComm comm) {
+  if (Machine::Get().Enter(symbol, std::to_string(bytes)) != kCuSuccess)
     return kSystemError;
-  all = round.inputs;
-  if (++round.left == member.group->members) member.group->rounds.erase(number);
-  return kNcclSuccess;
+  return StateOf(*Of(comm)) == kNcclSuccess ? kNcclSuccess : kInvalidUsage;
+}
+
+std::string Read(const void* memory, size_t bytes) {
+  Machine::Get().Touch(memory, bytes, /*writes=*/false);
+  return std::string(static_cast<const char*>(memory), bytes);
+}
+void Write(void* memory, const std::string& content) {
+  Machine::Get().Touch(memory, content.size(), /*writes=*/true);
+  std::memcpy(memory, content.data(), content.size());
+}
+
+// Work for the stream, from when the call is done.
+void Call(const Shared& member, NcclStream stream, const char* name,
+          std::function<void()> work, std::function<bool()> ready = nullptr) {
+  Step step;
+  step.name = name;
+  step.work = [member, work = std::move(work)] {
+    if (!member->aborted) work();
+  };
+  if (ready)
+    step.ready = [member, ready = std::move(ready)] {
+      return member->aborted || ready();
+    };
+  member->calls.emplace_back(static_cast<Stream*>(stream), std::move(step));
+}
+
+// Of all members' inputs `make` makes this one's output.
+using Make = std::function<std::string(const std::vector<std::string>&)>;
+void Meet(const char* name, const Shared& member, NcclStream stream,
+          const void* input, size_t bytes, void* output, Make make) {
+  Call(member, stream, name, [=] {
+    Round& round = member->group->rounds[member->given++];
+    round.inputs.resize(member->group->members);
+    round.inputs[static_cast<size_t>(member->index)] = Read(input, bytes);
+    ++round.came;
+  });
+  Call(
+      member, stream, name,
+      [=] {
+        const uint64_t number = member->taken++;
+        Round& round = member->group->rounds[number];
+        Write(output, make(round.inputs));
+        if (++round.left == member->group->members)
+          member->group->rounds.erase(number);
+      },
+      [=] {
+        return member->group->rounds[member->taken].came ==
+               member->group->members;
+      });
 }
 
 template <typename T>
@@ -175,57 +203,59 @@ size_t SizeOf(NcclType type) {
   }
 }
 
-Member& Of(NcclComm comm) { return *static_cast<Member*>(comm); }
-
 // All members' inputs, combined.
-NcclResult Reduce(const char* symbol, const void* input, size_t bytes,
-                  NcclType type, NcclReduction reduction, NcclComm comm,
-                  NcclStream stream, std::string& sum) {
-  if (Enter(symbol, bytes) != kNcclSuccess) return kSystemError;
-  std::vector<std::string> all;
-  const NcclResult met = Meet(Of(comm), Read(stream, input, bytes), all);
-  if (met != kNcclSuccess) return met;
-  sum = all[0];
+std::string Reduce(const Shared& member, NcclType type, NcclReduction reduction,
+                   const std::vector<std::string>& all) {
+  std::string sum = all[0];
   for (size_t i = 1; i < all.size(); ++i) {
-    if (all[i].size() != sum.size()) return kInvalidArgument;
+    if (all[i].size() != sum.size()) {
+      member->Fail(kInvalidArgument);
+      return "";
+    }
     Combine(type, reduction, all[i], sum);
   }
-  return kNcclSuccess;
+  return sum;
 }
 
-NcclResult RunCalls() {
-  for (const Call& call : calls) {
-    if (!call.sends) continue;
-    std::string content = Read(call.stream, call.memory, call.bytes);
-    const std::lock_guard<std::mutex> lock(mutex);
-    call.member->group->letters[{call.member->index, call.peer}].push_back(
-        std::move(content));
-    changed.notify_all();
-  }
-  for (const Call& call : calls) {
-    if (call.sends) continue;
-    std::string content;
-    {
-      std::unique_lock<std::mutex> lock(mutex);
-      auto& letters =
-          call.member->group->letters[{call.peer, call.member->index}];
-      if (!changed.wait_for(lock, kMost, [&] { return !letters.empty(); }))
-        return kSystemError;
-      content = std::move(letters.front());
-      letters.pop_front();
-    }
-    if (content.size() != call.bytes) return kInvalidArgument;
-    Write(call.stream, call.memory, std::move(content));
-  }
-  return kNcclSuccess;
+void Send(const Message& message) {
+  Call(message.member, message.stream, "ncclSend", [=] {
+    message.member->group->letters[{message.member->index, message.peer}]
+        .push_back(Read(message.memory, message.bytes));
+  });
 }
 
-NcclResult Add(const Call& call) {
-  calls.push_back(call);
-  if (depth > 0) return kNcclSuccess;
-  const NcclResult result = RunCalls();
-  calls.clear();
-  return result;
+void Receive(const Message& message) {
+  const auto letters = [=]() -> std::deque<std::string>& {
+    return message.member->group
+        ->letters[{message.peer, message.member->index}];
+  };
+  Call(
+      message.member, message.stream, "ncclRecv",
+      [=] {
+        if (letters().front().size() != message.bytes)
+          return message.member->Fail(kInvalidArgument);
+        Write(message.memory, letters().front());
+        letters().pop_front();
+      },
+      [=] { return !letters().empty(); });
+}
+
+NcclResult EndMessages() {
+  if (messages.empty()) return kNcclSuccess;
+  for (const Message& message : messages)
+    if (message.sends) Send(message);
+  for (const Message& message : messages)
+    if (!message.sends) Receive(message);
+  messages.clear();
+  return kNcclInProgress;
+}
+
+NcclResult Add(const char* symbol, const Message& message, NcclComm comm) {
+  const Lock lock(Machine::Get().mutex);
+  const NcclResult entered = Enter(symbol, message.bytes, comm);
+  if (entered != kNcclSuccess) return entered;
+  messages.push_back(message);
+  return depth > 0 ? kNcclSuccess : EndMessages();
 }
 
 }  // namespace
@@ -239,31 +269,59 @@ extern "C" {
 
 NcclResult ncclGetUniqueId(NcclId* id) {
   static int last = 0;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const Lock lock(Machine::Get().mutex);
   std::memset(id->bytes, 0, sizeof(id->bytes));
   const std::string text = "group " + std::to_string(++last);
   std::memcpy(id->bytes, text.data(), text.size());
   return kNcclSuccess;
 }
-NcclResult ncclCommInitRank(NcclComm* comm, int members, NcclId id, int index) {
-  if (Enter(__func__, static_cast<size_t>(members)) != kNcclSuccess)
-    return kSystemError;
-  const std::lock_guard<std::mutex> lock(mutex);
-  Group& group = groups[std::string(id.bytes, sizeof(id.bytes))];
-  group.members = static_cast<size_t>(members);
-  *comm = new Member{&group, index};
+NcclResult ncclGetVersion(int* version) {
+  *version = 22809;
   return kNcclSuccess;
 }
+NcclResult ncclCommInitRankConfig(NcclComm* comm, int members, NcclId id,
+                                  int index, NcclConfig* config) {
+  Machine& machine = Machine::Get();
+  const Lock lock(machine.mutex);
+  if (machine.Enter(__func__, std::to_string(members)) != kCuSuccess)
+    return kSystemError;
+  if (config->bytes != sizeof(NcclConfig) || config->magic != 0xcafebeef ||
+      config->version < 21400 || config->blocking != 0)
+    return kInvalidArgument;
+  Group& group = groups[std::string(id.bytes, sizeof(id.bytes))];
+  group.members = static_cast<size_t>(members);
+  ++group.joined;
+  *comm = new Shared(std::make_shared<Member>(
+      Member{&group, index, 0, 0, false, kNcclSuccess, {}}));
+  return kNcclInProgress;
+}
+NcclResult ncclCommFinalize(NcclComm comm) {
+  const Lock lock(Machine::Get().mutex);
+  return Enter(__func__, 0, comm);
+}
 NcclResult ncclCommDestroy(NcclComm comm) {
+  const Lock lock(Machine::Get().mutex);
+  const NcclResult result = Enter(__func__, 0, comm);
   delete &Of(comm);
-  return Enter(__func__, 0);
+  return result;
 }
 NcclResult ncclCommAbort(NcclComm comm) {
+  Machine& machine = Machine::Get();
+  const Lock lock(machine.mutex);
+  machine.Enter(__func__);
+  Of(comm)->aborted = true;
   delete &Of(comm);
-  return Enter(__func__, 0);
+  return kNcclSuccess;
 }
-NcclResult ncclCommGetAsyncError(NcclComm, NcclResult* error) {
-  *error = Enter(__func__, 0);
+// What was called is on its stream when this has been asked.
+NcclResult ncclCommGetAsyncError(NcclComm comm, NcclResult* error) {
+  Machine& machine = Machine::Get();
+  const Lock lock(machine.mutex);
+  *error = static_cast<NcclResult>(machine.Enter(__func__));
+  if (*error == kNcclSuccess) *error = StateOf(*Of(comm));
+  for (auto& [stream, step] : Of(comm)->calls)
+    machine.Put(*stream, std::move(step));
+  Of(comm)->calls.clear();
   return kNcclSuccess;
 }
 const char* ncclGetErrorString(NcclResult) { return "unhandled system error"; }
@@ -273,71 +331,77 @@ NcclResult ncclGroupStart() {
   return kNcclSuccess;
 }
 NcclResult ncclGroupEnd() {
-  if (--depth > 0) return kNcclSuccess;
-  const NcclResult result = RunCalls();
-  calls.clear();
-  return result;
+  const Lock lock(Machine::Get().mutex);
+  return --depth > 0 ? kNcclSuccess : EndMessages();
 }
 NcclResult ncclAllReduce(const void* input, void* output, size_t count,
                          NcclType type, NcclReduction reduction, NcclComm comm,
                          NcclStream stream) {
-  std::string sum;
-  const NcclResult result = Reduce(__func__, input, count * SizeOf(type), type,
-                                   reduction, comm, stream, sum);
-  if (result == kNcclSuccess) Write(stream, output, std::move(sum));
-  return result;
+  const Lock lock(Machine::Get().mutex);
+  const size_t bytes = count * SizeOf(type);
+  const NcclResult entered = Enter(__func__, bytes, comm);
+  if (entered != kNcclSuccess) return entered;
+  const Shared& member = Of(comm);
+  Meet(__func__, member, stream, input, bytes, output,
+       [=](const auto& all) { return Reduce(member, type, reduction, all); });
+  return kNcclInProgress;
 }
 NcclResult ncclReduceScatter(const void* input, void* output,
                              size_t output_count, NcclType type,
                              NcclReduction reduction, NcclComm comm,
                              NcclStream stream) {
+  const Lock lock(Machine::Get().mutex);
+  const Shared& member = Of(comm);
   const size_t part = output_count * SizeOf(type);
-  std::string sum;
-  const NcclResult result =
-      Reduce(__func__, input, part * Of(comm).group->members, type, reduction,
-             comm, stream, sum);
-  if (result == kNcclSuccess)
-    Write(stream, output,
-          sum.substr(static_cast<size_t>(Of(comm).index) * part, part));
-  return result;
+  const size_t bytes = part * member->group->members;
+  const NcclResult entered = Enter(__func__, bytes, comm);
+  if (entered != kNcclSuccess) return entered;
+  Meet(__func__, member, stream, input, bytes, output, [=](const auto& all) {
+    const std::string sum = Reduce(member, type, reduction, all);
+    return sum.empty()
+               ? sum
+               : sum.substr(static_cast<size_t>(member->index) * part, part);
+  });
+  return kNcclInProgress;
 }
 NcclResult ncclAllGather(const void* input, void* output, size_t input_count,
                          NcclType type, NcclComm comm, NcclStream stream) {
+  const Lock lock(Machine::Get().mutex);
   const size_t bytes = input_count * SizeOf(type);
-  if (Enter(__func__, bytes) != kNcclSuccess) return kSystemError;
-  std::vector<std::string> all;
-  const NcclResult met = Meet(Of(comm), Read(stream, input, bytes), all);
-  if (met != kNcclSuccess) return met;
-  std::string joined;
-  for (const std::string& one : all) joined += one;
-  Write(stream, output, std::move(joined));
-  return kNcclSuccess;
+  const NcclResult entered = Enter(__func__, bytes, comm);
+  if (entered != kNcclSuccess) return entered;
+  Meet(__func__, Of(comm), stream, input, bytes, output, [](const auto& all) {
+    std::string joined;
+    for (const std::string& one : all) joined += one;
+    return joined;
+  });
+  return kNcclInProgress;
 }
 NcclResult ncclBroadcast(const void* input, void* output, size_t count,
                          NcclType type, int root, NcclComm comm,
                          NcclStream stream) {
+  const Lock lock(Machine::Get().mutex);
   const size_t bytes = count * SizeOf(type);
-  if (Enter(__func__, bytes) != kNcclSuccess) return kSystemError;
-  std::vector<std::string> all;
-  const NcclResult met = Meet(
-      Of(comm), Of(comm).index == root ? Read(stream, input, bytes) : "", all);
-  if (met != kNcclSuccess) return met;
-  Write(stream, output, all[static_cast<size_t>(root)]);
-  return kNcclSuccess;
+  const NcclResult entered = Enter(__func__, bytes, comm);
+  if (entered != kNcclSuccess) return entered;
+  const bool gives = Of(comm)->index == root;
+  Meet(__func__, Of(comm), stream, input, gives ? bytes : 0, output,
+       [=](const auto& all) { return all[static_cast<size_t>(root)]; });
+  return kNcclInProgress;
 }
 NcclResult ncclSend(const void* input, size_t count, NcclType type, int to,
                     NcclComm comm, NcclStream stream) {
-  const size_t bytes = count * SizeOf(type);
-  if (Enter(__func__, bytes) != kNcclSuccess) return kSystemError;
-  return Add({true, const_cast<void*>(input), bytes, to, &Of(comm),
-              static_cast<Stream*>(stream)});
+  return Add(__func__,
+             {true, const_cast<void*>(input), count * SizeOf(type), to,
+              Of(comm), static_cast<Stream*>(stream)},
+             comm);
 }
 NcclResult ncclRecv(void* output, size_t count, NcclType type, int from,
                     NcclComm comm, NcclStream stream) {
-  const size_t bytes = count * SizeOf(type);
-  if (Enter(__func__, bytes) != kNcclSuccess) return kSystemError;
-  return Add(
-      {false, output, bytes, from, &Of(comm), static_cast<Stream*>(stream)});
+  return Add(__func__,
+             {false, output, count * SizeOf(type), from, Of(comm),
+              static_cast<Stream*>(stream)},
+             comm);
 }
 
 }  // extern "C"

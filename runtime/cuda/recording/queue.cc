@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <utility>
 
 namespace partita::cuda::recording {
@@ -11,6 +13,9 @@ namespace {
 
 constexpr size_t kMemoryBytes = size_t{1} << 30;
 constexpr size_t kAlignment = 256;
+
+// What this thread has waited for.
+thread_local Clock waited;
 
 }  // namespace
 
@@ -36,8 +41,9 @@ CuResult Machine::Enter(const char* symbol, const std::string& detail) {
 }
 
 void Machine::Put(Stream& stream, Step step) {
+  step.after = waited;
   if (stream.captured != nullptr) {
-    stream.captured->steps.push_back(std::move(step));
+    stream.captured->branches[stream.branch].push_back(std::move(step));
   } else {
     stream.steps.push_back(std::move(step));
   }
@@ -51,43 +57,118 @@ void Machine::Close() {
   if (--running_ == 0) mprotect(memory_, kMemoryBytes, PROT_NONE);
 }
 
-void Machine::Run(Step& step) {
-  if (step.reaches != nullptr) step.reaches->reached = true;
-  if (step.waits_for != nullptr) RunUntil(*step.waits_for);
-  if (!step.work) return;
+bool Machine::RunFront(Stream& stream) {
+  const Step& front = stream.steps.front();
+  if (front.waits_for != nullptr && !RunUntil(*front.waits_for)) return false;
+  if (front.ready && !front.ready()) return false;
+  Step step = std::move(stream.steps.front());
+  stream.steps.pop_front();
+  stream.clock.Join(step.after);
+  if (step.waits_for != nullptr) stream.clock.Join(step.waits_for->clock);
+  if (step.reaches != nullptr) {
+    step.reaches->clock = stream.clock;
+    step.reaches->reached = true;
+  }
+  if (!step.work) return true;
+  const Clock before = stream.clock;
+  races_.Begin(step.name, stream.number, stream.clock.Tick(stream.number),
+               before);
   Open();
   step.work();
   Close();
+  races_.End();
+  return true;
 }
 
-void Machine::RunFront(Stream& stream) {
-  Step step = std::move(stream.steps.front());
-  stream.steps.pop_front();
-  Run(step);
+bool Machine::RunUntil(const Mark& mark) {
+  while (!mark.reached && !mark.stream->steps.empty())
+    if (!RunFront(*mark.stream)) return false;
+  return true;
 }
 
-void Machine::RunUntil(const Mark& mark) {
-  while (!mark.reached && !mark.stream->steps.empty()) RunFront(*mark.stream);
+bool Machine::RunAll(Stream& stream) {
+  while (!stream.steps.empty())
+    if (!RunFront(stream)) return false;
+  return true;
 }
 
-void Machine::RunAll(Stream& stream) {
-  while (!stream.steps.empty()) RunFront(stream);
+bool Machine::RunAll() {
+  bool all = true;
+  for (size_t i = 0; i < streams_.size(); ++i)
+    all = RunAll(*streams_[i]) && all;
+  return all;
 }
 
-void Machine::RunAll() {
-  for (const auto& stream : streams_) RunAll(*stream);
+void Machine::Waited(const Clock& clock) { waited.Join(clock); }
+
+bool Machine::RunAllOfRank() {
+  bool all = true;
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    if (streams_[i]->rank != std::this_thread::get_id()) continue;
+    all = RunAll(*streams_[i]) && all;
+    Waited(streams_[i]->clock);
+  }
+  return all;
 }
 
-Stream* Machine::AddStream() {
+void WaitUntil(const std::function<bool(Machine&)>& done) {
+  Machine& machine = Machine::Get();
+  for (int round = 0;; ++round) {
+    {
+      const std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+      if (done(machine)) return;
+      if (round > 50) machine.RunAll();
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+Stream* Machine::AddStream(bool of_graph) {
   streams_.push_back(std::make_unique<Stream>());
+  streams_.back()->number = ++last_stream_;
+  streams_.back()->of_graph = of_graph;
+  streams_.back()->rank = std::this_thread::get_id();
   return streams_.back().get();
 }
 
 void Machine::RemoveStream(Stream* stream) {
-  RunAll(*stream);
+  // What still stands still is given up.
+  if (!RunAll(*stream))
+    for (const Step& step : stream->steps)
+      if (step.reaches != nullptr) step.reaches->reached = true;
   streams_.erase(
       std::find_if(streams_.begin(), streams_.end(),
                    [&](const auto& other) { return other.get() == stream; }));
+}
+
+void Machine::EndCapture(const std::shared_ptr<Graph>& graph) {
+  for (const auto& stream : streams_)
+    if (stream->captured == graph) stream->captured.reset();
+}
+
+void Machine::Replay(const Graph& graph, Stream& stream) {
+  streams_.erase(std::remove_if(streams_.begin(), streams_.end(),
+                                [](const auto& other) {
+                                  return other->of_graph &&
+                                         other->steps.empty();
+                                }),
+                 streams_.end());
+  std::map<const Mark*, std::shared_ptr<Mark>> marks;
+  const auto copy = [&](const std::shared_ptr<Mark>& mark) {
+    if (mark == nullptr) return mark;
+    std::shared_ptr<Mark>& own = marks[mark.get()];
+    if (own == nullptr) own = std::make_shared<Mark>();
+    return own;
+  };
+  for (size_t branch = 0; branch < graph.branches.size(); ++branch) {
+    Stream& into = branch == 0 ? stream : *AddStream(/*of_graph=*/true);
+    for (Step step : graph.branches[branch]) {
+      step.reaches = copy(step.reaches);
+      step.waits_for = copy(step.waits_for);
+      if (step.reaches != nullptr) step.reaches->stream = &into;
+      Put(into, std::move(step));
+    }
+  }
 }
 
 void* Machine::Allocate(size_t bytes) {
@@ -111,6 +192,7 @@ bool Machine::Free(void* memory) {
   for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
     if (memory_ + block->at != memory) continue;
     used_ -= block->bytes;
+    races_.Forget(memory, block->bytes);
     blocks_.erase(block);
     return true;
   }
@@ -126,14 +208,6 @@ void Machine::FailNext(const std::string& symbol, CuResult result, int times) {
                                  }),
                   failures_.end());
   failures_.push_back({symbol, result, times});
-}
-
-std::string Machine::Read(Stream& stream, const void* memory, size_t bytes) {
-  RunAll(stream);
-  Open();
-  std::string content(static_cast<const char*>(memory), bytes);
-  Close();
-  return content;
 }
 
 void Machine::Register(const std::string& kernel, HostKernel function) {

@@ -32,6 +32,15 @@ class Recording {
     Find<void(const char*, HostKernel)>("partita_recording_register")(kernel,
                                                                       function);
   }
+  // From now on what operations touch is looked at: device memory, and the
+  // host's where copies use it.
+  void Watch() const { Find<void()>("partita_recording_watch")(); }
+  // Operations that touch the same bytes, one of them writing, though neither
+  // streams, events nor the host's waiting order them: a line each, "a writes
+  // what b reads". Ends all that is under way. Since the last time.
+  std::string TakeRaces() const {
+    return Find<const char*()>("partita_recording_take_races")();
+  }
   // Of device memory, by all.
   size_t UsedBytes() const {
     return Find<size_t()>("partita_recording_used_bytes")();

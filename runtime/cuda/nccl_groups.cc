@@ -1,0 +1,126 @@
+// Groups find each other by an id that their first member broadcasts over the
+// base communicator.
+#include "runtime/cuda/nccl_groups.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+
+namespace partita::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a rank that NCCL has lost may take to be known as failed.
+constexpr std::chrono::milliseconds kGrace{1000};
+constexpr std::chrono::microseconds kPause{20};
+// Before the first pause: most calls are done at once.
+constexpr int kRounds = 200;
+
+std::string NameOf(const std::vector<int>& ranks) {
+  return absl::StrCat("the group of the GPUs of ranks ",
+                      absl::StrJoin(ranks, ", "));
+}
+
+}  // namespace
+
+NcclGroups::~NcclGroups() {
+  for (const auto& [key, comm] : groups_) {
+    // Leaving waits for the others, and some may not come any more.
+    const auto name = [&ranks = key.second] {
+      return absl::StrCat("leaving ", NameOf(ranks));
+    };
+    if (base_.Progress().ok() &&
+        Settle(comm, nccl_->Finalize(comm), name).ok()) {
+      nccl_->Leave(comm);
+    } else {
+      nccl_->Abort(comm);
+    }
+  }
+}
+
+absl::StatusOr<NcclComm> NcclGroups::Join(const std::vector<int>& ranks,
+                                          int index, bool beside) {
+  if (ranks.size() == 1) return nullptr;
+  const auto found = groups_.find({beside, ranks});
+  if (found != groups_.end()) return found->second;
+  comm::Operation share;
+  share.kind = comm::Kind::kBroadcast;
+  share.dtype = base::DType::kU8;
+  share.input_shape = share.output_shape = {sizeof(NcclId)};
+  share.name = absl::StrCat("the id of ", NameOf(ranks));
+  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<comm::Collective> broadcast,
+                           base_.Prepare(std::move(share), ranks));
+  NcclId own = {}, id = {};
+  if (index == 0)
+    PARTITA_RETURN_IF_ERROR(
+        nccl_->Check(nccl_->MakeId(&own), "making a group of GPUs"));
+  PARTITA_RETURN_IF_ERROR(base_.Run(*broadcast, &own, &id));
+  NcclComm comm = nullptr;
+  NcclConfig config;
+  config.blocking = 0;
+  const NcclResult result =
+      nccl_->Join(&comm, static_cast<int>(ranks.size()), id, index, &config);
+  const auto joining = [&] { return absl::StrCat("joining ", NameOf(ranks)); };
+  if (comm == nullptr) {
+    PARTITA_RETURN_IF_ERROR(nccl_->Check(result, joining()));
+    return absl::InternalError(absl::StrCat(joining(), ": NCCL made none"));
+  }
+  groups_[{beside, ranks}] = comm;
+  PARTITA_RETURN_IF_ERROR(Settle(comm, result, joining));
+  return comm;
+}
+
+absl::Status NcclGroups::Settle(NcclComm comm, NcclResult result,
+                                const std::function<std::string()>& doing) {
+  if (result == kNcclSuccess) return absl::OkStatus();
+  const Clock::time_point begin = Clock::now();
+  for (int round = 0; result == kNcclInProgress; ++round) {
+    const NcclResult asked = nccl_->AsyncError(comm, &result);
+    if (asked != kNcclSuccess) result = asked;
+    if (result != kNcclInProgress || round < kRounds) continue;
+    PARTITA_RETURN_IF_ERROR(base_.Progress());
+    if (Clock::now() - begin > patience_)
+      return absl::DeadlineExceededError(absl::StrCat(
+          doing(), " did not end within ", patience_.count(),
+          " ms; if all ranks are alive and slow, raise --timeout"));
+    std::this_thread::sleep_for(kPause);
+  }
+  return nccl_->Check(result, result == kNcclSuccess ? "" : doing());
+}
+
+absl::Status NcclGroups::Check() {
+  for (const auto& [key, comm] : groups_) {
+    NcclResult error = kNcclSuccess;
+    const NcclResult asked = nccl_->AsyncError(comm, &error);
+    if (asked != kNcclSuccess) error = asked;
+    if (error != kNcclSuccess && error != kNcclInProgress)
+      return nccl_->Check(error,
+                          absl::StrCat("exchanging in ", NameOf(key.second)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NcclGroups::GiveUp(const absl::Status& status) {
+  for (const auto& [key, comm] : groups_) nccl_->Abort(comm);
+  groups_.clear();
+  if (absl::IsDeadlineExceeded(status)) {
+    // Whoever is not there any more is named.
+    const absl::Status agreed = base_.Agree(status, 1);
+    const std::string own(status.message()), found(agreed.message());
+    if (agreed.ok() || found.find(own) != std::string::npos) return status;
+    return absl::Status(agreed.code(), absl::StrCat(found, "; ", own));
+  }
+  const Clock::time_point begin = Clock::now();
+  while (Clock::now() - begin < std::min(patience_, kGrace)) {
+    const absl::Status known = base_.Progress();
+    if (!known.ok()) return known;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return status;
+}
+
+}  // namespace partita::cuda

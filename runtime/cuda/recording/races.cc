@@ -1,0 +1,94 @@
+// Every access is compared with all others of the same bytes: tests are small.
+#include "runtime/cuda/recording/races.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace partita::cuda::recording {
+
+void Clock::Join(const Clock& other) {
+  for (const auto& [stream, number] : other.done_)
+    done_[stream] = std::max(done_[stream], number);
+}
+
+uint64_t Clock::Of(int stream) const {
+  const auto found = done_.find(stream);
+  return found == done_.end() ? 0 : found->second;
+}
+
+void Races::Begin(const std::string& name, int stream, uint64_t number,
+                  const Clock& before) {
+  if (!watching_) return;
+  now_ = {0, 0, false, stream, number, name};
+  before_ = before;
+  current_.clear();
+}
+
+void Races::Touch(const void* memory, size_t bytes, bool writes) {
+  if (!watching_ || bytes == 0) return;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t end = begin + bytes;
+  // Kernels touch a few tensors in turn, each nearly in order.
+  const size_t recent = std::min<size_t>(current_.size(), 8);
+  for (auto last = current_.rbegin();
+       last != current_.rbegin() + static_cast<std::ptrdiff_t>(recent);
+       ++last) {
+    if (last->writes != writes || begin > last->end || end < last->begin)
+      continue;
+    last->begin = std::min(last->begin, begin);
+    last->end = std::max(last->end, end);
+    return;
+  }
+  current_.push_back(now_);
+  current_.back().begin = begin;
+  current_.back().end = end;
+  current_.back().writes = writes;
+}
+
+void Races::End() {
+  std::sort(current_.begin(), current_.end(),
+            [](const Access& a, const Access& b) {
+              return std::tie(a.writes, a.begin) < std::tie(b.writes, b.begin);
+            });
+  size_t kept = 0;
+  for (size_t i = 1; i < current_.size(); ++i) {
+    Access& last = current_[kept];
+    const Access& next = current_[i];
+    if (next.writes == last.writes && next.begin <= last.end) {
+      last.end = std::max(last.end, next.end);
+    } else {
+      current_[++kept] = next;
+    }
+  }
+  if (!current_.empty()) current_.resize(kept + 1);
+  for (const Access& access : current_) Compare(access);
+  past_.insert(past_.end(), current_.begin(), current_.end());
+  current_.clear();
+}
+
+void Races::Compare(const Access& access) {
+  for (const Access& other : past_) {
+    if (other.end <= access.begin || access.end <= other.begin) continue;
+    if (!other.writes && !access.writes) continue;
+    if (other.number <= before_.Of(other.stream)) continue;
+    const std::string line =
+        access.name + (access.writes ? " writes" : " reads") + " what " +
+        other.name + (other.writes ? " writes" : " reads") + "\n";
+    if (found_.find(line) == std::string::npos) found_ += line;
+  }
+}
+
+void Races::Forget(const void* memory, size_t bytes) {
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
+  past_.erase(std::remove_if(past_.begin(), past_.end(),
+                             [&](const Access& access) {
+                               return access.begin < begin + bytes &&
+                                      begin < access.end;
+                             }),
+              past_.end());
+}
+
+std::string Races::Take() { return std::exchange(found_, ""); }
+
+}  // namespace partita::cuda::recording
