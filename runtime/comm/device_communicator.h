@@ -19,11 +19,16 @@ class DeviceCommunicator {
   virtual ~DeviceCommunicator() = default;
 
   // As Communicator::Prepare; null, on all ranks of the group, where such an
-  // operation must go through the host's memory.
+  // operation must go through the host's memory. Operations `beside` stand in
+  // no order with the others, as those of a Communicator's second end; both
+  // kinds are of one stream each.
   virtual absl::StatusOr<std::unique_ptr<Collective>> Prepare(
-      const Operation& operation, const std::vector<int>& ranks) = 0;
+      const Operation& operation, const std::vector<int>& ranks,
+      bool beside) = 0;
   // Puts the operation on a stream of the device, as the device's library names
-  // it; `input` and `output` are the device's memory.
+  // it; `input` and `output` are the device's memory. The stream may be
+  // captured (device::Device::Capture): then it is so on all ranks of the
+  // group, and the collective outlives the graph.
   virtual absl::Status Enqueue(Collective& collective, const void* input,
                                void* output, void* stream) = 0;
   // Waits for the stream, but not for ever: DeadlineExceeded after the

@@ -85,7 +85,7 @@ class CudaDevice : public device::Device {
   // The driver takes back whole allocations only.
   void Release(void* memory, int64_t bytes) override {}
   device::MemoryReport Memory() const override {
-    return {allocated_, 0, workshop_.scratch_bytes()};
+    return {allocated_, 0, workshop_.scratch().bytes()};
   }
 
   absl::StatusOr<std::unique_ptr<device::Stream>> CreateStream() override;
@@ -266,7 +266,7 @@ absl::StatusOr<std::unique_ptr<device::Module>> CudaDevice::LoadModule(
 
 absl::Status CudaDevice::ReserveLaunchScratch(int64_t bytes) {
   PARTITA_RETURN_IF_ERROR(context_->Enter());
-  return workshop_.Reserve(bytes);
+  return workshop_.scratch().Reserve(bytes);
 }
 
 absl::Status CudaDevice::Launch(device::Stream& stream,
@@ -296,8 +296,8 @@ absl::StatusOr<std::unique_ptr<device::Graph>> CudaDevice::Capture(
   if (!graphs_) return std::unique_ptr<device::Graph>();
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   PARTITA_RETURN_IF_ERROR(workshop_.BeginCapture(Of(stream)));
-  absl::StatusOr<std::unique_ptr<CudaGraph>> graph =
-      CudaGraph::Capture(context_, Of(stream), work);
+  absl::StatusOr<std::unique_ptr<CudaGraph>> graph = CudaGraph::Capture(
+      context_, Of(stream), workshop_.scratch().Hold(), work);
   workshop_.EndCapture();
   if (!graph.ok()) return graph.status();
   return std::unique_ptr<device::Graph>(*std::move(graph));

@@ -231,6 +231,57 @@ TEST_F(CudaDeviceTest, ProductsOfTwoStreamsDoNotMeetInTheScratch) {
   EXPECT_FALSE(device_->Execute(*other, *op, buffers, 2).ok());
 }
 
+// The recorded driver tells who forgot to order two streams.
+TEST_F(CudaDeviceTest, WhatNothingOrdersIsFound) {
+  recording_.Watch();
+  const auto other = std::move(device_->CreateStream()).value();
+  const auto event = std::move(device_->CreateEvent()).value();
+  const auto memory =
+      std::move(device::Allocation::Make(*device_, 192)).value();
+  char* const at = memory.data();
+  const auto copy = [&](device::Stream& stream, int64_t to, int64_t from) {
+    EXPECT_TRUE(device_->Copy(stream, at + to, at + from, 64).ok());
+  };
+  const auto join = [&](device::Stream& from, device::Stream& to) {
+    EXPECT_TRUE(device_->Record(from, *event).ok());
+    EXPECT_TRUE(device_->Wait(to, *event).ok());
+  };
+  constexpr char kWriteRead[] =
+      "cuMemcpyDtoDAsync_v2 reads what cuMemcpyDtoDAsync_v2 writes\n";
+  constexpr char kReadWrite[] =
+      "cuMemcpyDtoDAsync_v2 writes what cuMemcpyDtoDAsync_v2 reads\n";
+  // Two that read may do so at once.
+  copy(*stream_, 64, 0);
+  copy(*other, 128, 0);
+  EXPECT_EQ(recording_.TakeRaces(), "");
+  // In whatever order they happen to run.
+  copy(*stream_, 0, 64);
+  copy(*other, 128, 0);
+  EXPECT_THAT(recording_.TakeRaces(),
+              ::testing::AnyOf(HasSubstr(kWriteRead), HasSubstr(kReadWrite)));
+  // Nor does the last byte lie apart.
+  ASSERT_TRUE(device_->Synchronize(*stream_).ok());
+  ASSERT_TRUE(device_->Synchronize(*other).ok());
+  copy(*stream_, 0, 64);
+  EXPECT_TRUE(device_->Copy(*other, at + 128, at + 63, 1).ok());
+  EXPECT_NE(recording_.TakeRaces(), "");
+  ASSERT_TRUE(device_->Synchronize(*stream_).ok());
+  ASSERT_TRUE(device_->Synchronize(*other).ok());
+  // An event orders, and so does the host.
+  copy(*stream_, 0, 64);
+  join(*stream_, *other);
+  copy(*other, 128, 0);
+  ASSERT_TRUE(device_->Synchronize(*other).ok());
+  copy(*stream_, 0, 64);
+  EXPECT_EQ(recording_.TakeRaces(), "");
+  // One that was recorded too early does not.
+  EXPECT_TRUE(device_->Record(*stream_, *event).ok());
+  copy(*stream_, 0, 64);
+  EXPECT_TRUE(device_->Wait(*other, *event).ok());
+  copy(*other, 128, 0);
+  EXPECT_NE(recording_.TakeRaces(), "");
+}
+
 // Of the recorded library's three algorithms the second is the fastest.
 class TuningTest : public ::testing::Test {
  protected:

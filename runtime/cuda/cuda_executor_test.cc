@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -347,62 +349,187 @@ TEST_F(CudaExecutorTest, TrainsInAPipeline) {
   }
 }
 
-// A GPU for each rank: what they exchange stays on the GPUs.
-TEST_F(CudaExecutorTest, DividedProgramsExchangeByNccl) {
-  Write(program::DividedProgram(5, 2, 2));
-  const auto artifact = std::make_shared<const program::Artifact>(
-      std::move(program::Artifact::Open(path_)).value());
-  const Floats x = Seeded(40, 9);
-  Floats y(40, -1), all(40, -1), host(40, -1);
-  std::vector<int64_t> where(4, -1);
-  recording_.TakeLog();
-  auto bases = comm::MakeLocalCommunicators(4);
-  std::vector<std::thread> threads;
-  std::vector<absl::Status> statuses(4);
-  for (size_t rank = 0; rank < 4; ++rank) {
-    threads.emplace_back([&, rank] {
-      statuses[rank] = [&]() -> absl::Status {
-        comm::Communicator& base = *bases[rank];
-        PARTITA_ASSIGN_OR_RETURN(const auto device,
-                                 MakeCudaDevice({0, kLibrary, kLibrary}));
-        PARTITA_ASSIGN_OR_RETURN(
-            const auto gpus,
-            MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
-        executor::LoadOptions options;
-        options.communicator = &base;
-        options.device_communicator = gpus.get();
-        PARTITA_ASSIGN_OR_RETURN(
-            const auto executor,
-            executor::RankExecutor::Load(artifact, *device, options));
-        for (int run = 0; run < 2; ++run)
-          PARTITA_RETURN_IF_ERROR(
-              executor->Run({{DType::kF32, {5, 8}, x.data()}},
-                            {{DType::kF32, {5, 8}, y.data()},
-                             {DType::kF32, {5, 8}, all.data()},
-                             {DType::kI64, {4}, where.data()}}));
-        return base.Agree(absl::OkStatus());
-      }();
-      if (!statuses[rank].ok()) bases[rank]->Fail(statuses[rank]);
-    });
+// A GPU for each of four ranks: what they exchange stays on the GPUs.
+class NcclExecutorTest : public CudaExecutorTest {
+ protected:
+  // What all ranks have after every run of the program for x, by run; `ready`
+  // is called by rank 0 before each, when the others wait.
+  void RunDivided(const program::DividedProgram& divided, size_t runs,
+                  const std::function<void(size_t run)>& ready) {
+    Write(divided);
+    const auto artifact = std::make_shared<const program::Artifact>(
+        std::move(program::Artifact::Open(path_)).value());
+    auto bases = comm::MakeLocalCommunicators(4);
+    std::vector<std::thread> threads;
+    std::vector<absl::Status> statuses(4);
+    for (size_t rank = 0; rank < 4; ++rank) {
+      threads.emplace_back([&, rank] {
+        statuses[rank] = RunRank(artifact, *bases[rank], runs, ready);
+        if (!statuses[rank].ok()) bases[rank]->Fail(statuses[rank]);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const absl::Status& status : statuses)
+      ASSERT_TRUE(status.ok()) << status;
   }
-  for (std::thread& thread : threads) thread.join();
-  for (const absl::Status& status : statuses)
-    ASSERT_TRUE(status.ok()) << status;
+  // That y of the last run is what one device makes of x.
+  void ExpectUndivided() {
+    const auto runner = Load(program::DividedProgram(5, 1, 1));
+    ASSERT_NE(runner, nullptr);
+    int64_t alone = -1;
+    Floats y(40, -1), whole(40, -1);
+    ASSERT_TRUE(runner
+                    ->Run({{DType::kF32, {5, 8}, x_.data()}},
+                          {{DType::kF32, {5, 8}, y.data()},
+                           {DType::kF32, {5, 8}, whole.data()},
+                           {DType::kI64, {1}, &alone}})
+                    .ok());
+    ExpectNear(y, y_);
+    ExpectNear(y, all_);
+    EXPECT_EQ(where_, (std::vector<int64_t>{0, 1, 2, 3}));
+  }
+  // Collectives are started; when the sum is there, it is copied to where what
+  // was added up lay.
+  static void StartAndUse(program::DividedProgram& divided) {
+    divided.StartCollectives();
+    auto& body = divided.program.functions[0]->body;
+    const auto& sum = body[2]->operands;
+    body.insert(body.begin() + 5, program::MakeCopy(sum[1], sum[0]));
+  }
+  // How often a call was made.
+  static size_t Count(const std::string& log, const std::string& call) {
+    size_t count = 0;
+    for (size_t at = 0; (at = log.find(call, at)) != std::string::npos; ++at)
+      ++count;
+    return count;
+  }
+
+  Floats x_ = Seeded(40, 9), y_ = Floats(40, -1), all_ = Floats(40, -1);
+  std::vector<int64_t> where_ = std::vector<int64_t>(4, -1);
+
+ private:
+  absl::Status RunRank(std::shared_ptr<const program::Artifact> artifact,
+                       comm::Communicator& base, size_t runs,
+                       const std::function<void(size_t run)>& ready) {
+    PARTITA_ASSIGN_OR_RETURN(const auto device,
+                             MakeCudaDevice({0, kLibrary, kLibrary}));
+    PARTITA_ASSIGN_OR_RETURN(
+        const auto gpus,
+        MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
+    executor::LoadOptions options;
+    options.communicator = &base;
+    options.device_communicator = gpus.get();
+    PARTITA_ASSIGN_OR_RETURN(
+        const auto executor,
+        executor::RankExecutor::Load(std::move(artifact), *device, options));
+    for (size_t run = 0; run < runs; ++run) {
+      PARTITA_RETURN_IF_ERROR(base.Agree(absl::OkStatus()));
+      if (base.rank() == 0) ready(run);
+      PARTITA_RETURN_IF_ERROR(base.Agree(absl::OkStatus()));
+      PARTITA_RETURN_IF_ERROR(
+          executor->Run({{DType::kF32, {5, 8}, x_.data()}},
+                        {{DType::kF32, {5, 8}, y_.data()},
+                         {DType::kF32, {5, 8}, all_.data()},
+                         {DType::kI64, {4}, where_.data()}}));
+    }
+    return base.Agree(absl::OkStatus());
+  }
+};
+
+// In place and started; with steps captured in the second run and without.
+TEST_F(NcclExecutorTest, DividedProgramsExchangeOnTheGpus) {
+  recording_.Watch();
+  for (const bool starts : {false, true}) {
+    for (const char* graphs : {"0", "1"}) {
+      SCOPED_TRACE(::testing::Message() << starts << graphs);
+      setenv("PARTITA_CUDA_GRAPHS", graphs, 1);
+      program::DividedProgram divided(5, 2, 2);
+      if (starts) StartAndUse(divided);
+      std::vector<std::string> logs;
+      RunDivided(divided, 4, [&](size_t run) {
+        logs.push_back(recording_.TakeLog());
+        // What comes is new.
+        std::fill(y_.begin(), y_.end(), -1);
+        std::fill(all_.begin(), all_.end(), -1);
+        for (float& value : x_) value += static_cast<float>(run);
+      });
+      logs.push_back(recording_.TakeLog());
+      unsetenv("PARTITA_CUDA_GRAPHS");
+      ASSERT_EQ(logs.size(), 5u);
+      const bool captures = *graphs == '1';
+      for (size_t run = 1; run < 5; ++run) {
+        const std::string& log = logs[run];
+        const bool replays = captures && run >= 2;
+        EXPECT_EQ(Count(log, "ncclAllReduce"), replays && run > 2 ? 0u : 4u);
+        EXPECT_EQ(Count(log, "cuGraphLaunch"), replays ? 4u : 0u);
+        if (starts && !replays) {
+          EXPECT_GE(Count(log, "cuStreamWaitEvent"), 16u);
+        }
+      }
+      ExpectUndivided();
+      EXPECT_EQ(recording_.TakeRaces(), "");
+    }
+  }
+}
+
+TEST_F(NcclExecutorTest, StepsAreCapturedByAllRanksOrByNone) {
+  program::DividedProgram divided(5, 2, 2);
+  divided.StartCollectives();
+  recording_.TakeLog();
+  RunDivided(divided, 4, [&](size_t run) {
+    if (run == 1)
+      recording_.FailNext("cuGraphInstantiateWithFlags", kCuOutOfMemory);
+  });
   const std::string log = recording_.TakeLog();
-  EXPECT_THAT(log, testing::HasSubstr("ncclAllReduce"));
-  const auto runner = Load(program::DividedProgram(5, 1, 1));
-  ASSERT_NE(runner, nullptr);
-  int64_t alone = -1;
-  Floats whole(40, -1);
-  ASSERT_TRUE(runner
-                  ->Run({{DType::kF32, {5, 8}, x.data()}},
-                        {{DType::kF32, {5, 8}, host.data()},
-                         {DType::kF32, {5, 8}, whole.data()},
-                         {DType::kI64, {1}, &alone}})
-                  .ok());
-  ExpectNear(host, y);
-  ExpectNear(host, all);
-  EXPECT_EQ(where, (std::vector<int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(Count(log, "cuStreamBeginCapture"), 4u);
+  EXPECT_EQ(Count(log, "cuGraphLaunch"), 0u);
+  ExpectUndivided();
+}
+
+// A second program needs more scratch than the first was captured with.
+TEST_F(CudaExecutorTest, GraphsKeepTheScratchTheyWereCapturedWith) {
+  recording_.Watch();
+  const auto device =
+      std::move(MakeCudaDevice({0, kLibrary, kLibrary})).value();
+  const auto stream = std::move(device->CreateStream()).value();
+  const auto prepare = [&](int64_t size) {
+    device::GemmDesc desc;
+    desc.m = desc.n = desc.k = size;
+    desc.lhs_strides = desc.rhs_strides = desc.out_strides = {0, size, 1};
+    desc.activation = device::Activation::kSilu;  // by way of the scratch
+    return std::move(device->PrepareGemm(desc, {nullptr, nullptr, nullptr}))
+        .value();
+  };
+  const Floats a = Seeded(64, 1), b = Seeded(64, 2);
+  const auto memory =
+      std::move(device::Allocation::Make(*device, 3 * 256)).value();
+  void* buffers[] = {memory.data(), memory.data() + 256, memory.data() + 512};
+  ASSERT_TRUE(device->CopyToDevice(*stream, buffers[0], a.data(), 256).ok());
+  ASSERT_TRUE(device->CopyToDevice(*stream, buffers[1], b.data(), 256).ok());
+  const auto small = prepare(8);
+  const auto graph = device->Capture(
+      *stream, [&] { return device->Execute(*stream, *small, buffers, 3); });
+  ASSERT_TRUE(graph.ok() && *graph != nullptr) << graph.status();
+
+  // What is freed becomes somebody else's; more does not fit there.
+  const auto fence = std::move(device::Allocation::Make(*device, 256)).value();
+  const int64_t freed = device->Memory().scratch;
+  const auto big = prepare(64);
+  const auto other =
+      std::move(device::Allocation::Make(*device, freed)).value();
+  const std::vector<char> pattern(static_cast<size_t>(freed), 42);
+  ASSERT_TRUE(
+      device->CopyToDevice(*stream, other.data(), pattern.data(), freed).ok());
+  ASSERT_TRUE(device->Replay(*stream, **graph).ok());
+  std::vector<char> kept(pattern.size());
+  Floats c(64);
+  ASSERT_TRUE(
+      device->CopyToHost(*stream, kept.data(), other.data(), freed).ok());
+  ASSERT_TRUE(device->CopyToHost(*stream, c.data(), buffers[2], 256).ok());
+  EXPECT_TRUE(kept == pattern);
+  float sum = 0;
+  for (size_t k = 0; k < 8; ++k) sum += a[k] * b[8 * k];
+  EXPECT_NEAR(c[0], sum / (1 + std::exp(-sum)), 1e-5);
 }
 
 }  // namespace

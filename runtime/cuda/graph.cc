@@ -7,6 +7,7 @@ namespace partita::cuda {
 
 absl::StatusOr<std::unique_ptr<CudaGraph>> CudaGraph::Capture(
     std::shared_ptr<Context> context, CuStream stream,
+    std::shared_ptr<const void> scratch,
     const std::function<absl::Status()>& work) {
   const Driver& cuda = context->driver();
   PARTITA_RETURN_IF_ERROR(
@@ -22,7 +23,8 @@ absl::StatusOr<std::unique_ptr<CudaGraph>> CudaGraph::Capture(
                             "making a graph of a step");
   if (captured != nullptr) cuda.DestroyGraph(captured);
   PARTITA_RETURN_IF_ERROR(status);
-  return std::unique_ptr<CudaGraph>(new CudaGraph(std::move(context), graph));
+  return std::unique_ptr<CudaGraph>(
+      new CudaGraph(std::move(context), std::move(scratch), graph));
 }
 
 CudaGraph::~CudaGraph() {

@@ -15,9 +15,11 @@ namespace partita::cuda {
 
 class CudaGraph : public device::Graph {
  public:
-  // The context is the calling thread's.
+  // The context is the calling thread's. `scratch`, which the work may use,
+  // lives as long as the graph.
   static absl::StatusOr<std::unique_ptr<CudaGraph>> Capture(
       std::shared_ptr<Context> context, CuStream stream,
+      std::shared_ptr<const void> scratch,
       const std::function<absl::Status()>& work);
   CudaGraph(const CudaGraph&) = delete;
   ~CudaGraph() override;
@@ -28,10 +30,14 @@ class CudaGraph : public device::Graph {
   }
 
  private:
-  CudaGraph(std::shared_ptr<Context> context, CuGraphExec graph)
-      : context_(std::move(context)), graph_(graph) {}
+  CudaGraph(std::shared_ptr<Context> context,
+            std::shared_ptr<const void> scratch, CuGraphExec graph)
+      : context_(std::move(context)),
+        scratch_(std::move(scratch)),
+        graph_(graph) {}
 
   const std::shared_ptr<Context> context_;
+  const std::shared_ptr<const void> scratch_;
   const CuGraphExec graph_;
 };
 

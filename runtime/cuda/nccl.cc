@@ -18,6 +18,7 @@
 #include "runtime/cuda/nccl_library.h"
 #include "runtime/cuda/nccl_plan.h"
 #include "runtime/cuda/own_ops.h"
+#include "runtime/cuda/scratch.h"
 
 namespace partita::cuda {
 namespace {
@@ -28,16 +29,19 @@ using Clock = std::chrono::steady_clock;
 class NcclCollective : public comm::Collective {
  public:
   NcclCollective(comm::Operation operation, std::vector<int> ranks, int index,
-                 NcclPlan plan, NcclComm comm)
+                 NcclPlan plan, NcclComm comm, bool beside)
       : Collective(std::move(operation), std::move(ranks), index),
         plan_(std::move(plan)),
-        comm_(comm) {}
+        comm_(comm),
+        beside_(beside) {}
   const NcclPlan& plan() const { return plan_; }
   NcclComm comm() const { return comm_; }
+  bool beside() const { return beside_; }
 
  private:
   const NcclPlan plan_;
   const NcclComm comm_;  // null: the group is this rank alone
+  const bool beside_;
 };
 
 class NcclCommunicator : public comm::DeviceCommunicator {
@@ -50,19 +54,24 @@ class NcclCommunicator : public comm::DeviceCommunicator {
         nccl_(std::move(nccl)),
         context_(std::move(context)),
         patience_(patience),
+        scratch_(context_, "what GPUs exchange"),
+        scratch_beside_(context_, "what GPUs exchange beside"),
         groups_(base, nccl_, patience) {}
   NcclCommunicator(const NcclCommunicator&) = delete;
   ~NcclCommunicator() override;
 
   absl::Status LoadKernels();
   absl::StatusOr<std::unique_ptr<comm::Collective>> Prepare(
-      const comm::Operation& operation, const std::vector<int>& ranks) override;
+      const comm::Operation& operation, const std::vector<int>& ranks,
+      bool beside) override;
   absl::Status Enqueue(comm::Collective& collective, const void* input,
                        void* output, void* stream) override;
   absl::Status Await(void* stream) override;
 
  private:
-  absl::Status Reserve(int64_t bytes);
+  Scratch& ScratchOf(bool beside) {
+    return beside ? scratch_beside_ : scratch_;
+  }
   absl::Status CopyBox(CuStream stream, const Box& box, const void* from,
                        void* to) const;
   absl::Status FillBox(CuStream stream, const Box& box, const std::string& fill,
@@ -71,7 +80,7 @@ class NcclCommunicator : public comm::DeviceCommunicator {
                               const char* input, char* output, CuStream stream);
   absl::Status Put(const NcclCollective& collective, const void* input,
                    void* output, CuStream stream);
-  absl::Status Remember(const comm::Collective& collective, CuStream stream);
+  absl::Status Remember(const NcclCollective& collective, CuStream stream);
   void ForgetDone();
   // "; it stands at all_reduce 'h.0.mlp' of f32[8] among ranks 0, 1", or empty.
   std::string OldestUnderWay() const;
@@ -82,7 +91,6 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   const std::chrono::milliseconds patience_;
   std::shared_ptr<const OwnKernels> kernels_;
   CuFunction copy_ = nullptr, fill_ = nullptr;
-  NcclGroups groups_;
   // On streams, in the order in which they were put there, with what is behind
   // them; events that stand for nothing.
   struct UnderWay {
@@ -91,8 +99,10 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   };
   std::deque<UnderWay> under_way_;
   std::vector<CuEvent> events_;
-  CuPointer scratch_ = 0;
-  int64_t scratch_bytes_ = 0;
+  Scratch scratch_, scratch_beside_;
+  // What graphs were captured with.
+  std::vector<std::shared_ptr<const void>> held_;
+  NcclGroups groups_;  // ends before the memory that it exchanges
   absl::Status failure_;
 };
 
@@ -100,7 +110,6 @@ NcclCommunicator::~NcclCommunicator() {
   if (!context_->Enter().ok()) return;
   for (const UnderWay& one : under_way_) events_.push_back(one.event);
   for (const CuEvent event : events_) context_->driver().DestroyEvent(event);
-  if (scratch_ != 0) context_->driver().Free(scratch_);
 }
 
 absl::Status NcclCommunicator::LoadKernels() {
@@ -110,25 +119,9 @@ absl::Status NcclCommunicator::LoadKernels() {
   return absl::OkStatus();
 }
 
-absl::Status NcclCommunicator::Reserve(int64_t bytes) {
-  if (bytes <= scratch_bytes_) return absl::OkStatus();
-  const Driver& cuda = context_->driver();
-  if (scratch_ != 0) {
-    PARTITA_RETURN_IF_ERROR(
-        context_->Check(cuda.SynchronizeAll(), "waiting for the GPU"));
-    cuda.Free(scratch_);
-    scratch_ = 0;
-  }
-  scratch_bytes_ = 0;
-  PARTITA_RETURN_IF_ERROR(context_->Check(
-      cuda.Allocate(&scratch_, static_cast<size_t>(bytes)),
-      absl::StrCat("allocating ", bytes, " bytes for what GPUs exchange")));
-  scratch_bytes_ = bytes;
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<comm::Collective>> NcclCommunicator::Prepare(
-    const comm::Operation& operation, const std::vector<int>& ranks) {
+    const comm::Operation& operation, const std::vector<int>& ranks,
+    bool beside) {
   PARTITA_RETURN_IF_ERROR(failure_);
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   const int index = static_cast<int>(
@@ -136,11 +129,11 @@ absl::StatusOr<std::unique_ptr<comm::Collective>> NcclCommunicator::Prepare(
   std::optional<NcclPlan> plan =
       PlanNccl(operation, static_cast<int>(ranks.size()), index);
   if (!plan) return std::unique_ptr<comm::Collective>();
-  const absl::StatusOr<NcclComm> comm = groups_.Join(ranks, index, false);
+  const absl::StatusOr<NcclComm> comm = groups_.Join(ranks, index, beside);
   if (!comm.ok()) return failure_ = groups_.GiveUp(comm.status());
-  PARTITA_RETURN_IF_ERROR(Reserve(plan->scratch_bytes));
+  PARTITA_RETURN_IF_ERROR(ScratchOf(beside).Reserve(plan->scratch_bytes));
   return std::unique_ptr<comm::Collective>(std::make_unique<NcclCollective>(
-      operation, ranks, index, *std::move(plan), *comm));
+      operation, ranks, index, *std::move(plan), *comm, beside));
 }
 
 absl::Status NcclCommunicator::CopyBox(CuStream stream, const Box& box,
@@ -187,7 +180,7 @@ absl::Status NcclCommunicator::ExchangePieces(const NcclCollective& collective,
                                               const char* input, char* output,
                                               CuStream stream) {
   const NcclPlan& plan = collective.plan();
-  char* const scratch = reinterpret_cast<char*>(scratch_);
+  char* const scratch = ScratchOf(collective.beside()).data();
   const bool meets = !plan.sends.empty() || !plan.receives.empty();
   const auto name = [&] { return comm::Describe(collective.operation()); };
   // Within a group of calls nothing is waited for.
@@ -230,8 +223,7 @@ absl::Status NcclCommunicator::Enqueue(comm::Collective& base,
   if (!status.ok() && collective.comm() != nullptr)
     return failure_ = groups_.GiveUp(status);
   PARTITA_RETURN_IF_ERROR(status);
-  return collective.comm() == nullptr ? absl::OkStatus()
-                                      : Remember(collective, stream);
+  return Remember(collective, stream);
 }
 
 absl::Status NcclCommunicator::Put(const NcclCollective& collective,
@@ -240,6 +232,7 @@ absl::Status NcclCommunicator::Put(const NcclCollective& collective,
   const comm::Operation& operation = collective.operation();
   const NcclPlan& plan = collective.plan();
   const Driver& cuda = context_->driver();
+  char* const scratch = ScratchOf(collective.beside()).data();
   if (collective.comm() == nullptr && plan.kind != NcclPlan::Kind::kPieces) {
     // All there is of the group: these give their input.
     const size_t bytes = static_cast<size_t>(operation.OutputBytes());
@@ -251,11 +244,11 @@ absl::Status NcclCommunicator::Put(const NcclCollective& collective,
   }
   if (plan.clear)
     PARTITA_RETURN_IF_ERROR(context_->Check(
-        cuda.Fill(scratch_, 0, static_cast<size_t>(plan.scratch_bytes), stream),
+        cuda.Fill(reinterpret_cast<CuPointer>(scratch), 0,
+                  static_cast<size_t>(plan.scratch_bytes), stream),
         "clearing the scratch"));
   for (const Box& box : plan.packed)
-    PARTITA_RETURN_IF_ERROR(
-        CopyBox(stream, box, input, reinterpret_cast<void*>(scratch_)));
+    PARTITA_RETURN_IF_ERROR(CopyBox(stream, box, input, scratch));
   const auto check = [&](NcclResult result) {
     return groups_.Settle(collective.comm(), result,
                           [&] { return comm::Describe(operation); });
@@ -269,10 +262,10 @@ absl::Status NcclCommunicator::Put(const NcclCollective& collective,
           input, output, elements(operation.OutputBytes()), plan.type,
           plan.reduction, collective.comm(), stream));
     case NcclPlan::Kind::kReduceScatter:
-      return check(nccl_->ReduceScatter(
-          plan.scratch_bytes > 0 ? reinterpret_cast<void*>(scratch_) : input,
-          output, elements(operation.OutputBytes()), plan.type, plan.reduction,
-          collective.comm(), stream));
+      return check(
+          nccl_->ReduceScatter(plan.scratch_bytes > 0 ? scratch : input, output,
+                               elements(operation.OutputBytes()), plan.type,
+                               plan.reduction, collective.comm(), stream));
     case NcclPlan::Kind::kAllGather:
       return check(nccl_->AllGather(input, output,
                                     static_cast<size_t>(operation.InputBytes()),
@@ -288,14 +281,20 @@ absl::Status NcclCommunicator::Put(const NcclCollective& collective,
                         static_cast<char*>(output), stream);
 }
 
-absl::Status NcclCommunicator::Remember(const comm::Collective& collective,
+absl::Status NcclCommunicator::Remember(const NcclCollective& collective,
                                         CuStream stream) {
   const Driver& cuda = context_->driver();
   int capturing = 0;
   PARTITA_RETURN_IF_ERROR(
       context_->Check(cuda.IsCapturing(stream, &capturing),
                       "asking whether a step is being captured"));
-  if (capturing != 0) return absl::OkStatus();
+  if (capturing != 0) {
+    std::shared_ptr<const void> held = ScratchOf(collective.beside()).Hold();
+    if (collective.plan().scratch_bytes > 0 &&
+        std::find(held_.begin(), held_.end(), held) == held_.end())
+      held_.push_back(std::move(held));
+    return absl::OkStatus();
+  }
   CuEvent event = nullptr;
   if (events_.empty()) {
     PARTITA_RETURN_IF_ERROR(context_->Check(

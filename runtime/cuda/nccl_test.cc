@@ -34,11 +34,12 @@ using ::testing::HasSubstr;
 constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
 
 // A rank with a GPU, for tests that give host memory: operations run on the GPU
-// where they can.
+// where they can, all of them in one order, which `beside` chooses.
 class GpuRank : public Communicator {
  public:
-  explicit GpuRank(std::unique_ptr<Communicator> base)
+  GpuRank(std::unique_ptr<Communicator> base, bool beside)
       : base_(std::move(base)),
+        beside_(beside),
         device_(std::move(MakeCudaDevice({0, kLibrary, "none"})).value()),
         stream_(std::move(device_->CreateStream()).value()),
         gpus_(
@@ -53,7 +54,7 @@ class GpuRank : public Communicator {
   absl::StatusOr<std::unique_ptr<Collective>> Prepare(
       Operation operation, std::vector<int> ranks) override {
     PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<Collective> collective,
-                             gpus_->Prepare(operation, ranks));
+                             gpus_->Prepare(operation, ranks, beside_));
     if (collective != nullptr) {
       on_gpu_.push_back(collective.get());
       return collective;
@@ -93,6 +94,7 @@ class GpuRank : public Communicator {
 
  private:
   const std::unique_ptr<Communicator> base_;
+  const bool beside_;
   const std::unique_ptr<device::Device> device_;
   const std::unique_ptr<device::Stream> stream_;
   const std::unique_ptr<DeviceCommunicator> gpus_;
@@ -103,7 +105,7 @@ TEST(NcclTest, EqualsTheDefinition) {
   comm::CheckAgainstReference([](int size) {
     std::vector<std::unique_ptr<Communicator>> ranks;
     for (auto& base : comm::MakeLocalCommunicators(size))
-      ranks.push_back(std::make_unique<GpuRank>(std::move(base)));
+      ranks.push_back(std::make_unique<GpuRank>(std::move(base), size == 3));
     return ranks;
   });
   const std::string log = recording::Recording(kLibrary).TakeLog();
@@ -175,7 +177,7 @@ class NcclWaitTest : public ::testing::Test {
       Operation sum;
       sum.input_shape = sum.output_shape = {4};
       sum.name = "h.0.mlp";
-      return gpus->Prepare(sum, {0, 1});
+      return gpus->Prepare(sum, {0, 1}, false);
     }
     absl::Status Start(Collective& collective) {
       return gpus->Enqueue(collective, memory.data(), memory.data(),

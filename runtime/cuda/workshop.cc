@@ -9,30 +9,12 @@ namespace partita::cuda {
 
 Workshop::~Workshop() {
   if (!context_->Enter().ok()) return;
-  if (scratch_ != 0) context_->driver().Free(scratch_);
   if (handed_over_ != nullptr) context_->driver().DestroyEvent(handed_over_);
 }
 
 absl::Status Workshop::LoadKernels() {
   if (kernels_ != nullptr) return absl::OkStatus();
   PARTITA_ASSIGN_OR_RETURN(kernels_, OwnKernels::Load(context_));
-  return absl::OkStatus();
-}
-
-absl::Status Workshop::Reserve(int64_t bytes) {
-  if (bytes <= scratch_bytes_) return absl::OkStatus();
-  const Driver& cuda = context_->driver();
-  if (scratch_ != 0) {
-    PARTITA_RETURN_IF_ERROR(
-        context_->Check(cuda.SynchronizeAll(), "waiting for the GPU"));
-    cuda.Free(scratch_);
-    scratch_ = 0;
-    scratch_bytes_ = 0;
-  }
-  PARTITA_RETURN_IF_ERROR(
-      context_->Check(cuda.Allocate(&scratch_, static_cast<size_t>(bytes)),
-                      absl::StrCat("allocating ", bytes, " bytes of scratch")));
-  scratch_bytes_ = bytes;
   return absl::OkStatus();
 }
 
@@ -51,7 +33,7 @@ absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
   if (blas_ != nullptr) op = MakeBlasProduct(*blas_, kernels_, tuner_, desc);
   if (absl::IsUnimplemented(op.status())) op = MakeOwnProduct(kernels_, desc);
   PARTITA_RETURN_IF_ERROR(op.status());
-  PARTITA_RETURN_IF_ERROR(Reserve((*op)->scratch_bytes()));
+  PARTITA_RETURN_IF_ERROR(scratch_.Reserve((*op)->scratch_bytes()));
   return std::unique_ptr<device::LibraryOp>(*std::move(op));
 }
 
@@ -108,11 +90,11 @@ absl::Status Workshop::Execute(CudaOp& op, CuStream stream,
 absl::Status Workshop::WithScratch(
     CuStream stream, int64_t bytes,
     const std::function<absl::Status(void*)>& work) {
-  if (bytes > scratch_bytes_)
+  if (bytes > scratch_.bytes())
     return absl::InternalError(absl::StrCat(
-        "expected ", bytes, " bytes of scratch, found ", scratch_bytes_));
+        "expected ", bytes, " bytes of scratch, found ", scratch_.bytes()));
   PARTITA_RETURN_IF_ERROR(HandOver(stream));
-  PARTITA_RETURN_IF_ERROR(work(reinterpret_cast<void*>(scratch_)));
+  PARTITA_RETURN_IF_ERROR(work(scratch_.data()));
   return Mark(stream);
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/library_op.h"
 #include "runtime/cuda/own_ops.h"
+#include "runtime/cuda/scratch.h"
 #include "runtime/cuda/tuner.h"
 #include "runtime/device/operations.h"
 
@@ -27,6 +28,7 @@ class Workshop {
            std::string tuned, bool measures)
       : context_(std::move(context)),
         blas_path_(std::move(blas)),
+        scratch_(context_, "what operations need while they run"),
         tuner_(context_, std::move(tuned), measures) {}
   Workshop(const Workshop&) = delete;
   ~Workshop();
@@ -37,10 +39,9 @@ class Workshop {
       const device::ConvDesc& desc);
   absl::Status Execute(CudaOp& op, CuStream stream, void* const* buffers,
                        int count);
-  int64_t scratch_bytes() const { return scratch_bytes_; }
-
-  // Makes the scratch at least this big; waits for the GPU where it grows.
-  absl::Status Reserve(int64_t bytes);
+  // Of all operations and launches.
+  Scratch& scratch() { return scratch_; }
+  const Scratch& scratch() const { return scratch_; }
   // Before and after what a graph holds is captured: the stream has the scratch
   // to itself. Around its replay: HandOver, Mark.
   absl::Status BeginCapture(CuStream stream);
@@ -59,12 +60,11 @@ class Workshop {
 
   const std::shared_ptr<Context> context_;
   const std::string blas_path_;
+  Scratch scratch_;
   Tuner tuner_;
   bool looked_for_blas_ = false;
   std::unique_ptr<Blas> blas_;  // null: not installed
   std::shared_ptr<const OwnKernels> kernels_;
-  CuPointer scratch_ = 0;
-  int64_t scratch_bytes_ = 0;
   CuStream user_ = nullptr;  // of the scratch
   CuEvent handed_over_ = nullptr;
   bool capturing_ = false;

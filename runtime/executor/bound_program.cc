@@ -4,7 +4,6 @@
 #include "runtime/executor/bound_program.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -19,7 +18,6 @@
 namespace partita::executor {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using program::Operation;
 
 // The operand that libraries may keep a copy of: a gemm's right-hand side, a
@@ -38,12 +36,6 @@ bool IsCommunication(Operation kind) {
   return kind == Operation::Collective || IsTransfer(kind);
 }
 
-int64_t NanosecondsSince(Clock::time_point begin) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -
-                                                              begin)
-      .count();
-}
-
 std::string NameOf(const program::Instruction& instruction) {
   return instruction.name() == nullptr ? "" : instruction.name()->str();
 }
@@ -55,6 +47,9 @@ absl::StatusOr<std::unique_ptr<BoundProgram>> BoundProgram::Bind(
     char* frame, char* data) {
   std::unique_ptr<BoundProgram> bound(new BoundProgram(context));
   bound->data_ = data;
+  if (context.device_communicator != nullptr)
+    bound->device_exchange_ = std::make_unique<DeviceExchange>(
+        context.device, *context.device_communicator);
   PARTITA_RETURN_IF_ERROR(bound->Flatten(function, arguments, frame, ""));
   int64_t scratch = 0;
   for (const Step& step : bound->steps_)
@@ -183,11 +178,11 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
       transfer = {ToOperation(op, NameOf(*step.instruction), context_.place),
                   GroupOf(op, context_.place)};
     }
-    PARTITA_ASSIGN_OR_RETURN(collective, PrepareOnDevice(*transfer));
+    PARTITA_ASSIGN_OR_RETURN(collective,
+                             PrepareOnDevice(*transfer, step.started > 0));
     if (collective != nullptr) {
       on_device_.insert(collective.get());
-      step.collective = collective.get();
-      step.on_device = true;
+      UseCollective(step, *collective);
       return absl::OkStatus();
     }
     // What goes through the host's memory runs where it is started.
@@ -204,22 +199,32 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
     if (!context_.device.SharesHostMemory())
       PARTITA_RETURN_IF_ERROR(host_exchange_.Reserve(collective->operation()));
   }
-  step.collective = collective.get();
-  step.on_device = on_device_.count(step.collective) > 0;
+  UseCollective(step, *collective);
   return absl::OkStatus();
 }
 
+void BoundProgram::UseCollective(Step& step, comm::Collective& collective) {
+  step.collective = &collective;
+  step.on_device = on_device_.count(&collective) > 0;
+  if (step.on_device && step.started > 0)
+    started_on_device_.insert(step.started);
+}
+
 absl::StatusOr<std::unique_ptr<comm::Collective>> BoundProgram::PrepareOnDevice(
-    const TransferDesc& desc) {
-  if (context_.device_communicator == nullptr)
-    return std::unique_ptr<comm::Collective>();
-  return context_.device_communicator->Prepare(desc.operation, desc.ranks);
+    const TransferDesc& desc, bool started) {
+  if (device_exchange_ == nullptr) return std::unique_ptr<comm::Collective>();
+  return device_exchange_->Prepare(desc.operation, desc.ranks, started);
 }
 
 absl::Status BoundProgram::AwaitDevices(device::Stream& stream) {
-  return context_.device_communicator == nullptr
-             ? absl::OkStatus()
-             : context_.device_communicator->Await(stream.native_handle());
+  return device_exchange_ == nullptr ? absl::OkStatus()
+                                     : device_exchange_->Synchronize(stream);
+}
+
+bool BoundProgram::HostExchanges() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
+    return step.collective != nullptr && !step.on_device;
+  });
 }
 
 absl::Status BoundProgram::PrepareLibraryOps() {
@@ -320,156 +325,6 @@ void BoundProgram::PlanReceives() {
               return std::tie(a.await_before, a.step) <
                      std::tie(b.await_before, b.step);
             });
-}
-
-void BoundProgram::SetPort(int port, char* data) {
-  for (const Relocation& relocation : relocations_) {
-    if (relocation.port == port) buffers_[relocation.buffer] = data;
-  }
-  if (graphs_ == Graphs::kReplay) graphs_ = Graphs::kCapture;
-  graph_.reset();
-}
-
-absl::Status BoundProgram::Exchange(device::Stream& stream, const Step& step,
-                                    const void* input, void* output) {
-  if (step.collective == nullptr) return absl::OkStatus();
-  if (step.on_device)
-    return context_.device_communicator->Enqueue(
-        *step.collective, input, output, stream.native_handle());
-  PARTITA_RETURN_IF_ERROR(AwaitDevices(stream));
-  if (!context_.device.SharesHostMemory())
-    return host_exchange_.Run(*context_.communicator, *step.collective,
-                              context_.device, stream, input, output);
-  PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
-  return context_.communicator->Run(*step.collective, input, output);
-}
-
-absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
-  void* const* buffers = buffers_.data() + step.first;
-  switch (step.kind) {
-    case Operation::Launch:
-      if (step.pieces != nullptr)
-        return context_.device.LaunchEach(stream, *step.kernel, step.shape,
-                                          *step.pieces, buffers, step.count);
-      return context_.device.Launch(stream, *step.kernel, step.shape, buffers,
-                                    step.count);
-    case Operation::Copy:
-      return context_.device.Copy(stream, buffers[1], buffers[0], step.bytes);
-    case Operation::Collective:
-      if (step.started == 0 || started_ == nullptr)
-        return Exchange(stream, step, buffers[0], buffers[1]);
-      PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
-      return started_->Start(*step.collective, buffers[0], buffers[1]).status();
-    case Operation::Await:
-      return started_ == nullptr
-                 ? absl::OkStatus()
-                 : started_->Await(started_before_ + step.started);
-    case Operation::Send:
-    case Operation::Receive:
-      return Exchange(stream, step, buffers[0], buffers[0]);
-    default:
-      return context_.device.Execute(stream, *step.library_op, buffers,
-                                     step.count);
-  }
-}
-
-absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
-                               NanTrace* trace) {
-  if (started_ != nullptr) started_before_ = started_->last();
-  const bool alone = context_.communicator == nullptr &&
-                     context_.device_communicator == nullptr;
-  const bool plain = profile == nullptr && trace == nullptr;
-  const absl::Status status = alone && plain && graphs_ != Graphs::kNever
-                                  ? RunGraph(stream)
-                                  : RunSteps(stream, profile, trace);
-  if (status.ok()) return status;
-  if (started_ != nullptr) started_->GiveUp(status);
-  if (context_.communicator != nullptr) context_.communicator->Abandon();
-  return status;
-}
-
-absl::Status BoundProgram::RunGraph(device::Stream& stream) {
-  if (graphs_ == Graphs::kReplay)
-    return context_.device.Replay(stream, *graph_);
-  if (graphs_ == Graphs::kFirstRun) {
-    const absl::Status status = RunSteps(stream, nullptr, nullptr);
-    if (status.ok()) graphs_ = Graphs::kCapture;
-    return status;
-  }
-  absl::StatusOr<std::unique_ptr<device::Graph>> graph =
-      context_.device.Capture(
-          stream, [&] { return RunSteps(stream, nullptr, nullptr); });
-  // What cannot be captured still runs; its own errors come again.
-  if (!graph.ok() || *graph == nullptr) {
-    graphs_ = Graphs::kNever;
-    return RunSteps(stream, nullptr, nullptr);
-  }
-  graph_ = *std::move(graph);
-  graphs_ = Graphs::kReplay;
-  return context_.device.Replay(stream, *graph_);
-}
-
-absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
-                                    NanTrace* trace) {
-  expected_ = awaited_ = 0;
-  for (const Step& step : steps_) {
-    const int64_t index = &step - steps_.data();
-    if (context_.communicator != nullptr)
-      PARTITA_RETURN_IF_ERROR(context_.communicator->Progress());
-    if (trace == nullptr && ReceivesAhead()) {
-      PARTITA_RETURN_IF_ERROR(MeetArrivals(stream, index, profile));
-      if (step.kind == Operation::Receive) continue;
-    }
-    const Clock::time_point begin =
-        profile == nullptr ? Clock::time_point() : Clock::now();
-    const flatbuffers::String* const name = step.instruction->name();
-    context_.device.BeginRange(name == nullptr ? "" : name->c_str());
-    absl::Status status = RunStep(stream, step);
-    context_.device.EndRange();
-    // A trace looks at what a step has made.
-    if (status.ok() && trace != nullptr && step.collective != nullptr &&
-        step.started > 0)
-      status = started_->Await(started_before_ + step.started);
-    if (!status.ok()) return Failed(step, status);
-    if (profile == nullptr && trace == nullptr) continue;
-    status = AwaitDevices(stream);
-    if (status.ok()) status = context_.device.Synchronize(stream);
-    if (!status.ok()) return Failed(step, status);
-    if (trace != nullptr)
-      trace->AddStep(index, *step.instruction, buffers_.data() + step.first);
-    if (profile != nullptr) profile->Add(index, NanosecondsSince(begin));
-  }
-  if (trace == nullptr)
-    PARTITA_RETURN_IF_ERROR(MeetArrivals(stream, step_count(), profile));
-  PARTITA_RETURN_IF_ERROR(AwaitDevices(stream));
-  if (profile != nullptr) profile->CountRun();
-  return context_.communicator == nullptr ? absl::OkStatus()
-                                          : context_.communicator->Progress();
-}
-
-// Before the step of this index.
-absl::Status BoundProgram::MeetArrivals(device::Stream& stream, int64_t index,
-                                        Profile* profile) {
-  for (; awaited_ < awaits_.size() && awaits_[awaited_].await_before <= index;
-       ++awaited_) {
-    const int64_t receive = awaits_[awaited_].step;
-    const Step& step = steps_[static_cast<size_t>(receive)];
-    const Clock::time_point begin = Clock::now();
-    const absl::Status status =
-        context_.communicator->Await(*step.collective, buffers_[step.first]);
-    if (!status.ok()) return Failed(step, status);
-    if (profile != nullptr) profile->Add(receive, NanosecondsSince(begin));
-  }
-  for (; expected_ < expects_.size() &&
-         expects_[expected_].expect_before <= index;
-       ++expected_) {
-    const Step& step = steps_[static_cast<size_t>(expects_[expected_].step)];
-    PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
-    const absl::Status status =
-        context_.communicator->Expect(*step.collective, buffers_[step.first]);
-    if (!status.ok()) return Failed(step, status);
-  }
-  return absl::OkStatus();
 }
 
 absl::Status BoundProgram::Failed(const Step& step,

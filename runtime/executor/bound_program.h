@@ -20,6 +20,7 @@
 #include "runtime/device/device.h"
 #include "runtime/executor/arrivals.h"
 #include "runtime/executor/collective_desc.h"
+#include "runtime/executor/device_exchange.h"
 #include "runtime/executor/host_exchange.h"
 #include "runtime/executor/nan_trace.h"
 #include "runtime/executor/profile.h"
@@ -64,11 +65,12 @@ class BoundProgram {
   void SetPort(int port, char* data);
 
   // One pass over the steps; it ends early if another rank fails. Where the
-  // device has graphs and no other rank takes part, the second pass is captured
-  // and all later ones replay it, until a port gets other memory. What others
-  // send is waited for where it is used (arrivals.h), but with a trace. With a
-  // profile every step is synchronised and timed; with a trace, on devices that
-  // share the host's memory, its outputs are looked at.
+  // device has graphs and the host takes no part in a step, the second pass is
+  // captured, by all ranks or by none, and all later ones replay it, until a
+  // port gets other memory. What others send is waited for where it is used
+  // (arrivals.h), but with a trace. With a profile every step is synchronised
+  // and timed; with a trace, on devices that share the host's memory, its
+  // outputs are looked at. All ranks give a profile or a trace, or none.
   absl::Status Run(device::Stream& stream, Profile* profile,
                    NanTrace* trace = nullptr);
 
@@ -116,15 +118,21 @@ class BoundProgram {
   absl::Status ResolveKernel(Step& step);
   absl::Status PrepareLibraryOps();
   absl::Status PrepareCollective(Step& step);
-  // Null where the device communicator has none such.
+  void UseCollective(Step& step, comm::Collective& collective);
+  // Null where devices have none such.
   absl::StatusOr<std::unique_ptr<comm::Collective>> PrepareOnDevice(
-      const TransferDesc& desc);
-  // Waits for the stream, if it may wait for other ranks.
+      const TransferDesc& desc, bool started);
+  // Waits for the device, if it may wait for other ranks.
   absl::Status AwaitDevices(device::Stream& stream);
+  bool HostExchanges() const;
   void Number(Step& step, Tokens& tokens);
   absl::Status RunSteps(device::Stream& stream, Profile* profile,
                         NanTrace* trace);
+  absl::Status EnqueueSteps(device::Stream& stream, Profile* profile,
+                            NanTrace* trace);
   absl::Status RunGraph(device::Stream& stream);
+  absl::Status Capture(device::Stream& stream);
+  absl::Status EndRun(device::Stream& stream);
   absl::Status PrepareStep(Step& step);
   // Whether receives are awaited only where they are needed.
   bool ReceivesAhead() const {
@@ -138,6 +146,9 @@ class BoundProgram {
   absl::Status Failed(const Step& step, const absl::Status& status) const;
   absl::Status Exchange(device::Stream& stream, const Step& step,
                         const void* input, void* output);
+  absl::Status Start(device::Stream& stream, const Step& step,
+                     void* const* buffers);
+  absl::Status AwaitStarted(device::Stream& stream, const Step& step);
 
   Context context_;
   char* data_ = nullptr;
@@ -160,9 +171,11 @@ class BoundProgram {
   std::map<const program::Instruction*, std::unique_ptr<comm::Collective>>
       collectives_;
   std::set<const comm::Collective*> on_device_;  // of collectives_
+  std::set<int64_t> started_on_device_;          // Step::started
   int64_t starts_ = 0;          // collectives that a run starts
   int64_t started_before_ = 0;  // by earlier runs
   std::unique_ptr<comm::StartedOperations> started_;  // if a run starts any
+  std::unique_ptr<DeviceExchange> device_exchange_;   // among devices
   HostExchange host_exchange_;  // of devices with memory of their own
 };
 

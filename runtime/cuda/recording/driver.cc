@@ -199,6 +199,7 @@ CuResult cuMemFree_v2(CuPointer memory) {
 CuResult cuMemAllocHost_v2(void** memory, size_t bytes) {
   PARTITA_ENTER(Text(bytes));
   *memory = ::operator new(bytes, kPage);
+  machine.races().Forget(*memory, bytes);
   return kCuSuccess;
 }
 CuResult cuMemFreeHost(void* memory) {

@@ -1,0 +1,211 @@
+// Running of a bound program: a walk over its steps, or a replay of one that
+// was captured.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "runtime/base/status_macros.h"
+#include "runtime/executor/bound_program.h"
+
+namespace partita::executor {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using program::Operation;
+
+int64_t NanosecondsSince(Clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -
+                                                              begin)
+      .count();
+}
+
+}  // namespace
+
+void BoundProgram::SetPort(int port, char* data) {
+  for (const Relocation& relocation : relocations_) {
+    if (relocation.port == port) buffers_[relocation.buffer] = data;
+  }
+  // Ranks that exchange agree on what is captured once.
+  if (graphs_ == Graphs::kReplay)
+    graphs_ = device_exchange_ == nullptr ? Graphs::kCapture : Graphs::kNever;
+  graph_.reset();
+}
+
+absl::Status BoundProgram::Exchange(device::Stream& stream, const Step& step,
+                                    const void* input, void* output) {
+  if (step.collective == nullptr) return absl::OkStatus();
+  if (step.on_device)
+    return device_exchange_->Run(stream, *step.collective, input, output);
+  PARTITA_RETURN_IF_ERROR(AwaitDevices(stream));
+  if (!context_.device.SharesHostMemory())
+    return host_exchange_.Run(*context_.communicator, *step.collective,
+                              context_.device, stream, input, output);
+  PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+  return context_.communicator->Run(*step.collective, input, output);
+}
+
+absl::Status BoundProgram::Start(device::Stream& stream, const Step& step,
+                                 void* const* buffers) {
+  if (step.on_device)
+    return device_exchange_->Start(stream, *step.collective, buffers[0],
+                                   buffers[1], step.started);
+  if (started_ == nullptr)
+    return Exchange(stream, step, buffers[0], buffers[1]);
+  PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+  return started_->Start(*step.collective, buffers[0], buffers[1]).status();
+}
+
+// What was not started but run is there.
+absl::Status BoundProgram::AwaitStarted(device::Stream& stream,
+                                        const Step& step) {
+  if (started_on_device_.count(step.started) > 0)
+    return device_exchange_->Await(stream, step.started);
+  return started_ == nullptr ? absl::OkStatus()
+                             : started_->Await(started_before_ + step.started);
+}
+
+absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
+  void* const* buffers = buffers_.data() + step.first;
+  switch (step.kind) {
+    case Operation::Launch:
+      if (step.pieces != nullptr)
+        return context_.device.LaunchEach(stream, *step.kernel, step.shape,
+                                          *step.pieces, buffers, step.count);
+      return context_.device.Launch(stream, *step.kernel, step.shape, buffers,
+                                    step.count);
+    case Operation::Copy:
+      return context_.device.Copy(stream, buffers[1], buffers[0], step.bytes);
+    case Operation::Collective:
+      return step.started == 0 ? Exchange(stream, step, buffers[0], buffers[1])
+                               : Start(stream, step, buffers);
+    case Operation::Await:
+      return AwaitStarted(stream, step);
+    case Operation::Send:
+    case Operation::Receive:
+      return Exchange(stream, step, buffers[0], buffers[0]);
+    default:
+      return context_.device.Execute(stream, *step.library_op, buffers,
+                                     step.count);
+  }
+}
+
+absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
+                               NanTrace* trace) {
+  if (started_ != nullptr) started_before_ = started_->last();
+  const bool plain = profile == nullptr && trace == nullptr;
+  const absl::Status status = plain && graphs_ != Graphs::kNever
+                                  ? RunGraph(stream)
+                                  : RunSteps(stream, profile, trace);
+  if (status.ok()) return status;
+  if (started_ != nullptr) started_->GiveUp(status);
+  if (context_.communicator != nullptr) context_.communicator->Abandon();
+  return status;
+}
+
+absl::Status BoundProgram::RunGraph(device::Stream& stream) {
+  if (graphs_ == Graphs::kCapture) PARTITA_RETURN_IF_ERROR(Capture(stream));
+  if (graphs_ == Graphs::kReplay) {
+    PARTITA_RETURN_IF_ERROR(context_.device.Replay(stream, *graph_));
+    return EndRun(stream);
+  }
+  PARTITA_RETURN_IF_ERROR(RunSteps(stream, nullptr, nullptr));
+  if (graphs_ == Graphs::kFirstRun) graphs_ = Graphs::kCapture;
+  return absl::OkStatus();
+}
+
+// What cannot be captured still runs; its own errors come again.
+absl::Status BoundProgram::Capture(device::Stream& stream) {
+  absl::StatusOr<std::unique_ptr<device::Graph>> graph(nullptr);
+  if (!HostExchanges())
+    graph = context_.device.Capture(
+        stream, [&] { return EnqueueSteps(stream, nullptr, nullptr); });
+  bool captured = graph.ok() && *graph != nullptr;
+  // Libraries may exchange otherwise in graphs: all ranks do the same.
+  if (device_exchange_ != nullptr && context_.communicator != nullptr) {
+    PARTITA_ASSIGN_OR_RETURN(
+        const std::vector<std::string> all,
+        context_.communicator->GatherTexts(captured ? "yes" : "no",
+                                           "whether steps are captured"));
+    captured = std::count(all.begin(), all.end(), "yes") ==
+               static_cast<std::ptrdiff_t>(all.size());
+  }
+  graphs_ = captured ? Graphs::kReplay : Graphs::kNever;
+  if (captured) graph_ = *std::move(graph);
+  return absl::OkStatus();
+}
+
+absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
+                                    NanTrace* trace) {
+  PARTITA_RETURN_IF_ERROR(EnqueueSteps(stream, profile, trace));
+  PARTITA_RETURN_IF_ERROR(EndRun(stream));
+  if (profile != nullptr) profile->CountRun();
+  return absl::OkStatus();
+}
+
+absl::Status BoundProgram::EndRun(device::Stream& stream) {
+  PARTITA_RETURN_IF_ERROR(AwaitDevices(stream));
+  return context_.communicator == nullptr ? absl::OkStatus()
+                                          : context_.communicator->Progress();
+}
+
+absl::Status BoundProgram::EnqueueSteps(device::Stream& stream,
+                                        Profile* profile, NanTrace* trace) {
+  if (device_exchange_ != nullptr) device_exchange_->Begin();
+  expected_ = awaited_ = 0;
+  for (const Step& step : steps_) {
+    const int64_t index = &step - steps_.data();
+    if (context_.communicator != nullptr)
+      PARTITA_RETURN_IF_ERROR(context_.communicator->Progress());
+    if (trace == nullptr && ReceivesAhead()) {
+      PARTITA_RETURN_IF_ERROR(MeetArrivals(stream, index, profile));
+      if (step.kind == Operation::Receive) continue;
+    }
+    const Clock::time_point begin =
+        profile == nullptr ? Clock::time_point() : Clock::now();
+    const flatbuffers::String* const name = step.instruction->name();
+    context_.device.BeginRange(name == nullptr ? "" : name->c_str());
+    absl::Status status = RunStep(stream, step);
+    context_.device.EndRange();
+    // A trace looks at what a step has made.
+    if (status.ok() && trace != nullptr && step.collective != nullptr &&
+        step.started > 0 && started_ != nullptr)
+      status = started_->Await(started_before_ + step.started);
+    if (!status.ok()) return Failed(step, status);
+    if (profile == nullptr && trace == nullptr) continue;
+    status = AwaitDevices(stream);
+    if (status.ok()) status = context_.device.Synchronize(stream);
+    if (!status.ok()) return Failed(step, status);
+    if (trace != nullptr)
+      trace->AddStep(index, *step.instruction, buffers_.data() + step.first);
+    if (profile != nullptr) profile->Add(index, NanosecondsSince(begin));
+  }
+  return trace == nullptr ? MeetArrivals(stream, step_count(), profile)
+                          : absl::OkStatus();
+}
+
+// Before the step of this index.
+absl::Status BoundProgram::MeetArrivals(device::Stream& stream, int64_t index,
+                                        Profile* profile) {
+  for (; awaited_ < awaits_.size() && awaits_[awaited_].await_before <= index;
+       ++awaited_) {
+    const int64_t receive = awaits_[awaited_].step;
+    const Step& step = steps_[static_cast<size_t>(receive)];
+    const Clock::time_point begin = Clock::now();
+    const absl::Status status =
+        context_.communicator->Await(*step.collective, buffers_[step.first]);
+    if (!status.ok()) return Failed(step, status);
+    if (profile != nullptr) profile->Add(receive, NanosecondsSince(begin));
+  }
+  for (; expected_ < expects_.size() &&
+         expects_[expected_].expect_before <= index;
+       ++expected_) {
+    const Step& step = steps_[static_cast<size_t>(expects_[expected_].step)];
+    PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+    const absl::Status status =
+        context_.communicator->Expect(*step.collective, buffers_[step.first]);
+    if (!status.ok()) return Failed(step, status);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace partita::executor

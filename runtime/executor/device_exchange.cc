@@ -1,0 +1,72 @@
+// Fork and join by events. An event stands for what it was recorded at last,
+// and who waits for it takes that at once: so one serves all forks.
+#include "runtime/executor/device_exchange.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace partita::executor {
+
+absl::StatusOr<std::unique_ptr<comm::Collective>> DeviceExchange::Prepare(
+    const comm::Operation& operation, const std::vector<int>& ranks,
+    bool started) {
+  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<comm::Collective> collective,
+                           communicator_.Prepare(operation, ranks, started));
+  if (collective == nullptr || !started || beside_ != nullptr)
+    return collective;
+  PARTITA_ASSIGN_OR_RETURN(beside_, device_.CreateStream());
+  PARTITA_ASSIGN_OR_RETURN(begun_, device_.CreateEvent());
+  return collective;
+}
+
+void DeviceExchange::Begin() {
+  for (auto& [token, event] : done_) unused_.push_back(std::move(event));
+  done_.clear();
+}
+
+absl::Status DeviceExchange::Run(device::Stream& stream,
+                                 comm::Collective& collective,
+                                 const void* input, void* output) {
+  return communicator_.Enqueue(collective, input, output,
+                               stream.native_handle());
+}
+
+absl::Status DeviceExchange::Start(device::Stream& stream,
+                                   comm::Collective& collective,
+                                   const void* input, void* output,
+                                   int64_t token) {
+  std::unique_ptr<device::Event> done;
+  if (unused_.empty()) {
+    PARTITA_ASSIGN_OR_RETURN(done, device_.CreateEvent());
+  } else {
+    done = std::move(unused_.back());
+    unused_.pop_back();
+  }
+  PARTITA_RETURN_IF_ERROR(device_.Record(stream, *begun_));
+  PARTITA_RETURN_IF_ERROR(device_.Wait(*beside_, *begun_));
+  PARTITA_RETURN_IF_ERROR(communicator_.Enqueue(collective, input, output,
+                                                beside_->native_handle()));
+  PARTITA_RETURN_IF_ERROR(device_.Record(*beside_, *done));
+  done_[token] = std::move(done);
+  return absl::OkStatus();
+}
+
+absl::Status DeviceExchange::Await(device::Stream& stream, int64_t token) {
+  const auto found = done_.find(token);
+  if (found == done_.end())
+    return absl::InternalError(
+        absl::StrCat("token ", token, " is not started"));
+  unused_.push_back(std::move(found->second));
+  done_.erase(found);
+  return device_.Wait(stream, *unused_.back());
+}
+
+absl::Status DeviceExchange::Synchronize(device::Stream& stream) {
+  PARTITA_RETURN_IF_ERROR(communicator_.Await(stream.native_handle()));
+  return beside_ == nullptr ? absl::OkStatus()
+                            : communicator_.Await(beside_->native_handle());
+}
+
+}  // namespace partita::executor

@@ -1,0 +1,56 @@
+// Collectives among devices as work of streams: in place, or started on a
+// stream of their own, which events join with the stream that computes.
+#ifndef PARTITA_RUNTIME_EXECUTOR_DEVICE_EXCHANGE_H_
+#define PARTITA_RUNTIME_EXECUTOR_DEVICE_EXCHANGE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/comm/device_communicator.h"
+#include "runtime/device/device.h"
+
+namespace partita::executor {
+
+// The host waits in Synchronize alone; the rest may be captured.
+class DeviceExchange {
+ public:
+  // Both outlive it.
+  DeviceExchange(device::Device& device, comm::DeviceCommunicator& communicator)
+      : device_(device), communicator_(communicator) {}
+
+  // `started`: for Start, else for Run. Null, on all ranks, where the operation
+  // must go through the host's memory.
+  absl::StatusOr<std::unique_ptr<comm::Collective>> Prepare(
+      const comm::Operation& operation, const std::vector<int>& ranks,
+      bool started);
+
+  // Nothing is started any more: a pass over a program begins.
+  void Begin();
+  absl::Status Run(device::Stream& stream, comm::Collective& collective,
+                   const void* input, void* output);
+  // The operation begins when what is on `stream` by now is done; `token` names
+  // it.
+  absl::Status Start(device::Stream& stream, comm::Collective& collective,
+                     const void* input, void* output, int64_t token);
+  // What comes on `stream` later waits for it.
+  absl::Status Await(device::Stream& stream, int64_t token);
+
+  // The host waits for all of it, as DeviceCommunicator::Await does.
+  absl::Status Synchronize(device::Stream& stream);
+
+ private:
+  device::Device& device_;
+  comm::DeviceCommunicator& communicator_;
+  std::unique_ptr<device::Stream> beside_;  // null: nothing is ever started
+  std::unique_ptr<device::Event> begun_;
+  std::map<int64_t, std::unique_ptr<device::Event>> done_;  // by token
+  std::vector<std::unique_ptr<device::Event>> unused_;
+};
+
+}  // namespace partita::executor
+
+#endif  // PARTITA_RUNTIME_EXECUTOR_DEVICE_EXCHANGE_H_
