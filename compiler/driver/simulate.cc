@@ -192,7 +192,7 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
     title.model = arguments.artifact;
     title.mesh = program::DescribeMesh(program.mesh());
     title.cluster = cluster.name;
-    title.device_memory = cluster.device.memory;
+    title.device_memory = cluster.device.room();
     PARTITA_RETURN_IF_ERROR(
         write("--html", arguments.html,
               simulator::WriteReport(simulation, program, title)));
@@ -200,7 +200,8 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
   int64_t most = 0;
   for (const simulator::DeviceClass& each : simulation.classes)
     most = std::max(most, simulator::MemoryOf(program, each.entry).total());
-  const int64_t has = static_cast<int64_t>(cluster.device.memory);
+  // As the planner judges it: what the driver takes is no program's.
+  const int64_t has = static_cast<int64_t>(cluster.device.room());
   return Object{{"kind", "simulation"},
                 {"cluster", cluster.name},
                 {"device", cluster.device.name},
@@ -228,7 +229,8 @@ void printSimulation(const Value& value, llvm::raw_ostream& stream) {
       facts.getString("cluster").value_or(""), number(facts, "bubble"),
       number(facts, "exposed"));
   stream << formatv(
-      "memory: at most {0} of a device's {1} ({2}){3}\n\n",
+      "memory: at most {0} of the {1} that programs have on a device "
+      "({2}){3}\n\n",
       base::FormatBytes(facts.getInteger("memory_bytes").value_or(0)),
       base::FormatBytes(facts.getInteger("device_memory_bytes").value_or(0)),
       facts.getString("device").value_or(""),

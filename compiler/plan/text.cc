@@ -68,7 +68,7 @@ std::string Quote(const std::string& text) {
   return quoted + "'";
 }
 
-std::string Suggest(const std::string& found,
+std::string Nearest(const std::string& found,
                     const std::vector<std::string>& candidates) {
   std::string best;
   // A third of the letters may be wrong; of a single one its case.
@@ -80,6 +80,12 @@ std::string Suggest(const std::string& found,
     best = candidate;
     least = distance;
   }
+  return best;
+}
+
+std::string Suggest(const std::string& found,
+                    const std::vector<std::string>& candidates) {
+  const std::string best = Nearest(found, candidates);
   return best.empty() ? "" : "; did you mean '" + best + "'?";
 }
 

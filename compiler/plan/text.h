@@ -14,6 +14,9 @@ namespace partita::plan {
 
 // 'text', long ones cut, what cannot be printed as \x1b.
 std::string Quote(const std::string& text);
+// The one of them that is close, else "".
+std::string Nearest(const std::string& found,
+                    const std::vector<std::string>& candidates);
 // "; did you mean 'shard'?" where one of them is close, else "".
 std::string Suggest(const std::string& found,
                     const std::vector<std::string>& candidates);

@@ -3,6 +3,7 @@
 #include "compiler/planner/cluster.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <fstream>
 #include <sstream>
@@ -18,6 +19,7 @@ using absl::StatusOr;
 
 constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6, kMicro = 1e-6;
 constexpr double kGibi = 1073741824;
+constexpr int kMostDevices = 1 << 24;
 // A CUDA context is about half a gigabyte (stas00/ml-engineering), NCCL's
 // communicators of a few groups are the rest.
 constexpr double kContext = 1 * kGiga;
@@ -179,34 +181,62 @@ Cluster MakeCluster(const BuiltIn& built_in) {
 
 // "16x name", "16 x name", "2 nodes x name", "name".
 struct Request {
-  int64_t count = 0;  // 0: not said
+  std::string count;  // empty: not said
   bool nodes = false;
+  bool sound = true;
   std::string name;
 };
 
-StatusOr<Request> ParseRequest(const std::string& text) {
+Request ParseRequest(const std::string& text) {
   Request request;
-  const size_t digits = text.find_first_not_of("0123456789");
-  if (digits == 0 || digits == std::string::npos) {
-    request.name = plan::Trim(text);
-    return request;
-  }
-  std::string rest = plan::Trim(text.substr(digits));
+  const size_t digits =
+      std::min(text.find_first_not_of("0123456789"), text.size());
+  request.count = text.substr(0, digits);
+  request.name = plan::Trim(text.substr(digits));
+  if (digits == 0) return request;
   for (const char* word : {"nodes", "node"})
-    if (!request.nodes && rest.rfind(word, 0) == 0) {
+    if (!request.nodes && request.name.rfind(word, 0) == 0) {
       request.nodes = true;
-      rest = plan::Trim(rest.substr(std::string(word).size()));
+      request.name = plan::Trim(request.name.substr(std::string(word).size()));
     }
-  StatusOr<int64_t> count = plan::ParseCount(text.substr(0, digits));
-  if (!count.ok() || *count < 1 || *count > (1 << 24) || rest.empty() ||
-      rest[0] != 'x')
-    return InvalidArgumentError(
-        "expected a cluster as 'a100-80-sxm', '16x a100-80-sxm' (devices) or "
-        "'2 nodes x a100-80-sxm', found " +
-        plan::Quote(text));
-  request.count = *count;
-  request.name = plan::Trim(rest.substr(1));
+  request.sound = !request.name.empty() && request.name[0] == 'x';
+  if (request.sound) request.name = plan::Trim(request.name.substr(1));
   return request;
+}
+
+// What a person may have meant: names that have what was found in them, else
+// the nearest.
+std::vector<std::string> NearNames(const std::string& found) {
+  std::string core;
+  for (char c : found.substr(0, 64))
+    if (!core.empty() || std::isalnum(static_cast<unsigned char>(c)))
+      core += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::vector<std::string> names = BuiltInNames();
+  std::vector<std::string> near;
+  for (const std::string& name : names)
+    if (core.size() > 1 && name.find(core) != std::string::npos)
+      near.push_back(name);
+  if (const std::string nearest = plan::Nearest(core, names);
+      near.empty() && !nearest.empty())
+    near.push_back(nearest);
+  return near;
+}
+
+Status UnknownCluster(const std::string& text, const Request& request) {
+  std::string message =
+      "expected a cluster.yaml, or a name alone ('a100-80-sxm', a node), of "
+      "so many devices ('16x a100-80-sxm') or of so many nodes ('2 nodes x "
+      "a100-80-sxm'), the name one of " +
+      plan::Join(BuiltInNames()) + "; found " + plan::Quote(text);
+  std::string meant;
+  const std::string before =
+      request.count.empty() || request.count.size() > 8
+          ? ""
+          : request.count + (request.nodes ? " nodes x " : "x ");
+  for (const std::string& name : NearNames(request.name))
+    meant += (meant.empty() ? "'" : " or '") + before + name + "'";
+  if (!meant.empty()) message += "; did you mean " + meant + "?";
+  return InvalidArgumentError(message);
 }
 
 Status Check(const std::string& what, double value, bool zero_too = false) {
@@ -260,7 +290,7 @@ int BytesOf(Precision precision) {
 
 Status CheckCluster(const Cluster& cluster) {
   const Device& device = cluster.device;
-  if (cluster.devices < 1 || cluster.devices > (1 << 24))
+  if (cluster.devices < 1 || cluster.devices > kMostDevices)
     return InvalidArgumentError("expected 1 to 16777216 devices, found " +
                                 std::to_string(cluster.devices));
   if (device.units < 1)
@@ -268,6 +298,7 @@ Status CheckCluster(const Cluster& cluster) {
                                 std::to_string(device.units));
   for (Status status :
        {Check("device, memory", device.memory),
+        Check("device, context", device.context, true),
         Check("device, memory_bandwidth", device.memory_bandwidth),
         Check("device, matmul", device.matmul),
         Check("device, attention", device.attention),
@@ -276,6 +307,12 @@ Status CheckCluster(const Cluster& cluster) {
         Check("device, kernel", device.kernel, true),
         Check("device, l2", device.l2, true)})
     if (!status.ok()) return status;
+  if (device.room() <= 0)
+    return InvalidArgumentError(
+        "device, memory: expected more than the " +
+        std::to_string(device.context / kGiga) +
+        " GB of context, which the driver and communicators take, found " +
+        std::to_string(device.memory / kGiga) + " GB");
   for (double share : {device.matmul, device.attention, device.streaming})
     if (share > 1)
       return InvalidArgumentError(
@@ -322,33 +359,35 @@ std::vector<std::string> BuiltInNames() {
 }
 
 StatusOr<Cluster> BuiltInCluster(const std::string& text) {
-  StatusOr<Request> request = ParseRequest(text);
-  if (!request.ok()) return request.status();
-  std::string name = request->name;
+  const Request request = ParseRequest(text);
+  std::string name = request.name;
   if (name == "h100" || name == "h200") name += "-sxm";
   for (const BuiltIn& built_in : BuiltIns()) {
-    if (name != built_in.name) continue;
+    if (!request.sound || name != built_in.name) continue;
     Cluster cluster = MakeCluster(built_in);
-    const int64_t devices =
-        request->count == 0
-            ? cluster.devices
-            : request->count * (request->nodes ? built_in.node.devices : 1);
-    if (devices > (1 << 24))
-      return InvalidArgumentError("expected at most 16777216 devices, found " +
-                                  std::to_string(devices));
-    return Resize(std::move(cluster), static_cast<int>(devices));
+    if (request.count.empty()) return Resize(cluster, cluster.devices);
+    StatusOr<int64_t> count = plan::ParseCount(request.count);
+    const int64_t each = request.nodes ? built_in.node.devices : 1;
+    if (!count.ok() || *count < 1 || *count > kMostDevices / each)
+      return InvalidArgumentError("expected a cluster of 1 to " +
+                                  std::to_string(kMostDevices) +
+                                  " devices, found " + plan::Quote(text));
+    return Resize(std::move(cluster), static_cast<int>(*count * each));
   }
-  const std::vector<std::string> names = BuiltInNames();
-  return InvalidArgumentError("expected a cluster.yaml or one of " +
-                              plan::Join(names) + "; found " +
-                              plan::Quote(name) + plan::Suggest(name, names));
+  return UnknownCluster(text, request);
 }
 
 StatusOr<Cluster> OpenCluster(const std::string& path_or_name) {
   std::ifstream file(path_or_name, std::ios::binary);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) return BuiltInCluster(path_or_name);
-  return ReadCluster(text.str(), path_or_name);
+  text << file.rdbuf();
+  if (file.is_open()) return ReadCluster(text.str(), path_or_name);
+  const bool is_path = path_or_name.find('/') != std::string::npos ||
+                       path_or_name.find(".y") != std::string::npos;
+  if (!is_path) return BuiltInCluster(path_or_name);
+  return absl::NotFoundError(
+      "expected a cluster.yaml that can be read, found " +
+      plan::Quote(path_or_name) + ", which cannot");
 }
 
 }  // namespace partita::planner

@@ -7,6 +7,7 @@ namespace partita::planner {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string Refusal(const std::string& text) {
   absl::StatusOr<Cluster> cluster = ReadCluster(text, "c.yaml");
@@ -23,6 +24,7 @@ TEST(BuiltIn, EveryOneIsSoundAndReadsBackAsItself) {
     ASSERT_TRUE(back.ok()) << back.status() << text;
     EXPECT_EQ(WriteCluster(*back), text);
     EXPECT_EQ(back->device.peak, cluster->device.peak);
+    EXPECT_EQ(back->device.room(), cluster->device.room());
     EXPECT_EQ(back->devices, cluster->devices);
     EXPECT_EQ(back->levels.size(), cluster->levels.size());
   }
@@ -48,11 +50,37 @@ TEST(BuiltIn, RefusesWhatItDoesNotKnow) {
               HasSubstr("expected whole units of 8 devices (nvlink), found "
                         "12"));
   EXPECT_THAT(BuiltInCluster("0x h100").status().message(),
-              HasSubstr("expected a cluster as"));
+              HasSubstr("expected a cluster of 1 to 16777216 devices, found "
+                        "'0x h100'"));
   EXPECT_FALSE(BuiltInCluster("99999999999999999999x h100").ok());
   EXPECT_FALSE(BuiltInCluster("9999999 nodes x h100").ok());
   EXPECT_FALSE(BuiltInCluster("").ok());
   EXPECT_FALSE(BuiltInCluster("16").ok());
+}
+
+// What is almost a cluster is answered with the forms there are and with what
+// may have been meant, as it can be given.
+TEST(BuiltIn, SaysWhatMayHaveBeenMeant) {
+  const auto said = [](const std::string& text) {
+    return std::string(BuiltInCluster(text).status().message());
+  };
+  EXPECT_EQ(said("8x-a100"),
+            "expected a cluster.yaml, or a name alone ('a100-80-sxm', a node), "
+            "of so many devices ('16x a100-80-sxm') or of so many nodes ('2 "
+            "nodes x a100-80-sxm'), the name one of v100-32-sxm2, a100-40-sxm, "
+            "a100-80-sxm, h100-sxm, h200-sxm, gb200, dgx-2, selene, "
+            "jean-zay-v100, jean-zay-a100, perlmutter, austral, cpu; found "
+            "'8x-a100'; did you mean '8x a100-40-sxm' or '8x a100-80-sxm' or "
+            "'8x jean-zay-a100'?");
+  EXPECT_THAT(said("8 H100"), HasSubstr("did you mean '8x h100-sxm'?"));
+  EXPECT_THAT(said("2 nodes v100-32"),
+              HasSubstr("did you mean '2 nodes x v100-32-sxm2'?"));
+  EXPECT_THAT(said("4 nodes x perlmuter"),
+              HasSubstr("did you mean '4 nodes x perlmutter'?"));
+  EXPECT_THAT(said("tpu-v9"), Not(HasSubstr("did you mean")));
+  EXPECT_EQ(OpenCluster("no/such.yaml").status().message(),
+            "expected a cluster.yaml that can be read, found 'no/such.yaml', "
+            "which cannot");
 }
 
 TEST(ReadCluster, TakesADeviceLikeAnother) {
@@ -95,20 +123,55 @@ TEST(ReadCluster, RefusesWithThePlace) {
   EXPECT_THAT(Refusal("device: {memory: 80 GB, memory_bandwidth: 1 TB/s}\n"),
               HasSubstr("expected 'peak', found none"));
   EXPECT_THAT(Refusal("device: {like: h100, memory: 0 GB}\n"),
-              HasSubstr("device, memory: expected a number above 0, found 0"));
+              HasSubstr("c.yaml:1:30: memory: expected a number above 0, found "
+                        "'0 GB'"));
   EXPECT_THAT(Refusal("device: {like: h100, matmul: 1.5}\n"),
-              HasSubstr("0 to 1, found 1.5"));
+              HasSubstr("c.yaml:1:30: matmul: expected a number above 0, at "
+                        "most 1, found '1.5'"));
   EXPECT_THAT(Refusal("device: {like: h100, units: 0}\n"),
               HasSubstr("units: expected a whole number"));
   EXPECT_THAT(Refusal("device: {like: nothing}\n"),
-              HasSubstr("c.yaml:1:16: device: expected a cluster.yaml or"));
+              HasSubstr("c.yaml:1:16: device: expected a cluster.yaml, or"));
   EXPECT_THAT(Refusal("device: {like: h100, memory: nan GB}\n"),
               HasSubstr("memory: expected a number"));
   EXPECT_THAT(Refusal("[]"), HasSubstr("a cluster: expected a map"));
   EXPECT_THAT(Refusal("{"), HasSubstr("c.yaml"));
   EXPECT_THAT(Refusal("device: {like: h100, peak: {f32: 0 FLOP/s, bf16: 0 "
                       "FLOP/s, f16: 0 FLOP/s, fp8: 0 FLOP/s}}\n"),
-              HasSubstr("expected a peak of some precision"));
+              HasSubstr("c.yaml:1:28: peak: expected a peak of some precision "
+                        "above 0"));
+}
+
+// A file whose parts contradict each other is refused at the part that does.
+TEST(ReadCluster, RefusesContradictionsAtTheirLine) {
+  const auto levels = [](const std::string& node, const std::string& network) {
+    return "device: h100\nlevels:\n  - {devices: 8, " + node +
+           "}\n  - {devices: 16, " + network + "}\n";
+  };
+  const std::string link = "bandwidth: 1 GB/s, latency: 1 us";
+  EXPECT_EQ(Refusal(levels(link, link)), "accepted");
+  EXPECT_EQ(Refusal(levels(link, "bandwidth: 0 GB/s, latency: 1 us")),
+            "c.yaml:4:30: bandwidth: expected a number above 0, found '0 "
+            "GB/s'");
+  EXPECT_THAT(Refusal(levels("bandwidth: 300 GBps, latency: 1 us", link)),
+              HasSubstr("c.yaml:3:29: bandwidth: expected a number and a unit "
+                        "of B/s, MB/s, GB/s, TB/s, Mbit/s, Gbit/s, found '300 "
+                        "GBps'"));
+  EXPECT_EQ(Refusal(levels(link, link + ", efficiency: 2.5")),
+            "c.yaml:4:65: efficiency: expected a number above 0, at most 2, "
+            "found '2.5'");
+  EXPECT_EQ(Refusal(levels(link, link + ", latency: 2 us")),
+            "c.yaml:4:53: levels: 'latency' is there twice");
+  EXPECT_EQ(Refusal("device: h100\nlevels:\n  - {devices: 8, " + link +
+                    "}\n  - {devices: 4, " + link + "}\n"),
+            "c.yaml:4:15: devices of level 'level 2': expected whole units of "
+            "the 8 of the level before, found 4");
+  EXPECT_EQ(Refusal(levels(link, link) + "devices: 24\n"),
+            "c.yaml:5:10: devices: expected the 16 that the levels link, found "
+            "24");
+  EXPECT_EQ(Refusal("device:\n  like: h100\n  memory: 4 GB\n  context: 5 GB\n"),
+            "c.yaml:3:11: memory: expected more than the 5 GB that the driver "
+            "and communicators take (context), found 4 GB");
 }
 
 }  // namespace

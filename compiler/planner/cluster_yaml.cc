@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
+#include <limits>
 
 #include "compiler/plan/text.h"
 #include "compiler/plan/yaml.h"
@@ -51,6 +51,31 @@ const Units& Plain() {
   return units;
 }
 
+// The shortest that reads back as the same: in `unit`, else in that of
+// factor 1.
+std::string Number(double value, double factor, const char* unit,
+                   const char* base) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.17g %s", value, base);
+  for (int digits = 1; digits <= 17; ++digits) {
+    char shorter[64];
+    std::snprintf(shorter, sizeof(shorter), "%.*g", digits, value / factor);
+    if (std::strtod(shorter, nullptr) * factor != value) continue;
+    std::snprintf(text, sizeof(text), "%s %s", shorter, unit);
+    break;
+  }
+  return plan::Trim(text);
+}
+
+// What a number may be beside 0 or more.
+struct Range {
+  bool zero = true;
+  double most = std::numeric_limits<double>::infinity();
+};
+constexpr Range kAny, kPositive = {false}, kShare = {false, 1},
+                      // A network may add: sums within the switch.
+    kEfficiency = {false, 2};
+
 class Reader {
  public:
   explicit Reader(std::string origin) : origin_(std::move(origin)) {}
@@ -67,11 +92,12 @@ class Reader {
                   const std::vector<std::string>& fields,
                   const std::vector<std::string>& required) const;
   Status ReadNumber(const Node& map, const char* field, const Units& units,
-                    double& value) const;
+                    Range range, double& value) const;
   Status ReadCount(const Node& map, const char* field, int& value) const;
   Status ReadText(const Node& map, const char* field, std::string& value) const;
   Status ReadPeak(const Node& node, Device& device) const;
   Status ReadDevice(const Node& node, Device& device) const;
+  Status CheckDevice(const Node& node, const Device& device) const;
   Status ReadLevels(const Node& node, std::vector<Level>& levels) const;
 
   std::string origin_;
@@ -107,7 +133,8 @@ Status Reader::CheckMap(const Node& node, const std::string& what,
 }
 
 Status Reader::ReadNumber(const Node& map, const char* field,
-                          const Units& units, double& value) const {
+                          const Units& units, Range range,
+                          double& value) const {
   const Node* node = Find(map, field);
   if (!node) return absl::OkStatus();
   const std::string text = plan::Trim(node->scalar);
@@ -124,7 +151,13 @@ Status Reader::ReadNumber(const Node& map, const char* field,
     for (const Unit& known : units)
       if (unit == known.name) {
         value = number * known.factor;
-        return absl::OkStatus();
+        if ((range.zero || value > 0) && value <= range.most)
+          return absl::OkStatus();
+        std::string expected = "a number above 0";
+        if (std::isfinite(range.most))
+          expected += ", at most " + Number(range.most, 1, "", "");
+        return Refuse(*node, std::string(field) + ": expected " + expected +
+                                 ", found " + plan::Describe(*node));
       }
   std::vector<std::string> names;
   for (const Unit& known : units) names.push_back(known.name);
@@ -180,10 +213,30 @@ Status Reader::ReadPeak(const Node& node, Device& device) const {
     return status;
   for (int p = 0; p < kPrecisions; ++p)
     if (Status status =
-            ReadNumber(node, names[p].c_str(), Rates(), device.peak[p]);
+            ReadNumber(node, names[p].c_str(), Rates(), kAny, device.peak[p]);
         !status.ok())
       return status;
   return absl::OkStatus();
+}
+
+// What no value is wrong in by itself.
+Status Reader::CheckDevice(const Node& node, const Device& device) const {
+  const auto place = [&](const char* field) -> const Node& {
+    const Node* found = Find(node, field);
+    return found ? *found : node;
+  };
+  if (std::none_of(device.peak.begin(), device.peak.end(),
+                   [](double peak) { return peak > 0; }))
+    return Refuse(
+        place("peak"),
+        "peak: expected a peak of some precision above 0, found none");
+  if (device.room() > 0) return absl::OkStatus();
+  return Refuse(place("memory"),
+                "memory: expected more than the " +
+                    Number(device.context, 1e9, "GB", "B") +
+                    " that the driver and communicators take (context), "
+                    "found " +
+                    Number(device.memory, 1e9, "GB", "B"));
 }
 
 Status Reader::ReadDevice(const Node& node, Device& device) const {
@@ -199,29 +252,30 @@ Status Reader::ReadDevice(const Node& node, Device& device) const {
     if (Status status = ReadDevice(*like, device); !status.ok()) return status;
     required.clear();
   }
-  if (Status status = CheckMap(
-          node, "device",
-          {"like", "name", "peak", "memory", "memory_bandwidth", "units", "l2",
-           "launch", "kernel", "matmul", "attention", "streaming"},
-          required);
+  if (Status status = CheckMap(node, "device",
+                               {"like", "name", "peak", "memory", "context",
+                                "memory_bandwidth", "units", "l2", "launch",
+                                "kernel", "matmul", "attention", "streaming"},
+                               required);
       !status.ok())
     return status;
   if (const Node* peak = Find(node, "peak"))
     if (Status status = ReadPeak(*peak, device); !status.ok()) return status;
   for (Status status :
        {ReadText(node, "name", device.name),
-        ReadNumber(node, "memory", Bytes(), device.memory),
-        ReadNumber(node, "memory_bandwidth", Bandwidths(),
+        ReadNumber(node, "memory", Bytes(), kPositive, device.memory),
+        ReadNumber(node, "context", Bytes(), kAny, device.context),
+        ReadNumber(node, "memory_bandwidth", Bandwidths(), kPositive,
                    device.memory_bandwidth),
         ReadCount(node, "units", device.units),
-        ReadNumber(node, "l2", Bytes(), device.l2),
-        ReadNumber(node, "launch", Times(), device.launch),
-        ReadNumber(node, "kernel", Times(), device.kernel),
-        ReadNumber(node, "matmul", Plain(), device.matmul),
-        ReadNumber(node, "attention", Plain(), device.attention),
-        ReadNumber(node, "streaming", Plain(), device.streaming)})
+        ReadNumber(node, "l2", Bytes(), kAny, device.l2),
+        ReadNumber(node, "launch", Times(), kAny, device.launch),
+        ReadNumber(node, "kernel", Times(), kAny, device.kernel),
+        ReadNumber(node, "matmul", Plain(), kShare, device.matmul),
+        ReadNumber(node, "attention", Plain(), kShare, device.attention),
+        ReadNumber(node, "streaming", Plain(), kShare, device.streaming)})
     if (!status.ok()) return status;
-  return absl::OkStatus();
+  return CheckDevice(node, device);
 }
 
 Status Reader::ReadLevels(const Node& node, std::vector<Level>& levels) const {
@@ -242,9 +296,11 @@ Status Reader::ReadLevels(const Node& node, std::vector<Level>& levels) const {
     for (Status status :
          {ReadText(item, "name", level.name),
           ReadCount(item, "devices", level.devices),
-          ReadNumber(item, "bandwidth", Bandwidths(), level.bandwidth),
-          ReadNumber(item, "latency", Times(), level.latency),
-          ReadNumber(item, "efficiency", Plain(), level.efficiency)})
+          ReadNumber(item, "bandwidth", Bandwidths(), kPositive,
+                     level.bandwidth),
+          ReadNumber(item, "latency", Times(), kAny, level.latency),
+          ReadNumber(item, "efficiency", Plain(), kEfficiency,
+                     level.efficiency)})
       if (!status.ok()) return status;
     const int below = levels.empty() ? 1 : levels.back().devices;
     if (level.devices < below || level.devices % below != 0)
@@ -289,22 +345,6 @@ StatusOr<Cluster> Reader::Read(const Node& root) {
   return cluster;
 }
 
-// The shortest that reads back as the same: in `unit`, else in that of
-// factor 1.
-std::string Number(double value, double factor, const char* unit,
-                   const char* base) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.17g %s", value, base);
-  for (int digits = 1; digits <= 17; ++digits) {
-    char shorter[64];
-    std::snprintf(shorter, sizeof(shorter), "%.*g", digits, value / factor);
-    if (std::strtod(shorter, nullptr) * factor != value) continue;
-    std::snprintf(text, sizeof(text), "%s %s", shorter, unit);
-    break;
-  }
-  return plan::Trim(text);
-}
-
 }  // namespace
 
 StatusOr<Cluster> ReadCluster(const std::string& text,
@@ -328,6 +368,7 @@ std::string WriteCluster(const Cluster& cluster) {
   if (!device.name.empty()) text += "  name: " + device.name + "\n";
   text += "  peak: {" + peaks + "}\n";
   text += "  memory: " + Number(device.memory, 1e9, "GB", "B") + "\n";
+  text += "  context: " + Number(device.context, 1e9, "GB", "B") + "\n";
   text += "  memory_bandwidth: " +
           Number(device.memory_bandwidth, 1e9, "GB/s", "B/s") + "\n";
   text += "  units: " + std::to_string(device.units) + "\n";

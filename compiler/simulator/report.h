@@ -10,7 +10,7 @@ namespace partita::simulator {
 
 struct ReportTitle {
   std::string model, mesh, cluster;
-  double device_memory = 0;  // bytes that a device of the cluster has
+  double device_memory = 0;  // bytes that programs have on one of its devices
 };
 
 // One HTML page that opens from a file without a network: where the time goes,

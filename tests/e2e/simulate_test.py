@@ -61,6 +61,16 @@ class SimulateTest(unittest.TestCase):
                 self.assertEqual(rank["memory_bytes"], table["total"], model)
                 self.assertEqual(rank["states_bytes"], table["optimizer_states"], model)
 
+    def test_it_fits_where_the_planner_says_so(self):
+        # All of a device's memory but what the driver takes is a program's: a byte less, and it does not fit.
+        most = max(rank["memory_bytes"] for rank in self.facts("whole")["ranks"])
+        for room, fits in ((most, True), (most - 1, False)):
+            with open(self.path("small.yaml"), "w", encoding="utf-8") as file:
+                file.write("device: {like: a100-80-sxm, memory: %d B, context: 1 GB}\n" % (room + 10**9))
+            facts = self.facts("whole", cluster="small.yaml")
+            self.assertEqual((facts["fits"], facts["device_memory_bytes"]), (fits, room))
+        self.assertIn("it does not fit", self.simulate("whole", "--cluster", "small.yaml"))
+
     def test_without_a_flush_the_pipeline_is_full(self):
         self.assertLess(self.facts("async")["bubble"], 0.25)
         self.assertEqual(self.facts("whole")["bubble"], 0)
