@@ -22,8 +22,8 @@ using llvm::json::Object;
 using llvm::json::Value;
 
 constexpr char kFixedWords[] =
-    "tp, pp, dp, cp, vpp, zero, mbs, sp (y, n), recompute (none, selective, "
-    "full) or schedule (1f1b, gpipe, zb-h1, zb-v)";
+    "tp, pp, dp, cp, vpp, zero, mbs, sp (y, n), offload (y, n), recompute "
+    "(none, selective, full) or schedule (1f1b, gpipe, zb-h1, zb-v)";
 
 Object toJson(const planner::Architecture& model) {
   return Object{{"kind", planner::ToString(model.kind)},
@@ -39,16 +39,20 @@ Object toJson(const planner::Architecture& model) {
 Value toJson(const planner::Choice& choice) {
   return Object{{"division", planner::Describe(choice.division)},
                 {"step_seconds", choice.prediction.step},
-                {"memory_bytes", choice.prediction.memory.total()}};
+                {"memory_bytes", choice.prediction.memory.total()},
+                {"host_bytes", choice.prediction.memory.host}};
 }
 
 bool setWord(StringRef key, StringRef value, planner::FixedChoices& fixed) {
   using planner::PipelineSchedule;
   using planner::Recomputation;
-  if (key == "sp" && (value == "y" || value == "n")) {
-    fixed.sequence_parallel = value == "y";
-    return true;
-  }
+  if (value == "y" || value == "n")
+    for (const auto& [name, field] : {std::pair("sp", &fixed.sequence_parallel),
+                                      std::pair("offload", &fixed.offload)})
+      if (key == name) {
+        *field = value == "y";
+        return true;
+      }
   if (key == "recompute")
     for (Recomputation each : {Recomputation::kNone, Recomputation::kSelective,
                                Recomputation::kFull})

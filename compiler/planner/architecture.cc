@@ -170,9 +170,6 @@ Status CheckDivision(const Architecture& a, const Division& d) {
         "pp: expected 1 of a t5, whose decoder needs its encoder's output on "
         "every stage, found " +
         std::to_string(d.pp));
-  if (d.zero == 3 && d.pp > 1)
-    return InvalidArgumentError("zero_stage 3: expected pp 1, found " +
-                                std::to_string(d.pp));
   return absl::OkStatus();
 }
 

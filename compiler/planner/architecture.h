@@ -71,6 +71,7 @@ struct Division {
   bool sequence_parallel = false;  // norms and residuals divided over tp too
   Recomputation recompute = Recomputation::kNone;
   int zero = 0;
+  bool offload = false;    // the optimizer's states are in the host's memory
   int64_t microbatch = 1;  // sequences
   int64_t batch = 1;       // sequences of a step, of all devices
   Precision precision = Precision::kBf16;
@@ -81,6 +82,10 @@ struct Division {
     return schedule == PipelineSchedule::kZbV && stage >= pp
                ? 2 * pp - 1 - stage
                : stage % pp;
+  }
+  int StageOfRank(int rank, int chunk) const {  // chunk: 0 .. vpp
+    return schedule == PipelineSchedule::kZbV && chunk == 1 ? 2 * pp - 1 - rank
+                                                            : chunk * pp + rank;
   }
   // Of `layers` in all.
   int64_t LayersOfStage(int64_t layers, int stage) const {

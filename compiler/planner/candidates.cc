@@ -39,6 +39,7 @@ class Enumeration {
   void Pipelines(Division d);
   void Microbatches(Division d);
   void States(Division d);
+  bool HostHolds(Division d) const;
 
   const Request& request_;
   const Architecture& a_;
@@ -100,11 +101,15 @@ void Enumeration::Microbatches(Division d) {
 }
 
 void Enumeration::States(Division d) {
-  // What is simpler comes first: it stays where nothing is better.
-  const int most_zero = d.dp * d.cp == 1 ? 0 : d.pp > 1 ? 2 : 3;
+  const int most_zero = d.dp * d.cp == 1 ? 0 : 3;
   const int first_zero = fixed_.zero.value_or(0);
+  d.zero = first_zero;
+  // Nothing below changes what goes together.
+  if (!CheckDivision(a_, d).ok()) return;
+  // What is simpler comes first: it stays where nothing is better.
   for (d.zero = first_zero; d.zero <= fixed_.zero.value_or(most_zero);
        ++d.zero) {
+    const bool host = HostHolds(d);
     for (bool sequence_parallel : {false, true}) {
       if (sequence_parallel && d.tp == 1) continue;
       if (!Allows(fixed_.sequence_parallel, sequence_parallel) && d.tp > 1)
@@ -115,13 +120,21 @@ void Enumeration::States(Division d) {
             Recomputation::kFull}) {
         if (!Allows(fixed_.recompute, recompute)) continue;
         d.recompute = recompute;
-        if (CheckDivision(a_, d).ok() && !visit_(d)) {
-          stopped_ = true;
-          return;
+        for (bool offload : {false, true}) {
+          d.offload = offload;
+          if (stopped_ || !Allows(fixed_.offload, offload)) continue;
+          if (!offload || host) stopped_ = !visit_(d);
         }
       }
     }
   }
+}
+
+bool Enumeration::HostHolds(Division d) const {
+  d.offload = true;
+  const Device& device = request_.cluster.device;
+  return device.host_bandwidth > 0 &&
+         EvaluateMemory(a_, d, *request_.software).host <= device.host_memory;
 }
 
 }  // namespace

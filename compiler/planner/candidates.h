@@ -12,7 +12,9 @@ namespace partita::planner {
 
 // Calls `visit` with every division over all devices of the request's cluster
 // whose sizes go together (CheckDivision). Stages of a rank, and microbatches,
-// are as many as divide what there is. Until `visit` says false.
+// are as many as divide what there is. States are on the host where it holds
+// those of an even cut, and right behind the same division without. Until
+// `visit` says false.
 void ForEachDivision(const Request& request,
                      const std::function<bool(const Division&)>& visit);
 

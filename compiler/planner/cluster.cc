@@ -24,6 +24,14 @@ constexpr int kMostDevices = 1 << 24;
 // communicators of a few groups are the rest.
 constexpr double kContext = 1 * kGiga;
 
+// Of the host a device is taken to have its share: as much memory as DGX nodes
+// have (data sheets), and of PCIe x16, which two devices share, 0.8 of 16, 31
+// and 63 GB/s (3rd, 4th and 5th generation; stas00): no measurement was found.
+void AddHost(Device& device, double memory, double link) {
+  device.host_memory = memory;
+  device.host_bandwidth = 0.8 * link / 2;
+}
+
 // Memory is what the driver gives to programs (PyTorch prints it when it has no
 // more). Data sheets: peaks are dense, f32 without tensor cores. `matmul` and
 // `streaming` are what training sustains, fitted (tests/bench/planner); the
@@ -42,6 +50,7 @@ Device V100() {
   device.kernel = 3 * kMicro;
   device.matmul = 0.85;
   device.streaming = 0.8;
+  AddHost(device, 64 * kGiga, 16 * kGiga);
   return device;
 }
 
@@ -59,6 +68,7 @@ Device A100(int gigabytes) {
   device.matmul = 0.75;
   device.attention = 0.74;
   device.streaming = 0.77;
+  AddHost(device, 125 * kGiga, 31 * kGiga);
   return device;
 }
 
@@ -76,16 +86,19 @@ Device Hopper(const char* name, double memory, double bandwidth) {
   device.matmul = 0.61;
   device.attention = 0.52;
   device.streaming = 0.8;
+  AddHost(device, 250 * kGiga, 63 * kGiga);
   return device;
 }
 
-// Two dies; what training sustains of it is not published and taken to be what
-// it is of an H100.
+// Two dies, two of which have a processor's 480 GB and its 450 GB/s each way
+// (data sheet); what training sustains of it is not published and taken to be
+// what it is of an H100.
 Device Blackwell() {
   Device device = Hopper("gb200", 184 * kGiga, 8 * kTera);
   device.peak = {80 * kTera, 2500 * kTera, 2500 * kTera, 5000 * kTera};
   device.units = 148;
   device.l2 = 126 * kMega;
+  AddHost(device, 240 * kGiga, 450 * kGiga);
   return device;
 }
 
@@ -299,6 +312,8 @@ Status CheckCluster(const Cluster& cluster) {
   for (Status status :
        {Check("device, memory", device.memory),
         Check("device, context", device.context, true),
+        Check("device, host_memory", device.host_memory, true),
+        Check("device, host_bandwidth", device.host_bandwidth, true),
         Check("device, memory_bandwidth", device.memory_bandwidth),
         Check("device, matmul", device.matmul),
         Check("device, attention", device.attention),

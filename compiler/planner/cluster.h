@@ -26,6 +26,10 @@ struct Device {
   double context = 0;  // of these, what the driver and communicators take
   double room() const { return memory - context; }
   double memory_bandwidth = 0;
+  // Of the host, what a device has to itself: bytes, and bytes/s one way while
+  // all devices of the node copy. 0: there is no host beside the device.
+  double host_memory = 0;
+  double host_bandwidth = 0;
   int units = 1;      // multiprocessors, or cores: what tiles are dealt to
   double l2 = 0;      // bytes that all units share
   double launch = 0;  // from one kernel's start to the next, at the least

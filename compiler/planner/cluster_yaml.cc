@@ -252,11 +252,12 @@ Status Reader::ReadDevice(const Node& node, Device& device) const {
     if (Status status = ReadDevice(*like, device); !status.ok()) return status;
     required.clear();
   }
-  if (Status status = CheckMap(node, "device",
-                               {"like", "name", "peak", "memory", "context",
-                                "memory_bandwidth", "units", "l2", "launch",
-                                "kernel", "matmul", "attention", "streaming"},
-                               required);
+  if (Status status = CheckMap(
+          node, "device",
+          {"like", "name", "peak", "memory", "context", "memory_bandwidth",
+           "host_memory", "host_bandwidth", "units", "l2", "launch", "kernel",
+           "matmul", "attention", "streaming"},
+          required);
       !status.ok())
     return status;
   if (const Node* peak = Find(node, "peak"))
@@ -267,6 +268,9 @@ Status Reader::ReadDevice(const Node& node, Device& device) const {
         ReadNumber(node, "context", Bytes(), kAny, device.context),
         ReadNumber(node, "memory_bandwidth", Bandwidths(), kPositive,
                    device.memory_bandwidth),
+        ReadNumber(node, "host_memory", Bytes(), kAny, device.host_memory),
+        ReadNumber(node, "host_bandwidth", Bandwidths(), kAny,
+                   device.host_bandwidth),
         ReadCount(node, "units", device.units),
         ReadNumber(node, "l2", Bytes(), kAny, device.l2),
         ReadNumber(node, "launch", Times(), kAny, device.launch),
@@ -371,6 +375,10 @@ std::string WriteCluster(const Cluster& cluster) {
   text += "  context: " + Number(device.context, 1e9, "GB", "B") + "\n";
   text += "  memory_bandwidth: " +
           Number(device.memory_bandwidth, 1e9, "GB/s", "B/s") + "\n";
+  if (device.host_memory > 0)
+    text += "  host_memory: " + Number(device.host_memory, 1e9, "GB", "B") +
+            "\n  host_bandwidth: " +
+            Number(device.host_bandwidth, 1e9, "GB/s", "B/s") + "\n";
   text += "  units: " + std::to_string(device.units) + "\n";
   text += "  l2: " + Number(device.l2, 1e6, "MB", "B") + "\n";
   text += "  launch: " + Number(device.launch, 1e-6, "us", "s") + "\n";

@@ -40,9 +40,14 @@ class Evaluation {
 
  private:
   void MakeStages();
-  void GatherParameters();
+  void FindGathers();
   void RunPipeline();
   void FindTransfer();
+  struct Exposed {
+    double forward = 0, backward = 0;
+    double both() const { return forward + backward; }
+  };
+  Exposed ExposedOf(double layers, const PartCost& work) const;
   double LeastPipeline() const;
   double TableTime(int64_t microbatches, const core::Costs& costs) const;
   void ReduceGradients();
@@ -52,6 +57,8 @@ class Evaluation {
   double SharesOf(int zero) const {
     return d_.zero >= zero ? d_.dp * d_.cp : 1;
   }
+  // A T5's layer is one of its encoder and one of its decoder.
+  int PartsOfLayer() const { return a_.kind == ModelKind::kT5 ? 2 : 1; }
   // Of the fullest rank.
   double RankParameters() const;
   // Whether the rank of the embedding is that of the head.
@@ -70,10 +77,7 @@ class Evaluation {
   int busiest_ = 0;
   bool bounding_ = false;  // what depends on the cut is taken as the least
   double transfer_ = 0;
-  // Exposed, of one microbatch: gathers and reductions without a pipeline, and
-  // ZeRO-2's reductions of a stage in one.
-  double gathers_ = 0;
-  std::vector<double> stage_reduces_;
+  double gather_ = 0, reduce_ = 0;  // of a layer, in a pass, where ZeRO does
   Prediction result_;
 };
 
@@ -126,38 +130,27 @@ void Evaluation::MakeStages() {
 
 // ZeRO-3: gathers before each pass of a layer, and with 2 and more a reduction
 // of every microbatch's gradients.
-void Evaluation::GatherParameters() {
-  const double replicas = d_.dp * d_.cp;
-  if (d_.zero < 2 || replicas == 1) return;
-  const double layers =
-      double(a_.layers) / d_.pp * (a_.kind == ModelKind::kT5 ? 2 : 1);
+void Evaluation::FindGathers() {
+  if (d_.zero < 2 || d_.dp * d_.cp == 1) return;
+  const double layers = double(a_.layers) / d_.pp * PartsOfLayer();
   const double bytes = RankParameters() / layers * BytesOf(d_.precision);
-  const GroupShape group = DataGroup();
-  const double gather =
-      CollectiveTime(cluster_, CollectiveKind::kAllGather, bytes, group) /
-      software_.gather;
-  const double reduce =
-      CollectiveTime(cluster_, CollectiveKind::kReduceScatter, bytes, group) /
-      software_.gather;
-  const auto exposed = [&](double pass, double sent) {
-    const double hidden = std::min(software_.gather_overlap * sent, pass);
-    return sent - hidden;
+  const auto time = [&](CollectiveKind kind) {
+    return CollectiveTime(cluster_, kind, bytes, DataGroup()) /
+           software_.gather;
   };
-  if (d_.pp > 1) {
-    for (size_t s = 0; s < stages_.size() && !a_.frozen; ++s) {
-      const double own = d_.LayersOfStage(a_.layers, static_cast<int>(s));
-      stage_reduces_.push_back(
-          own == 0 ? 0
-                   : own * exposed(stages_[s].backward.total() / own, reduce));
-    }
-    return;
-  }
-  const double forward = stages_[0].forward.total() / layers;
-  const double backward = stages_[0].backward.total() / layers;
-  const double gathers = d_.zero >= 3 ? gather : 0;
-  const double sent_back = gathers + (a_.frozen ? 0 : reduce);
-  gathers_ =
-      layers * (exposed(forward, gathers) + exposed(backward, sent_back));
+  if (d_.zero >= 3) gather_ = time(CollectiveKind::kAllGather);
+  if (!a_.frozen) reduce_ = time(CollectiveKind::kReduceScatter);
+}
+
+// What of that a pass over some layers does not hide.
+Evaluation::Exposed Evaluation::ExposedOf(double layers,
+                                          const PartCost& work) const {
+  const auto exposed = [&](double sent, const Pass& pass) {
+    return layers * sent -
+           std::min(software_.gather_overlap * layers * sent, pass.total());
+  };
+  return {exposed(gather_, work.forward),
+          exposed(gather_ + reduce_, work.backward)};
 }
 
 double Evaluation::TableTime(int64_t microbatches,
@@ -183,21 +176,23 @@ double Evaluation::TableTime(int64_t microbatches,
 void Evaluation::RunPipeline() {
   const int64_t m = d_.microbatches();
   if (d_.pp == 1) {
-    result_.step = m * (rank_work_[0].total() + gathers_);
-    result_.data += m * gathers_;
+    const double sent =
+        ExposedOf(double(a_.layers) * PartsOfLayer(), stages_[0]).both();
+    result_.step = m * (rank_work_[0].total() + sent);
+    result_.data += m * sent;
     return;
   }
   FindTransfer();
   core::Costs costs;
   costs.transfer = transfer_;
-  stage_reduces_.resize(stages_.size());
   for (size_t s = 0; s < stages_.size(); ++s) {
     const PartCost& stage = stages_[s];
+    const int index = static_cast<int>(s);
+    const Exposed sent = ExposedOf(d_.LayersOfStage(a_.layers, index), stage);
     core::StageCost cost;
-    cost.forward = stage.forward.total();
-    cost.backward = stage.backward.total() + stage_reduces_[s];
-    if (d_.RankOfStage(static_cast<int>(s)) == busiest_)
-      result_.data += m * stage_reduces_[s];
+    cost.forward = stage.forward.total() + sent.forward;
+    cost.backward = stage.backward.total() + sent.backward;
+    if (d_.RankOfStage(index) == busiest_) result_.data += m * sent.both();
     if (software_.blocking) {
       cost.forward += transfer_;
       cost.backward += transfer_;
@@ -237,8 +232,14 @@ double Evaluation::LeastPipeline() const {
   const bool zero_bubble = d_.schedule == PipelineSchedule::kZbH1 ||
                            d_.schedule == PipelineSchedule::kZbV;
   double work = software_.blocking ? 2 * transfer_ * d_.stages() : 0;
-  for (const PartCost& stage : stages_)
+  PartCost all;
+  for (const PartCost& stage : stages_) {
     work += stage.forward.total() + stage.backward.total();
+    all.forward += stage.forward;
+    all.backward += stage.backward;
+  }
+  // Stages hide no more than all passes together could.
+  work += ExposedOf(double(a_.layers), all).both();
   const PartCost layer = LayerCost(setting_);
   const double passed = layer.forward.total() + transfer_ +
                         (zero_bubble ? 0 : layer.backward.total() + transfer_);
@@ -282,8 +283,14 @@ void Evaluation::ReduceGradients() {
 
 void Evaluation::Update() {
   const double trained = a_.frozen ? 0.01 : 1;
-  result_.optimizer = MemoryBoundTime(
-      cluster_.device, kUpdateBytes * trained * RankParameters() / SharesOf(1));
+  const double parameters = trained * RankParameters() / SharesOf(1);
+  result_.optimizer =
+      MemoryBoundTime(cluster_.device, kUpdateBytes * parameters);
+  // States come from the host and go back to it at once.
+  if (d_.offload)
+    result_.optimizer =
+        std::max(result_.optimizer, OptimizerBytes(d_, software_) * parameters /
+                                        cluster_.device.host_bandwidth);
   result_.other = software_.step;
   result_.step += result_.optimizer + result_.other;
 }
@@ -313,24 +320,25 @@ void Evaluation::Account() {
 
 Prediction Evaluation::Run() {
   MakeStages();
-  GatherParameters();
+  FindGathers();
   RunPipeline();
   ReduceGradients();
   Update();
   Account();
   result_.memory = EvaluateMemory(a_, d_, software_);
-  result_.fits = result_.memory.total() <= cluster_.device.room();
+  result_.fits = result_.memory.total() <= cluster_.device.room() &&
+                 result_.memory.host <= cluster_.device.host_memory;
   if (!result_.fits) result_.bound = "memory";
   return result_;
 }
 
 StepBound Evaluation::Least() {
   MakeStages();
-  GatherParameters();
+  bounding_ = d_.pp > 1;
+  FindGathers();
   if (d_.pp == 1) {
     RunPipeline();
   } else {
-    bounding_ = true;
     FindTransfer();
     result_.step = LeastPipeline();
   }
@@ -351,6 +359,10 @@ absl::Status CheckRuns(const Architecture& architecture,
         "expected at most the " + std::to_string(cluster.devices) +
         " devices of " + cluster.name + ", found " +
         std::to_string(division.devices));
+  if (division.offload && cluster.device.host_bandwidth <= 0)
+    return absl::InvalidArgumentError(
+        "offload: expected a device with a host_bandwidth, found none of " +
+        cluster.device.name);
   std::vector<Precision> needed = {division.precision};
   // Attention and the head stay in 16 bits.
   if (division.precision == Precision::kFp8) needed.push_back(Precision::kBf16);

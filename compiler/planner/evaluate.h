@@ -18,12 +18,15 @@ struct MemoryUse {
   double activations = 0;  // of all microbatches in flight
   double working = 0;      // logits, what recomputing holds, gathered weights
   double libraries = 0;    // scratch memory of matrix products and the like
+  double host = 0;         // in the host's memory, none of the total
   double total() const {
     return parameters + gradients + optimizer + activations + working +
            libraries;
   }
 };
 
+// Bytes of the optimizer's states of a parameter, a copy of it included.
+double OptimizerBytes(const Division& division, const Software& software);
 // Bytes that a (first) layer saves of one microbatch on one rank.
 double LayerActivationBytes(const Architecture& architecture,
                             const Division& division, const Software& software);

@@ -322,6 +322,53 @@ TEST(Evaluate, MoreIsMore) {
   EXPECT_TRUE(Of(model, whole, "").fits);
 }
 
+// In a pipeline ZeRO-3 gathers a stage's layers in both passes of every
+// microbatch, and holds a part of the parameters.
+TEST(Evaluate, ZeroThreeInAPipelineGathersForEveryMicrobatch) {
+  Software software = SoftwareOf("");
+  software.gather_overlap = 0;
+  const Cluster cluster = *BuiltInCluster("8x a100-80-sxm");
+  const Architecture model = Gpt(24, 4096, 32);
+  const auto data = [&](int zero, int64_t batch) {
+    Division d = Divide(1, 2, 4, 1, batch);
+    d.zero = zero;
+    return *Evaluate(model, d, cluster, software);
+  };
+  // Of a microbatch: as many bytes gathered twice as are reduced once.
+  const auto more = [&](int zero) {
+    return data(zero, 32).data - data(zero, 16).data;
+  };
+  EXPECT_GT(more(2), 0);
+  EXPECT_NEAR(more(3), 3 * more(2), 1e-9 * more(3));
+  EXPECT_DOUBLE_EQ(4 * data(3, 32).memory.parameters,
+                   data(2, 32).memory.parameters);
+  // What hides them all leaves none.
+  software.gather_overlap = 1;
+  EXPECT_NEAR(more(3), 0, 1e-12);
+}
+
+// States on the host leave the device, and cross its link both ways at once.
+TEST(Evaluate, StatesOnTheHost) {
+  const Architecture model = Gpt(24, 4096, 32);
+  Division d = Divide(2, 1, 4, 1, 32);
+  const Prediction device = Of(model, d, "");
+  d.offload = true;
+  const Prediction host = Of(model, d, "");
+  EXPECT_EQ(host.memory.host, device.memory.optimizer);
+  EXPECT_DOUBLE_EQ(host.memory.total() + host.memory.host,
+                   device.memory.total());
+  EXPECT_DOUBLE_EQ(
+      host.optimizer,
+      host.memory.host / BuiltInCluster("a100-80-sxm")->device.host_bandwidth);
+  EXPECT_DOUBLE_EQ(host.step - host.optimizer, device.step - device.optimizer);
+  d.zero = 1;
+  EXPECT_DOUBLE_EQ(4 * Of(model, d, "").memory.host, host.memory.host);
+  // The host does not hold everything.
+  d = Divide(1, 1, 1, 1, 32);
+  d.offload = true;
+  EXPECT_FALSE(Of(Gpt(96, 12288, 96), d, "").fits);
+}
+
 TEST(Evaluate, IsNearPublishedSteps) {
   // arXiv 2104.04473, Table 1, 145.6B (microbatch 1 is "typical").
   Division d = Divide(8, 8, 24, 1, 2304);
@@ -370,8 +417,21 @@ TEST(Evaluate, SaysWhatDoesNotGoTogether) {
             "cut: expected 2 stages of 1 layer and more, 24 in all, found 2 of "
             "23");
   d = Divide(1, 2, 2, 1, 8);
-  d.zero = 3;
-  EXPECT_THAT(refusal(model, d), HasSubstr("zero_stage 3: expected pp 1"));
+  d.offload = true;
+  EXPECT_EQ(
+      std::string(Evaluate(model, d, *BuiltInCluster("cpu"), SoftwareOf(""))
+                      .status()
+                      .message()),
+      "expected at most the 2 devices of cpu, found 4");
+  d = Divide(1, 1, 2, 1, 8);
+  d.offload = true;
+  d.precision = Precision::kF32;
+  EXPECT_EQ(
+      std::string(Evaluate(model, d, *BuiltInCluster("cpu"), SoftwareOf(""))
+                      .status()
+                      .message()),
+      "offload: expected a device with a host_bandwidth, found none of "
+      "cpu");
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ void AddStates(const Architecture& a, const Division& d,
   const double gradient = software.state_bytes - 2 - software.optimizer_bytes;
   use.parameters = (narrow ? 2 : 4) * parameters / over(3);
   use.gradients = trained * (narrow ? gradient : 4) * parameters / over(2);
-  use.optimizer =
-      trained * (narrow ? software.optimizer_bytes : 8) * parameters / over(1);
+  (d.offload ? use.host : use.optimizer) =
+      trained * OptimizerBytes(d, software) * parameters / over(1);
 }
 
 // While the loss is computed there are logits and their like in f32; while a
@@ -110,6 +110,10 @@ double InFlightOf(const Division& d, int rank) {
 
 }  // namespace
 
+double OptimizerBytes(const Division& d, const Software& software) {
+  return BytesOf(d.precision) < 4 ? software.optimizer_bytes : 8;
+}
+
 double LayerActivationBytes(const Architecture& a, const Division& d,
                             const Software& software) {
   return LayerBytes(a, d, BytesOfToken(a, d, software, a.seq, 1), a.seq);
@@ -127,8 +131,8 @@ double InFlight(const Division& d) {
 MemoryUse EvaluateRankMemory(const Architecture& a, const Division& d,
                              const Software& software, int rank) {
   double layers = 0;
-  for (int s = 0; s < d.stages(); ++s)
-    if (d.RankOfStage(s) == rank) layers += d.LayersOfStage(a.layers, s);
+  for (int chunk = 0; chunk < d.vpp; ++chunk)
+    layers += d.LayersOfStage(a.layers, d.StageOfRank(rank, chunk));
   return UseOf(a, d, software, layers, InFlightOf(d, rank), rank == 0,
                rank == d.RankOfStage(d.stages() - 1));
 }

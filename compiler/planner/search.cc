@@ -30,6 +30,7 @@ struct Candidate {
   double least = 0;
   double rest = 0;  // of `least`, what is not the microbatches
   bool bounded = false;
+  bool host_too = false;  // the same with states on the host is there, too
 };
 
 using Mesh = std::tuple<int, int, int, int>;
@@ -96,6 +97,7 @@ const ModelWork& SearchRun::FindWork(const Division& d) {
 }
 
 void SearchRun::Collect() {
+  bool on_device = false;  // the last one fits, with its states on the device
   ForEachDivision(request_, [&](const Division& division) {
     ++result_.considered;
     const double bytes = BytesOf(division);
@@ -105,8 +107,17 @@ void SearchRun::Collect() {
     }
     const bool one_cut = division.pp == 1 || request_.fixed.even_cut;
     const double room = cluster_.device.room();
-    if (bytes > room && (one_cut || LayersThatFit(SettingOf(division)).empty()))
+    // In the same cut, states on the host only take time: what could be gained
+    // is another cut, and it is looked at where this one is promising.
+    if (division.offload && on_device) {
+      ++result_.fitting;
+      candidates_.back().host_too = !one_cut;
       return true;
+    }
+    const bool fits = bytes <= room ||
+                      (!one_cut && !LayersThatFit(SettingOf(division)).empty());
+    on_device = fits && !division.offload;
+    if (!fits) return true;
     ++result_.fitting;
     Candidate candidate{division};
     candidate.least = double(division.microbatches()) *
@@ -180,6 +191,11 @@ void SearchRun::Explore() {
     }
     if (candidate.bounded) {
       EvaluateCuts(candidate);
+      if (!candidate.host_too) continue;
+      Candidate host{candidate.division, least};
+      host.division.offload = true;
+      queue.push({least, candidates_.size()});
+      candidates_.push_back(std::move(host));
       continue;
     }
     StatusOr<StepBound> bound =
@@ -296,6 +312,7 @@ std::string Describe(const Division& d) {
   }
   text += ", microbatch " + std::to_string(d.microbatch);
   if (d.zero > 0) text += ", zero " + std::to_string(d.zero);
+  if (d.offload) text += ", optimizer states on the host";
   if (d.sequence_parallel) text += ", sequence parallel";
   return text + ", recompute " + ToString(d.recompute);
 }

@@ -18,7 +18,7 @@ namespace partita::planner {
 // What the search may not choose.
 struct FixedChoices {
   std::optional<int> tp, pp, dp, cp, vpp, zero;
-  std::optional<bool> sequence_parallel;
+  std::optional<bool> sequence_parallel, offload;
   std::optional<Recomputation> recompute;
   std::optional<int64_t> microbatch;
   bool even_cut = false;  // no other

@@ -62,7 +62,9 @@ double BruteForce(const Request& request) {
   d.batch = request.batch;
   d.precision = request.precision;
   const auto judge = [&] {
-    for (d.zero = 0; d.zero <= 3; ++d.zero) {
+    for (int states = 0; states < 8; ++states) {
+      d.zero = states / 2;
+      d.offload = states % 2;
       if (request.fixed.zero && *request.fixed.zero != d.zero) continue;
       EveryCut(a.layers, d.pp * d.vpp, {}, [&](const auto& cut) {
         d.cut = cut;
@@ -195,8 +197,11 @@ TEST(Search, NothingIsFasterThanTheGapAllows) {
     double best = std::numeric_limits<double>::infinity();
     EveryCut(a.layers, d.stages(), {}, [&](const auto& cut) {
       d.cut = cut;
-      const auto p = Evaluate(a, d, cluster, *request.software);
-      if (p.ok() && p->fits) best = std::min(best, p->step);
+      for (const bool offload : {false, true}) {
+        d.offload = offload;
+        const auto p = Evaluate(a, d, cluster, *request.software);
+        if (p.ok() && p->fits) best = std::min(best, p->step);
+      }
     });
     const absl::StatusOr<SearchResult> result = Search(request);
     ASSERT_EQ(result.ok(), best < std::numeric_limits<double>::infinity())
@@ -265,6 +270,38 @@ TEST(Search, DividesMoreUnderALimit) {
   EXPECT_LE(narrow->choices[0].prediction.memory.total(), request.memory);
   EXPECT_GT(narrow->choices[0].prediction.step,
             wide->choices[0].prediction.step);
+}
+
+// A model whose states no division of four devices holds: they go to the host,
+// and the step is longer by their way there and back, if nothing else.
+TEST(Search, TakesTheHostWhereTheDevicesAreTooSmall) {
+  Request request = Ask(Gpt(40, 5120, 40), "4x a100-40-sxm", 64);
+  request.fixed.offload = false;
+  EXPECT_FALSE(Search(request).ok());
+  request.fixed.offload.reset();
+  const absl::StatusOr<SearchResult> found = Search(request);
+  ASSERT_TRUE(found.ok()) << found.status();
+  const Choice& choice = found->choices.front();
+  EXPECT_TRUE(choice.division.offload);
+  EXPECT_GT(choice.prediction.memory.host, 0);
+  EXPECT_THAT(Describe(choice.division), HasSubstr("states on the host"));
+  // Without a host there is no such division.
+  request.cluster.device.host_bandwidth = 0;
+  EXPECT_FALSE(Search(request).ok());
+}
+
+TEST(Search, DividesParametersOfStages) {
+  Request request = Ask(Gpt(48, 6144, 48), "8x a100-80-sxm", 32);
+  request.memory = 55e9;
+  request.fixed.offload = false;
+  request.fixed.pp = 2;
+  request.fixed.tp = 1;
+  request.fixed.zero = 2;
+  EXPECT_FALSE(Search(request).ok());
+  request.fixed.zero.reset();
+  const absl::StatusOr<SearchResult> found = Search(request);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->choices.front().division.zero, 3);
 }
 
 TEST(Search, SaysWhatWouldFit) {

@@ -178,17 +178,18 @@ std::vector<int64_t> LayersThatFit(const Setting& setting) {
   const Division& d = setting.division;
   const int64_t layers = setting.architecture.layers;
   // A rank's bytes grow with its layers by as much for each.
-  const auto bytes = [&](int rank, int64_t each) {
-    Division cut = d;
-    cut.cut.assign(d.stages(), each);
+  Division empty = d, ones = d;
+  empty.cut.assign(d.stages(), 0);
+  ones.cut.assign(d.stages(), 1);
+  const auto bytes = [&](int rank, const Division& cut) {
     return EvaluateRankMemory(setting.architecture, cut, setting.software, rank)
         .total();
   };
   std::vector<int64_t> most;
   int64_t all = 0;
   for (int r = 0; r < d.pp; ++r) {
-    const double none = bytes(r, 0);
-    const double layer = (bytes(r, 1) - none) / d.vpp;
+    const double none = bytes(r, empty);
+    const double layer = (bytes(r, ones) - none) / d.vpp;
     const double room = setting.cluster.device.room() * kRounding - none;
     const double fit = std::min(double(layers), room / layer);
     if (fit < d.vpp) return {};

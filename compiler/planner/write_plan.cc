@@ -89,6 +89,7 @@ StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
   if (!shard.ok()) return shard.status();
   plan.shard = *std::move(shard);
   plan.zero = d.zero;
+  if (d.offload) plan.offload = plan::Offload::kOptimizer;
   plan.microbatches = d.microbatches();
   if (d.pp > 1) {
     plan.schedule = ScheduleOf(d);

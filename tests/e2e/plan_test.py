@@ -13,7 +13,7 @@ GPT2 = os.path.join(DATA, "gpt2_4l")
 # Of golden models: sizes, and divisions to ask for beside the free choice.
 MODELS = {
     "gpt2": ("batch=8,seq=8", ["tp=2,dp=2"]),
-    "gpt2_4l": ("batch=8,seq=8", ["pp=2,schedule=zb-v", "pp=4,vpp=1,schedule=1f1b"]),
+    "gpt2_4l": ("batch=8,seq=8", ["pp=2,schedule=zb-v", "pp=4,vpp=1,schedule=1f1b", "pp=2,dp=2,zero=3", "pp=2,dp=2,offload=y"]),
     "bert_mlm": ("batch=8,seq=8", ["tp=2,pp=2"]),
     "t5": ("batch=8,seq=8,dec=6", ["tp=2"]),
     "vit": ("batch=8", ["dp=4,zero=1"]),
