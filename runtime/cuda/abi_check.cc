@@ -2,12 +2,14 @@
 // headers declare.
 #include <cublasLt.h>
 #include <cuda.h>
+#include <cudnn.h>
 #include <nccl.h>
 
 #include <type_traits>
 
 #include "gtest/gtest.h"
 #include "runtime/cuda/blas_api.h"
+#include "runtime/cuda/dnn_api.h"
 #include "runtime/cuda/driver_api.h"
 #include "runtime/cuda/nccl_api.h"
 
@@ -49,6 +51,11 @@ PARTITA_CUDA_DRIVER_OPTIONAL_FUNCTIONS(PARTITA_SAME)
   static_assert(SameFunction<LtStatus parameters, decltype(::symbol)>::value, \
                 #symbol);
 PARTITA_CUDA_BLAS_FUNCTIONS(PARTITA_SAME)
+#undef PARTITA_SAME
+#define PARTITA_SAME(member, symbol, parameters)                               \
+  static_assert(SameFunction<DnnStatus parameters, decltype(::symbol)>::value, \
+                #symbol);
+PARTITA_CUDA_DNN_FUNCTIONS(PARTITA_SAME)
 #undef PARTITA_SAME
 
 #define PARTITA_SAME(member, symbol, parameters)                      \
@@ -136,6 +143,98 @@ TEST(AbiCheck, NumbersOfCublasLt) {
              offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
   ExpectSame(offsetof(LtHeuristic, state),
              offsetof(cublasLtMatmulHeuristicResult_t, state));
+}
+
+TEST(AbiCheck, NumbersOfCudnn) {
+  ExpectSame(kDnnSuccess, CUDNN_STATUS_SUCCESS);
+  ExpectSame(kDnnConvolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  ExpectSame(kDnnEngine, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  ExpectSame(kDnnEngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  ExpectSame(kDnnHeuristics, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  ExpectSame(kDnnPlan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  ExpectSame(kDnnForward,
+             CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+  ExpectSame(kDnnWeightGradient,
+             CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
+  ExpectSame(kDnnInputGradient,
+             CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR);
+  ExpectSame(kDnnGraph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  ExpectSame(kDnnPack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  ExpectSame(kDnnTensor, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  ExpectSame(kDnnTypeHandle, CUDNN_TYPE_HANDLE);
+  ExpectSame(kDnnTypeDataType, CUDNN_TYPE_DATA_TYPE);
+  ExpectSame(kDnnTypeInt64, CUDNN_TYPE_INT64);
+  ExpectSame(kDnnTypeFloat, CUDNN_TYPE_FLOAT);
+  ExpectSame(kDnnTypePointer, CUDNN_TYPE_VOID_PTR);
+  ExpectSame(kDnnTypeConvolutionMode, CUDNN_TYPE_CONVOLUTION_MODE);
+  ExpectSame(kDnnTypeHeuristicsMode, CUDNN_TYPE_HEUR_MODE);
+  ExpectSame(kDnnTypeNote, CUDNN_TYPE_NUMERICAL_NOTE);
+  ExpectSame(kDnnTypeObject, CUDNN_TYPE_BACKEND_DESCRIPTOR);
+  ExpectSame(kDnnComputeType, CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+  ExpectSame(kDnnMode, CUDNN_ATTR_CONVOLUTION_CONV_MODE);
+  ExpectSame(kDnnDilations, CUDNN_ATTR_CONVOLUTION_DILATIONS);
+  ExpectSame(kDnnStrides, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+  ExpectSame(kDnnPaddingAfter, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+  ExpectSame(kDnnPaddingBefore, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  ExpectSame(kDnnSpatialDims, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
+  ExpectSame(kDnnHeuristicsMode, CUDNN_ATTR_ENGINEHEUR_MODE);
+  ExpectSame(kDnnHeuristicsGraph, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  ExpectSame(kDnnHeuristicsResults, CUDNN_ATTR_ENGINEHEUR_RESULTS);
+  ExpectSame(kDnnConfigEngine, CUDNN_ATTR_ENGINECFG_ENGINE);
+  ExpectSame(kDnnPlanHandle, CUDNN_ATTR_EXECUTION_PLAN_HANDLE);
+  ExpectSame(kDnnPlanConfig, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  ExpectSame(kDnnPlanWorkspaceBytes, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  ExpectSame(kDnnForwardAlpha, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA);
+  ExpectSame(kDnnForwardAlpha + 1,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA);
+  ExpectSame(kDnnForwardAlpha + 2,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);
+  ExpectSame(kDnnForwardAlpha + 3, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W);
+  ExpectSame(kDnnForwardAlpha + 4, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
+  ExpectSame(kDnnForwardAlpha + 5, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y);
+  ExpectSame(kDnnInputGradientAlpha,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA);
+  ExpectSame(kDnnInputGradientAlpha + 2,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC);
+  ExpectSame(kDnnInputGradientAlpha + 3,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W);
+  ExpectSame(kDnnInputGradientAlpha + 4,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX);
+  ExpectSame(kDnnInputGradientAlpha + 5,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY);
+  ExpectSame(kDnnWeightGradientAlpha,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA);
+  ExpectSame(kDnnWeightGradientAlpha + 2,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC);
+  ExpectSame(kDnnWeightGradientAlpha + 3,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW);
+  ExpectSame(kDnnWeightGradientAlpha + 4,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X);
+  ExpectSame(kDnnWeightGradientAlpha + 5,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY);
+  ExpectSame(kDnnGraphHandle, CUDNN_ATTR_OPERATIONGRAPH_HANDLE);
+  ExpectSame(kDnnGraphOperations, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  ExpectSame(kDnnTensorAlignment, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+  ExpectSame(kDnnTensorType, CUDNN_ATTR_TENSOR_DATA_TYPE);
+  ExpectSame(kDnnTensorDims, CUDNN_ATTR_TENSOR_DIMENSIONS);
+  ExpectSame(kDnnTensorStrides, CUDNN_ATTR_TENSOR_STRIDES);
+  ExpectSame(kDnnTensorId, CUDNN_ATTR_TENSOR_UNIQUE_ID);
+  ExpectSame(kDnnPackIds, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  ExpectSame(kDnnPackPointers, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  ExpectSame(kDnnPackWorkspace, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  ExpectSame(kDnnEngineIndex, CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+  ExpectSame(kDnnEngineNotes, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+  ExpectSame(kDnnF32, CUDNN_DATA_FLOAT);
+  ExpectSame(kDnnF16, CUDNN_DATA_HALF);
+  ExpectSame(kDnnBF16, CUDNN_DATA_BFLOAT16);
+  ExpectSame(kDnnCrossCorrelation, CUDNN_CROSS_CORRELATION);
+  ExpectSame(kDnnHeuristicsFallback, CUDNN_HEUR_MODE_FALLBACK);
+  ExpectSame(kDnnHeuristicsBest, CUDNN_HEUR_MODE_A);
+  ExpectSame(kDnnTensorCores, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  ExpectSame(kDnnRoundsInputs, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  ExpectSame(kDnnRoundsSums, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  ExpectSame(kDnnNondeterministic, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  EXPECT_LE(CUDNN_NUMERICAL_NOTE_TYPE_COUNT, kDnnMostNotes);
 }
 
 TEST(AbiCheck, NumbersOfNccl) {

@@ -13,10 +13,12 @@ namespace partita::cuda {
 
 struct CudaOptions {
   int ordinal = 0;  // among the GPUs that the driver shows
-  // Libraries to open; empty: those that are installed. Without cuBLASLt
-  // ("none") kernels of the runtime's own compute products, slowly.
+  // Libraries to open; empty: those that are installed. Without cuBLASLt and
+  // cuDNN ("none") kernels of the runtime's own compute products and
+  // convolutions, slowly.
   std::string driver;
   std::string blas;
+  std::string dnn;
   // NVTX, which shows profilers the operations' names; "none": not even where
   // it is installed.
   std::string nvtx;

@@ -282,6 +282,46 @@ TEST_F(CudaDeviceTest, WhatNothingOrdersIsFound) {
   EXPECT_NE(recording_.TakeRaces(), "");
 }
 
+// Operands lie where the library has no algorithm for them.
+TEST_F(CudaDeviceTest, ProductsOfBadlyAlignedOperandsAreMoved) {
+  constexpr int64_t kBytes = 8 * 8 * 4;
+  device::GemmDesc desc;
+  desc.m = desc.n = desc.k = 8;
+  desc.lhs_strides = desc.rhs_strides = desc.out_strides = {0, 8, 1};
+  desc.has_bias = true;
+  const std::vector<const void*> constants(4);
+  const auto at_any = std::move(device_->PrepareGemm(desc, constants)).value();
+  recording_.FailNext("cublasLtMatmulAlgoGetHeuristic", kCuInvalidValue);
+  const auto aligned = std::move(device_->PrepareGemm(desc, constants)).value();
+  EXPECT_EQ(aligned->Description(), "cuBLASLt");
+  std::vector<float> values(4 * 68);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i % 7) - 3;
+  const int64_t bytes = static_cast<int64_t>(4 * values.size());
+  // What the memory holds after a product of parts from byte `first` on.
+  const auto run = [&](device::LibraryOp& op, int64_t first) {
+    const auto memory =
+        std::move(device::Allocation::Make(*device_, bytes)).value();
+    EXPECT_TRUE(
+        device_->CopyToDevice(*stream_, memory.data(), values.data(), bytes)
+            .ok());
+    char* const at = memory.data() + first;
+    void* buffers[] = {at, at + kBytes, at + 2 * kBytes, at + 3 * kBytes};
+    recording_.TakeLog();
+    EXPECT_TRUE(device_->Execute(*stream_, op, buffers, 4).ok());
+    std::vector<float> found(values.size());
+    EXPECT_TRUE(
+        device_->CopyToHost(*stream_, found.data(), memory.data(), bytes).ok());
+    return found;
+  };
+  const std::vector<float> expected = run(*at_any, 4);
+  EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("partita_copy_box")));
+  EXPECT_EQ(run(*aligned, 4), expected);
+  EXPECT_THAT(recording_.TakeLog(), HasSubstr("partita_copy_box"));
+  EXPECT_EQ(run(*aligned, 16), run(*at_any, 16));
+  EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("partita_copy_box")));
+}
+
 // Of the recorded library's three algorithms the second is the fastest.
 class TuningTest : public ::testing::Test {
  protected:
@@ -352,6 +392,65 @@ TEST_F(TuningTest, WhereMeasuringFailsTheFirstIsTaken) {
   EXPECT_THAT(Log(16), HasSubstr("algorithm 1\n"));
   recording_.FailNext("cuEventElapsedTime", kCuLaunchFailed, 3);
   EXPECT_THAT(Log(16), HasSubstr("algorithm 0\n"));
+}
+
+// Of the recorded library's engines 0 adds up in any order, 1 cannot be
+// prepared, 3 computes f32 in TF32 and 5 rounds its inputs.
+class ConvTest : public TuningTest {
+ protected:
+  ConvTest() { options_.dnn = kLibrary; }
+  // Which engine a new device takes.
+  std::string Engine(base::DType dtype, const std::string& description) {
+    const auto device = std::move(MakeCudaDevice(options_)).value();
+    const auto stream = std::move(device->CreateStream()).value();
+    device::ConvDesc desc;
+    desc.dtype = dtype;
+    desc.input_shape = {1, 5, 5, 4};
+    desc.weight_shape = {2, 4, 3, 3};
+    desc.out_shape = {1, 3, 3, 2};
+    desc.channels_last = true;
+    desc.strides = {2, 2};
+    desc.dilations = desc.low = {1, 1};
+    desc.high = {1, 1};
+    const auto op = device->PrepareConv(desc, std::vector<const void*>(3));
+    EXPECT_TRUE(op.ok()) << op.status();
+    EXPECT_EQ((*op)->Description(), description);
+    const auto memory =
+        std::move(device::Allocation::Make(*device, 3072)).value();
+    void* buffers[] = {memory.data() + offset_, memory.data() + 1024,
+                       memory.data() + 2048};
+    recording_.TakeLog();
+    EXPECT_TRUE(device->Execute(*stream, **op, buffers, 3).ok());
+    EXPECT_TRUE(device->Synchronize(*stream).ok());
+    return recording_.TakeLog();
+  }
+
+  int64_t offset_ = 0;
+};
+
+TEST_F(ConvTest, TheFastestEngineThatKeepsTheNumbersIsTaken) {
+  EXPECT_THAT(Engine(base::DType::kF32, "cuDNN"), HasSubstr("engine 4\n"));
+  EXPECT_THAT(Engine(base::DType::kBF16, "cuDNN"), HasSubstr("engine 3\n"));
+  options_.measures = false;
+  EXPECT_THAT(Engine(base::DType::kF32, "cuDNN"), HasSubstr("engine 4\n"));
+  EXPECT_THAT(Engine(base::DType::kF16, "cuDNN"), HasSubstr("engine 2\n"));
+}
+
+TEST_F(ConvTest, WhereTheLibraryCannotOurKernelDoesIt) {
+  offset_ = 4;
+  EXPECT_THAT(
+      Engine(base::DType::kF32, "cuDNN"),
+      AllOf(HasSubstr("partita_conv_forward"), Not(HasSubstr("engine"))));
+  options_.dnn = "none";
+  EXPECT_THAT(Engine(base::DType::kF32, "own kernel"),
+              HasSubstr("partita_conv_forward"));
+  options_.dnn = folder_ + "/no_cudnn.so";
+  const auto device = std::move(MakeCudaDevice(options_)).value();
+  device::ConvDesc desc;
+  const absl::Status status =
+      device->PrepareConv(desc, std::vector<const void*>(3)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(Message(status), HasSubstr("cuDNN is not there: expected"));
 }
 
 TEST(CudaBlockingTest, EveryOperationIsWaitedForOnDemand) {

@@ -75,7 +75,7 @@ class CudaExecutorTest : public ::testing::Test {
     Write(std::move(program));
     executor::MultiDeviceOptions options;
     options.make_device = [](int) {
-      return MakeCudaDevice({0, kLibrary, kLibrary});
+      return MakeCudaDevice({0, kLibrary, kLibrary, kLibrary});
     };
     auto runner = MultiDeviceRunner::Load(path_, options);
     EXPECT_TRUE(runner.ok()) << runner.status();
@@ -108,7 +108,7 @@ Floats Layer(const Floats& x, const Floats& w, const Floats& b) {
 TEST_F(CudaExecutorTest, WeightsInitConstantsAndPorts) {
   Write(program::SampleProgram());
   const auto device =
-      std::move(MakeCudaDevice({0, kLibrary, kLibrary})).value();
+      std::move(MakeCudaDevice({0, kLibrary, kLibrary, kLibrary})).value();
   auto executor = executor::Executor::Load(path_, *device);
   ASSERT_TRUE(executor.ok()) << executor.status();
   const Floats x = Seeded(32, 7), image = Seeded(256, 8);
@@ -179,7 +179,7 @@ TEST_F(CudaExecutorTest, StepsAreCapturedAndReplayed) {
     SCOPED_TRACE(graphs);
     setenv("PARTITA_CUDA_GRAPHS", graphs, 1);
     const auto device =
-        std::move(MakeCudaDevice({0, kLibrary, kLibrary})).value();
+        std::move(MakeCudaDevice({0, kLibrary, kLibrary, kLibrary})).value();
     unsetenv("PARTITA_CUDA_GRAPHS");
     auto executor = executor::Executor::Load(path_, *device);
     ASSERT_TRUE(executor.ok()) << executor.status();
@@ -187,7 +187,7 @@ TEST_F(CudaExecutorTest, StepsAreCapturedAndReplayed) {
       recording_.TakeLog();
       const Floats y = RunSample(**executor, Seeded(32, 20 + run));
       const std::string log = recording_.TakeLog();
-      const bool launches = log.find("cuLaunchKernel") != std::string::npos;
+      const bool launches = log.find("cublasLtMatmul") != std::string::npos;
       const bool captures =
           log.find("cuStreamBeginCapture") != std::string::npos;
       const bool replays = log.find("cuGraphLaunch") != std::string::npos;
@@ -207,11 +207,11 @@ TEST_F(CudaExecutorTest, StepsAreCapturedAndReplayed) {
 TEST_F(CudaExecutorTest, WhatCannotBeCapturedRunsAsEver) {
   Write(program::SampleProgram());
   for (const char* fails :
-       {"cuStreamBeginCapture_v2", "cuLaunchKernel", "cuStreamEndCapture",
+       {"cuStreamBeginCapture_v2", "cudnnBackendExecute", "cuStreamEndCapture",
         "cuGraphInstantiateWithFlags"}) {
     SCOPED_TRACE(fails);
     const auto device =
-        std::move(MakeCudaDevice({0, kLibrary, kLibrary})).value();
+        std::move(MakeCudaDevice({0, kLibrary, kLibrary, kLibrary})).value();
     auto executor = executor::Executor::Load(path_, *device);
     ASSERT_TRUE(executor.ok()) << executor.status();
     const Floats x = Seeded(32, 7);
@@ -229,7 +229,8 @@ TEST_F(CudaExecutorTest, ProfilersSeeTheNamesOfOperations) {
   program::SampleProgram program;
   Write(program);
   const auto device =
-      std::move(MakeCudaDevice({0, kLibrary, kLibrary, kLibrary})).value();
+      std::move(MakeCudaDevice({0, kLibrary, kLibrary, kLibrary, kLibrary}))
+          .value();
   auto executor = executor::Executor::Load(path_, *device);
   ASSERT_TRUE(executor.ok()) << executor.status();
   recording_.TakeLog();
@@ -246,7 +247,7 @@ TEST_F(CudaExecutorTest, ProfilersSeeTheNamesOfOperations) {
   EXPECT_EQ(pops, pushes);
   // A step's range holds what it puts on the stream.
   EXPECT_THAT(
-      log, ::testing::ContainsRegex("nvtxRangePushA [^\n]+\ncuLaunchKernel"));
+      log, ::testing::ContainsRegex("nvtxRangePushA [^\n]+\ncublasLtMatmul"));
 }
 
 TEST_F(CudaExecutorTest, DividedProgramsExchangeThroughTheHost) {
@@ -412,7 +413,7 @@ class NcclExecutorTest : public CudaExecutorTest {
                        comm::Communicator& base, size_t runs,
                        const std::function<void(size_t run)>& ready) {
     PARTITA_ASSIGN_OR_RETURN(const auto device,
-                             MakeCudaDevice({0, kLibrary, kLibrary}));
+                             MakeCudaDevice({0, kLibrary, kLibrary, kLibrary}));
     PARTITA_ASSIGN_OR_RETURN(
         const auto gpus,
         MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
@@ -490,7 +491,7 @@ TEST_F(NcclExecutorTest, StepsAreCapturedByAllRanksOrByNone) {
 TEST_F(CudaExecutorTest, GraphsKeepTheScratchTheyWereCapturedWith) {
   recording_.Watch();
   const auto device =
-      std::move(MakeCudaDevice({0, kLibrary, kLibrary})).value();
+      std::move(MakeCudaDevice({0, kLibrary, kLibrary, kLibrary})).value();
   const auto stream = std::move(device->CreateStream()).value();
   const auto prepare = [&](int64_t size) {
     device::GemmDesc desc;

@@ -1,6 +1,7 @@
 // Two algorithms are asked for: one for operands that lie at multiples of 16
 // bytes, as they nearly always do, and one for any others. The first is chosen
-// among several.
+// among several. Where the library has no second one, operands that lie
+// elsewhere are copied to where they suit the first.
 #include "runtime/cuda/gemm.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cuda/product_plan.h"
+#include "runtime/cuda/trial.h"
 
 namespace partita::cuda {
 namespace {
@@ -52,8 +54,6 @@ int EpilogueOf(const GemmDesc& desc) {
   }
 }
 
-class Trial;
-
 class BlasProduct : public CudaOp {
  public:
   BlasProduct(const Blas& blas, std::shared_ptr<const OwnKernels> kernels,
@@ -72,6 +72,8 @@ class BlasProduct : public CudaOp {
                    void* scratch) override;
 
  private:
+  absl::Status Run(CuStream stream, const LtHeuristic& choice,
+                   void* const* buffers, void* scratch);
   absl::Status MakeLayout(const MatrixPlan& matrix, LtDataType type,
                           Owned& layout);
   absl::Status MakeMatmul();
@@ -83,7 +85,15 @@ class BlasProduct : public CudaOp {
   absl::Status Multiply(CuStream stream, const LtHeuristic& choice,
                         const void* lhs, const void* rhs, const void* c,
                         void* d, void* workspace);
-  bool IsAligned(void* const* buffers) const;
+  static bool IsAligned(void* const* buffers, int count);
+  // Whether operand `index` must lie as the algorithm wants it: others are a
+  // kernel's of ours.
+  bool IsLibrarys(int index) const { return plan_.whole || index < 2; }
+  void PlanMoves();
+  // Operands, those that lie badly in the scratch; back: the result to where it
+  // belongs.
+  absl::Status Move(CuStream stream, void* const* buffers, char* scratch,
+                    std::vector<void*>& moved, bool back) const;
 
   const Blas& blas_;
   const std::shared_ptr<const OwnKernels> kernels_;
@@ -91,6 +101,10 @@ class BlasProduct : public CudaOp {
   const ProductPlan plan_;
   Owned matmul_, a_, b_, d_;
   LtHeuristic aligned_ = {}, any_ = {};
+  // Without an `any_`: where operands go, their sizes, and who copies them.
+  bool moves_ = false;
+  std::vector<int64_t> moved_at_, moved_bytes_;
+  CuFunction copy_ = nullptr;
   int64_t sums_bytes_ = 0;  // of the f32 sums, at the beginning of the scratch
   FinishArgs finish_ = {};
   CuFunction finish_function_ = nullptr;
@@ -176,7 +190,8 @@ absl::StatusOr<std::vector<LtHeuristic>> BlasProduct::Ask(uint32_t alignment,
 
 // Elements from a matrix's first to behind its last.
 int64_t ExtentOf(const MatrixPlan& matrix, int64_t batch) {
-  return (batch - 1) * matrix.batch_stride + matrix.leading * matrix.columns;
+  return (batch - 1) * matrix.batch_stride +
+         matrix.leading * (matrix.columns - 1) + matrix.rows;
 }
 
 std::string NameOf(const LtAlgorithm& algorithm) {
@@ -196,28 +211,6 @@ std::string Describe(const GemmDesc& desc) {
       static_cast<int>(desc.activation));
 }
 
-// Memory to try algorithms on; how fast they are does not depend on numbers.
-class Trial {
- public:
-  explicit Trial(const Context& context) : context_(context) {}
-  Trial(const Trial&) = delete;
-  ~Trial() {
-    for (const CuPointer memory : memory_) context_.driver().Free(memory);
-  }
-  // Null where there is none.
-  void* Make(int64_t bytes) {
-    CuPointer memory = 0;
-    const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-    if (context_.driver().Allocate(&memory, size) != kCuSuccess) return nullptr;
-    memory_.push_back(memory);
-    return reinterpret_cast<void*>(memory);
-  }
-
- private:
-  const Context& context_;
-  std::vector<CuPointer> memory_;
-};
-
 absl::Status BlasProduct::Prepare(Tuner& tuner, const Context& context) {
   if (plan_.batch > std::numeric_limits<int32_t>::max())
     return absl::UnimplementedError(absl::StrCat(
@@ -227,10 +220,11 @@ absl::Status BlasProduct::Prepare(Tuner& tuner, const Context& context) {
   PARTITA_RETURN_IF_ERROR(MakeLayout(plan_.b, type, b_));
   PARTITA_RETURN_IF_ERROR(MakeLayout(plan_.d, plan_.whole ? type : kLtF32, d_));
   PARTITA_RETURN_IF_ERROR(MakeMatmul());
-  PARTITA_ASSIGN_OR_RETURN(
-      std::vector<LtHeuristic> any,
-      Ask(static_cast<uint32_t>(base::SizeOf(desc_.dtype)), 1));
-  any_ = any[0];
+  const absl::StatusOr<std::vector<LtHeuristic>> any =
+      Ask(static_cast<uint32_t>(base::SizeOf(desc_.dtype)), 1);
+  if (!any.ok() && !absl::IsUnimplemented(any.status())) return any.status();
+  moves_ = !any.ok();
+  if (any.ok()) any_ = any->front();
   PARTITA_ASSIGN_OR_RETURN(const std::vector<LtHeuristic> choices,
                            Ask(kAligned, kCandidates));
   std::vector<std::string> names;
@@ -248,6 +242,42 @@ absl::Status BlasProduct::Prepare(Tuner& tuner, const Context& context) {
   scratch_bytes_ =
       sums_bytes_ + static_cast<int64_t>(std::max(aligned_.workspace_bytes,
                                                   any_.workspace_bytes));
+  if (!moves_) return absl::OkStatus();
+  PlanMoves();
+  PARTITA_ASSIGN_OR_RETURN(copy_, kernels_->Find("partita_copy_box"));
+  return absl::OkStatus();
+}
+
+void BlasProduct::PlanMoves() {
+  const int64_t size = base::SizeOf(desc_.dtype);
+  const MatrixPlan& left = plan_.rhs_first ? plan_.b : plan_.a;
+  const MatrixPlan& right = plan_.rhs_first ? plan_.a : plan_.b;
+  moved_bytes_ = {ExtentOf(left, plan_.batch) * size,
+                  ExtentOf(right, plan_.batch) * size};
+  if (desc_.has_bias) moved_bytes_.push_back(desc_.n * size);
+  if (desc_.has_residual)
+    moved_bytes_.push_back(ExtentOf(plan_.d, plan_.batch) * size);
+  moved_bytes_.push_back(ExtentOf(plan_.d, plan_.batch) * size);
+  for (int i = 0; i < operands(); ++i) {
+    scratch_bytes_ = (scratch_bytes_ + 255) / 256 * 256;
+    moved_at_.push_back(scratch_bytes_);
+    if (IsLibrarys(i)) scratch_bytes_ += moved_bytes_[static_cast<size_t>(i)];
+  }
+}
+
+absl::Status BlasProduct::Move(CuStream stream, void* const* buffers,
+                               char* scratch, std::vector<void*>& moved,
+                               bool back) const {
+  moved.assign(buffers, buffers + operands());
+  for (int i = back ? operands() - 1 : 0; i < operands(); ++i) {
+    const size_t at = static_cast<size_t>(i);
+    if (!IsLibrarys(i) || IsAligned(buffers + i, 1)) continue;
+    moved[at] = scratch + moved_at_[at];
+    // The result too: between its rows other things may lie.
+    PARTITA_RETURN_IF_ERROR(
+        kernels_->Copy(stream, copy_, back ? moved[at] : buffers[i],
+                       back ? buffers[i] : moved[at], moved_bytes_[at]));
+  }
   return absl::OkStatus();
 }
 
@@ -274,8 +304,8 @@ Tuner::Run BlasProduct::PrepareTrial(const std::vector<LtHeuristic>& choices,
   };
 }
 
-bool BlasProduct::IsAligned(void* const* buffers) const {
-  for (int i = 0; i < operands(); ++i)
+bool BlasProduct::IsAligned(void* const* buffers, int count) {
+  for (int i = 0; i < count; ++i)
     if (reinterpret_cast<uintptr_t>(buffers[i]) % kAligned != 0) return false;
   return true;
 }
@@ -296,7 +326,18 @@ absl::Status BlasProduct::Multiply(CuStream stream, const LtHeuristic& choice,
 
 absl::Status BlasProduct::Run(CuStream stream, void* const* buffers,
                               void* scratch) {
-  const LtHeuristic& choice = IsAligned(buffers) ? aligned_ : any_;
+  const bool aligned = IsAligned(buffers, operands());
+  if (aligned || !moves_)
+    return Run(stream, aligned ? aligned_ : any_, buffers, scratch);
+  std::vector<void*> moved;
+  PARTITA_RETURN_IF_ERROR(
+      Move(stream, buffers, static_cast<char*>(scratch), moved, false));
+  PARTITA_RETURN_IF_ERROR(Run(stream, aligned_, moved.data(), scratch));
+  return Move(stream, buffers, static_cast<char*>(scratch), moved, true);
+}
+
+absl::Status BlasProduct::Run(CuStream stream, const LtHeuristic& choice,
+                              void* const* buffers, void* scratch) {
   void* const out = buffers[operands() - 1];
   if (plan_.whole && desc_.has_bias)
     PARTITA_RETURN_IF_ERROR(SetBias(buffers[2]));

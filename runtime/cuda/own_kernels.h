@@ -210,6 +210,15 @@ PARTITA_KERNEL_CODE Int WeightIndex(const ConvArgs& a, Int o, Int c,
          k[2];
 }
 
+// Bias, activation and residual of element i, of feature o, whose sum is known.
+PARTITA_KERNEL_CODE void FinishConv(const ConvArgs& a, Int i, Int o,
+                                    float sum) {
+  if (a.bias) sum += Load(a.type, a.bias, o);
+  sum = Activate(a.activation, sum);
+  if (a.residual) sum += Load(a.type, a.residual, i);
+  Store(a.type, a.out, i, sum);
+}
+
 PARTITA_KERNEL_CODE void ConvForwardElement(const ConvArgs& a, Int i) {
   if (i >= a.count) return;
   Int n, o, at[3], k[3], from[3];
@@ -231,10 +240,15 @@ PARTITA_KERNEL_CODE void ConvForwardElement(const ConvArgs& a, Int i) {
                                       first + c, from)) *
                  Load(a.type, a.second, WeightIndex(a, o, c, k));
       }
-  if (a.bias) sum += Load(a.type, a.bias, o);
-  sum = Activate(a.activation, sum);
-  if (a.residual) sum += Load(a.type, a.residual, i);
-  Store(a.type, a.out, i, sum);
+  FinishConv(a, i, o, sum);
+}
+
+// Of a convolution whose sums lie in its result already.
+PARTITA_KERNEL_CODE void FinishConvElement(const ConvArgs& a, Int i) {
+  if (i >= a.count) return;
+  Int n, o, at[3];
+  SplitActivation(a.channels_last, a.features, a.output, i, n, o, at);
+  FinishConv(a, i, o, Load(a.type, a.out, i));
 }
 
 // first: the gradient of out, second: the weight.
@@ -371,6 +385,7 @@ PARTITA_KERNEL_CODE void FillBoxElement(const FillBoxArgs& a, Int i) {
   X(partita_product, ProductArgs, ProductElement)              \
   X(partita_finish_product, FinishArgs, FinishProductElement)  \
   X(partita_conv_forward, ConvArgs, ConvForwardElement)        \
+  X(partita_finish_conv, ConvArgs, FinishConvElement)          \
   X(partita_conv_input_grad, ConvArgs, ConvInputGradElement)   \
   X(partita_conv_weight_grad, ConvArgs, ConvWeightGradElement) \
   X(partita_copy_box, CopyBoxArgs, CopyBoxUnit)                \

@@ -67,25 +67,19 @@ class OwnConv : public CudaOp {
       : CudaOp(device::OperandCount(desc.has_bias, desc.has_residual)),
         kernels_(std::move(kernels)),
         function_(function),
-        has_bias_(desc.has_bias),
-        has_residual_(desc.has_residual),
+        desc_(desc),
         args_(args) {}
   std::string Description() const override { return "own kernel"; }
   absl::Status Run(CuStream stream, void* const* buffers,
                    void* scratch) override {
-    size_t next = 0;
-    args_.first = buffers[next++];
-    args_.second = buffers[next++];
-    args_.bias = has_bias_ ? buffers[next++] : nullptr;
-    args_.residual = has_residual_ ? buffers[next++] : nullptr;
-    args_.out = buffers[next];
+    SetOperands(desc_, buffers, args_);
     return kernels_->Launch(stream, function_, &args_, args_.count);
   }
 
  private:
   const std::shared_ptr<const OwnKernels> kernels_;
   const CuFunction function_;
-  const bool has_bias_, has_residual_;
+  const device::ConvDesc desc_;
   ConvArgs args_;
 };
 
@@ -118,6 +112,20 @@ absl::Status OwnKernels::Launch(CuStream stream, CuFunction function,
       context_->driver().Launch(function, static_cast<unsigned>(blocks), 1, 1,
                                 kThreads, 1, 1, 0, stream, parameters, nullptr),
       "launching a kernel of the runtime");
+}
+
+absl::Status OwnKernels::Copy(CuStream stream, CuFunction copy_box,
+                              const void* from, void* to, int64_t bytes) const {
+  CopyBoxArgs args = {};
+  args.from = static_cast<const char*>(from);
+  args.to = static_cast<char*>(to);
+  const uint64_t all = reinterpret_cast<uintptr_t>(from) |
+                       reinterpret_cast<uintptr_t>(to) |
+                       static_cast<uint64_t>(bytes) | 16;
+  args.unit = static_cast<int>(all & (~all + 1));  // its lowest bit
+  args.units = args.count = bytes / args.unit;
+  for (int d = 0; d < 3; ++d) args.counts[d] = 1;
+  return Launch(stream, copy_box, &args, args.count);
 }
 
 absl::StatusOr<ProductArgs> ToProductArgs(const device::GemmDesc& desc) {
@@ -153,8 +161,7 @@ absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnProduct(
       std::make_unique<OwnProduct>(std::move(kernels), function, desc, args));
 }
 
-absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnConv(
-    std::shared_ptr<const OwnKernels> kernels, const device::ConvDesc& desc) {
+absl::StatusOr<ConvArgs> ToConvArgs(const device::ConvDesc& desc) {
   const size_t spatial = desc.weight_shape.size() - 2;
   if (spatial > 3)
     return absl::UnimplementedError(absl::StrCat(
@@ -181,15 +188,38 @@ absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnConv(
     args.dilations[i] = desc.dilations[dim];
     args.low[i] = desc.low[dim];
   }
-  const char* symbol = "partita_conv_forward";
-  args.count = Product(desc.out_shape);
-  if (desc.direction == device::ConvDirection::kInputGrad) {
-    symbol = "partita_conv_input_grad";
-    args.count = Product(desc.input_shape);
-  } else if (desc.direction == device::ConvDirection::kWeightGrad) {
-    symbol = "partita_conv_weight_grad";
-    args.count = Product(desc.weight_shape);
+  switch (desc.direction) {
+    case device::ConvDirection::kForward:
+      args.count = Product(desc.out_shape);
+      break;
+    case device::ConvDirection::kInputGrad:
+      args.count = Product(desc.input_shape);
+      break;
+    case device::ConvDirection::kWeightGrad:
+      args.count = Product(desc.weight_shape);
+      break;
   }
+  return args;
+}
+
+void SetOperands(const device::ConvDesc& desc, void* const* buffers,
+                 ConvArgs& args) {
+  size_t next = 0;
+  args.first = buffers[next++];
+  args.second = buffers[next++];
+  args.bias = desc.has_bias ? buffers[next++] : nullptr;
+  args.residual = desc.has_residual ? buffers[next++] : nullptr;
+  args.out = buffers[next];
+}
+
+absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnConv(
+    std::shared_ptr<const OwnKernels> kernels, const device::ConvDesc& desc) {
+  const char* symbol = "partita_conv_forward";
+  if (desc.direction == device::ConvDirection::kInputGrad)
+    symbol = "partita_conv_input_grad";
+  if (desc.direction == device::ConvDirection::kWeightGrad)
+    symbol = "partita_conv_weight_grad";
+  PARTITA_ASSIGN_OR_RETURN(const ConvArgs args, ToConvArgs(desc));
   PARTITA_ASSIGN_OR_RETURN(const CuFunction function, kernels->Find(symbol));
   return std::unique_ptr<CudaOp>(
       std::make_unique<OwnConv>(std::move(kernels), function, desc, args));

@@ -27,6 +27,9 @@ class OwnKernels {
   // One thread for each of `count` elements; `args` is the kernel's parameter.
   absl::Status Launch(CuStream stream, CuFunction function, const void* args,
                       int64_t count) const;
+  // Bytes, wherever they lie; `copy_box` is the kernel of that name.
+  absl::Status Copy(CuStream stream, CuFunction copy_box, const void* from,
+                    void* to, int64_t bytes) const;
 
  private:
   std::shared_ptr<Context> context_;
@@ -38,6 +41,11 @@ absl::StatusOr<ProductArgs> ToProductArgs(const device::GemmDesc& desc);
 // Operands of a product, in the order of GemmDesc.
 void SetOperands(const device::GemmDesc& desc, void* const* buffers,
                  ProductArgs& args);
+
+// The same of convolutions; Unimplemented beyond three spatial dimensions.
+absl::StatusOr<ConvArgs> ToConvArgs(const device::ConvDesc& desc);
+void SetOperands(const device::ConvDesc& desc, void* const* buffers,
+                 ConvArgs& args);
 
 absl::StatusOr<std::unique_ptr<CudaOp>> MakeOwnProduct(
     std::shared_ptr<const OwnKernels> kernels, const device::GemmDesc& desc);

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cuda/conv.h"
 #include "runtime/cuda/gemm.h"
 
 namespace partita::cuda {
@@ -18,32 +19,47 @@ absl::Status Workshop::LoadKernels() {
   return absl::OkStatus();
 }
 
+template <typename L>
+absl::StatusOr<const L*> Workshop::Find(
+    const std::string& path, std::optional<std::unique_ptr<L>>& library) {
+  if (path == "none") return nullptr;
+  if (!library) {
+    absl::StatusOr<std::unique_ptr<L>> found = L::Open(path);
+    if (!found.ok() && !path.empty()) return found.status();
+    library = found.ok() ? *std::move(found) : nullptr;
+  }
+  return library->get();
+}
+
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareGemm(
     const device::GemmDesc& desc) {
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   PARTITA_RETURN_IF_ERROR(LoadKernels());
-  if (!looked_for_blas_ && blas_path_ != "none") {
-    looked_for_blas_ = true;
-    absl::StatusOr<std::unique_ptr<Blas>> blas = Blas::Open(blas_path_);
-    if (blas.ok()) blas_ = *std::move(blas);
-    if (!blas.ok() && !blas_path_.empty()) return blas.status();
-  }
+  PARTITA_ASSIGN_OR_RETURN(const Blas* const blas, Find(blas_path_, blas_));
   absl::StatusOr<std::unique_ptr<CudaOp>> op =
       absl::UnimplementedError("no library");
-  if (blas_ != nullptr) op = MakeBlasProduct(*blas_, kernels_, tuner_, desc);
+  if (blas != nullptr) op = MakeBlasProduct(*blas, kernels_, tuner_, desc);
   if (absl::IsUnimplemented(op.status())) op = MakeOwnProduct(kernels_, desc);
-  PARTITA_RETURN_IF_ERROR(op.status());
-  PARTITA_RETURN_IF_ERROR(scratch_.Reserve((*op)->scratch_bytes()));
-  return std::unique_ptr<device::LibraryOp>(*std::move(op));
+  return Keep(std::move(op));
 }
 
 absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::PrepareConv(
     const device::ConvDesc& desc) {
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   PARTITA_RETURN_IF_ERROR(LoadKernels());
-  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<CudaOp> op,
-                           MakeOwnConv(kernels_, desc));
-  return std::unique_ptr<device::LibraryOp>(std::move(op));
+  PARTITA_ASSIGN_OR_RETURN(const Dnn* const dnn, Find(dnn_path_, dnn_));
+  absl::StatusOr<std::unique_ptr<CudaOp>> op =
+      absl::UnimplementedError("no library");
+  if (dnn != nullptr) op = MakeDnnConv(*dnn, kernels_, tuner_, desc);
+  if (absl::IsUnimplemented(op.status())) op = MakeOwnConv(kernels_, desc);
+  return Keep(std::move(op));
+}
+
+absl::StatusOr<std::unique_ptr<device::LibraryOp>> Workshop::Keep(
+    absl::StatusOr<std::unique_ptr<CudaOp>> op) {
+  PARTITA_RETURN_IF_ERROR(op.status());
+  PARTITA_RETURN_IF_ERROR(scratch_.Reserve((*op)->scratch_bytes()));
+  return std::unique_ptr<device::LibraryOp>(*std::move(op));
 }
 
 absl::Status Workshop::BeginCapture(CuStream stream) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/context.h"
+#include "runtime/cuda/dnn.h"
 #include "runtime/cuda/library_op.h"
 #include "runtime/cuda/own_ops.h"
 #include "runtime/cuda/scratch.h"
@@ -22,12 +24,13 @@ namespace partita::cuda {
 
 class Workshop {
  public:
-  // `blas` is the library to open; empty: the one that is installed, if any;
-  // "none": none. `tuned` and `measures` are a Tuner's.
-  Workshop(std::shared_ptr<Context> context, std::string blas,
+  // `blas` and `dnn` are the libraries to open; empty: those that are
+  // installed, if any; "none": none. `tuned` and `measures` are a Tuner's.
+  Workshop(std::shared_ptr<Context> context, std::string blas, std::string dnn,
            std::string tuned, bool measures)
       : context_(std::move(context)),
         blas_path_(std::move(blas)),
+        dnn_path_(std::move(dnn)),
         scratch_(context_, "what operations need while they run"),
         tuner_(context_, std::move(tuned), measures) {}
   Workshop(const Workshop&) = delete;
@@ -57,13 +60,22 @@ class Workshop {
 
  private:
   absl::Status LoadKernels();
+  // Makes room for what it needs while it runs.
+  absl::StatusOr<std::unique_ptr<device::LibraryOp>> Keep(
+      absl::StatusOr<std::unique_ptr<CudaOp>> op);
 
   const std::shared_ptr<Context> context_;
-  const std::string blas_path_;
+  // The library at `path`, opened once; null where there is none.
+  template <typename L>
+  absl::StatusOr<const L*> Find(const std::string& path,
+                                std::optional<std::unique_ptr<L>>& library);
+
+  const std::string blas_path_, dnn_path_;
   Scratch scratch_;
   Tuner tuner_;
-  bool looked_for_blas_ = false;
-  std::unique_ptr<Blas> blas_;  // null: not installed
+  // None: not looked for yet; null: not installed.
+  std::optional<std::unique_ptr<Blas>> blas_;
+  std::optional<std::unique_ptr<Dnn>> dnn_;
   std::shared_ptr<const OwnKernels> kernels_;
   CuStream user_ = nullptr;  // of the scratch
   CuEvent handed_over_ = nullptr;

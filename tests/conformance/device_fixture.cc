@@ -168,7 +168,8 @@ std::unique_ptr<device::Device> MakeDevice(const DeviceUnderTest& device) {
     recording.Register("mark", &RecordedMark);
   }
   if (device.IsGpu())
-    return std::move(cuda::MakeCudaDevice({0, device.driver, device.blas}))
+    return std::move(cuda::MakeCudaDevice(
+                         {0, device.driver, device.blas, device.blas}))
         .value();
   return std::move(cpu::MakeCpuDevice({device.threads})).value();
 }

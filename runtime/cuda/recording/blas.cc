@@ -193,6 +193,8 @@ LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtMatmul matmul, LtLayout,
                                         LtHeuristic* results, int* found) {
   const Preference& wanted = *static_cast<Preference*>(preference);
   const Matmul& desc = *static_cast<Matmul*>(matmul);
+  const Lock lock(Machine::Get().mutex);
+  if (Machine::Get().Enter(__func__) != kCuSuccess) return kLtNotSupported;
   if ((desc.epilogue & kLtEpilogueBias) && desc.bias == nullptr)
     return kInvalidValue;
   *found = wanted.workspace >= kWorkspace ? std::min(most, kAlgorithms) : 0;

@@ -19,11 +19,6 @@ thread_local Clock waited;
 
 }  // namespace
 
-Machine& Machine::Get() {
-  static Machine* const machine = new Machine();
-  return *machine;
-}
-
 Machine::Machine() {
   memory_ = static_cast<char*>(mmap(nullptr, kMemoryBytes, PROT_NONE,
                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,

@@ -70,7 +70,10 @@ using HostKernel = void (*)(void** parameters, const Place& place);
 // The driver's state, all of it under one lock.
 class Machine {
  public:
-  static Machine& Get();
+  static Machine& Get() {
+    static Machine* const machine = new Machine();
+    return *machine;
+  }
   std::recursive_mutex mutex;
 
   // Whether the call named may succeed; it is written down.

@@ -25,8 +25,7 @@ void Races::Begin(const std::string& name, int stream, uint64_t number,
   current_.clear();
 }
 
-void Races::Touch(const void* memory, size_t bytes, bool writes) {
-  if (!watching_ || bytes == 0) return;
+void Races::Add(const void* memory, size_t bytes, bool writes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(memory);
   const uintptr_t end = begin + bytes;
   // Kernels touch a few tensors in turn, each nearly in order.

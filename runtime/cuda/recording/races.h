@@ -33,7 +33,9 @@ class Races {
   // `number` of `stream`, which begins when all of `before` is done.
   void Begin(const std::string& name, int stream, uint64_t number,
              const Clock& before);
-  void Touch(const void* memory, size_t bytes, bool writes);
+  void Touch(const void* memory, size_t bytes, bool writes) {
+    if (watching_ && bytes > 0) Add(memory, bytes, writes);
+  }
   void End();
   // Memory that is somebody else's from now on.
   void Forget(const void* memory, size_t bytes);
@@ -48,6 +50,7 @@ class Races {
     uint64_t number;
     std::string name;
   };
+  void Add(const void* memory, size_t bytes, bool writes);
   void Compare(const Access& access);
 
   bool watching_ = false;

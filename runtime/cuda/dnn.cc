@@ -1,0 +1,68 @@
+// Opening of cuDNN.
+#include "runtime/cuda/dnn.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cuda/library.h"
+
+namespace partita::cuda {
+
+absl::StatusOr<std::unique_ptr<Dnn>> Dnn::Open(const std::string& path) {
+  PARTITA_ASSIGN_OR_RETURN(
+      const Library library,
+      Library::Open({path.empty() ? "libcudnn.so.9" : path}, "cuDNN",
+                    "install it, or set LD_LIBRARY_PATH to where it lies"));
+  auto dnn = std::make_unique<Dnn>();
+#define PARTITA_CUDA_LOAD(member, symbol, parameters) \
+  PARTITA_RETURN_IF_ERROR(library.Load(#symbol, &dnn->member));
+  PARTITA_CUDA_DNN_FUNCTIONS(PARTITA_CUDA_LOAD)
+#undef PARTITA_CUDA_LOAD
+  PARTITA_RETURN_IF_ERROR(library.Load("cudnnGetErrorString", &dnn->ErrorText));
+  PARTITA_RETURN_IF_ERROR(library.Load("cudnnGetVersion", &dnn->Version));
+  const absl::Status started =
+      dnn->Check(dnn->Create(&dnn->handle), "starting cuDNN");
+  if (!started.ok())
+    return absl::FailedPreconditionError(std::string(started.message()));
+  return dnn;
+}
+
+Dnn::~Dnn() {
+  if (handle != nullptr) Destroy(handle);
+}
+
+absl::Status Dnn::Check(DnnStatus status, const std::string& doing) const {
+  if (status == kDnnSuccess) return absl::OkStatus();
+  const char* const text = ErrorText(status);
+  return absl::UnimplementedError(
+      absl::StrCat(doing, ": cuDNN says ", text == nullptr ? "" : text, " (",
+                   static_cast<int>(status),
+                   "); CUDNN_LOGLEVEL_DBG=2 in the environment tells more"));
+}
+
+DnnDescriptor::DnnDescriptor(const Dnn& dnn, DnnKind kind)
+    : dnn_(dnn), first_error_(dnn.CreateObject(kind, &object_)) {}
+
+DnnDescriptor::~DnnDescriptor() {
+  if (object_ != nullptr) dnn_.DestroyObject(object_);
+}
+
+void DnnDescriptor::Set(DnnAttribute attribute, DnnType type,
+                        const void* values, int64_t count) {
+  if (first_error_ == kDnnSuccess)
+    first_error_ = dnn_.SetAttribute(object_, attribute, type, count, values);
+}
+
+absl::Status DnnDescriptor::Finalize(const std::string& doing) {
+  if (first_error_ == kDnnSuccess) first_error_ = dnn_.Finalize(object_);
+  return dnn_.Check(first_error_, first_error_ == kDnnSuccess ? "" : doing);
+}
+
+int64_t DnnDescriptor::Get(DnnAttribute attribute, DnnType type, void* values,
+                           int64_t most) const {
+  int64_t count = 0;
+  const DnnStatus status =
+      dnn_.GetAttribute(object_, attribute, type, most, &count, values);
+  return status == kDnnSuccess ? count : 0;
+}
+
+}  // namespace partita::cuda

@@ -1,0 +1,121 @@
+// The functions of cuDNN that we call, as its documentation describes them (its
+// graph API in C, cuDNN 9): names, parameters and numbers, under names of our
+// own. abi_check.cc compares them with the real header where cuDNN is
+// installed.
+#ifndef PARTITA_RUNTIME_CUDA_DNN_API_H_
+#define PARTITA_RUNTIME_CUDA_DNN_API_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace partita::cuda {
+
+using DnnHandle = void*;
+using DnnObject = void*;  // a descriptor of any kind
+using DnnStream = void*;
+
+// What the functions return; others say what is wrong or not supported.
+enum DnnStatus : int { kDnnSuccess = 0 };
+
+// Kinds of descriptors.
+enum DnnKind : int {
+  kDnnConvolution = 1,
+  kDnnEngine = 2,
+  kDnnEngineConfig = 3,
+  kDnnHeuristics = 4,
+  kDnnPlan = 5,
+  kDnnForward = 10,
+  kDnnWeightGradient = 11,
+  kDnnInputGradient = 12,
+  kDnnGraph = 15,
+  kDnnPack = 16,
+  kDnnTensor = 17,
+};
+
+// Types of attributes.
+enum DnnType : int {
+  kDnnTypeHandle = 0,
+  kDnnTypeDataType = 1,
+  kDnnTypeInt64 = 3,
+  kDnnTypeFloat = 4,
+  kDnnTypePointer = 6,
+  kDnnTypeConvolutionMode = 7,
+  kDnnTypeHeuristicsMode = 8,
+  kDnnTypeNote = 11,
+  kDnnTypeObject = 15,
+};
+
+// Attributes. Operations have theirs in one order: factors of the result and of
+// what was there, the convolution, and three tensors.
+enum DnnAttribute : int {
+  kDnnComputeType = 100,
+  kDnnMode = 101,
+  kDnnDilations = 102,
+  kDnnStrides = 103,
+  kDnnPaddingAfter = 104,
+  kDnnPaddingBefore = 105,
+  kDnnSpatialDims = 106,
+  kDnnHeuristicsMode = 200,
+  kDnnHeuristicsGraph = 201,
+  kDnnHeuristicsResults = 202,
+  kDnnConfigEngine = 300,
+  kDnnPlanHandle = 400,
+  kDnnPlanConfig = 401,
+  kDnnPlanWorkspaceBytes = 402,
+  kDnnForwardAlpha = 700,         // ... beta, convolution, w, x, y
+  kDnnInputGradientAlpha = 706,   // ... beta, convolution, w, dx, dy
+  kDnnWeightGradientAlpha = 712,  // ... beta, convolution, dw, x, dy
+  kDnnGraphHandle = 800,
+  kDnnGraphOperations = 801,
+  kDnnTensorAlignment = 900,
+  kDnnTensorType = 901,
+  kDnnTensorDims = 902,
+  kDnnTensorStrides = 903,
+  kDnnTensorId = 906,
+  kDnnPackIds = 1000,
+  kDnnPackPointers = 1001,
+  kDnnPackWorkspace = 1003,
+  kDnnEngineIndex = 1301,
+  kDnnEngineNotes = 1303,
+};
+
+enum DnnDataType : int {
+  kDnnF32 = 0,
+  kDnnF16 = 2,
+  kDnnBF16 = 9,
+};
+
+constexpr int kDnnCrossCorrelation = 1;  // a convolution mode
+constexpr int kDnnHeuristicsFallback = 2;
+constexpr int kDnnHeuristicsBest = 3;
+
+// What an engine does to numbers.
+enum DnnNote : int {
+  kDnnTensorCores = 0,
+  kDnnRoundsInputs = 1,
+  kDnnRoundsSums = 2,
+  kDnnNondeterministic = 4,
+};
+constexpr int kDnnMostNotes = 16;
+
+// X(member, symbol in the library, parameters): all return DnnStatus.
+#define PARTITA_CUDA_DNN_FUNCTIONS(X)                                       \
+  X(Create, cudnnCreate, (DnnHandle * handle))                              \
+  X(Destroy, cudnnDestroy, (DnnHandle handle))                              \
+  X(SetStream, cudnnSetStream, (DnnHandle handle, DnnStream stream))        \
+  X(CreateObject, cudnnBackendCreateDescriptor,                             \
+    (DnnKind kind, DnnObject * object))                                     \
+  X(DestroyObject, cudnnBackendDestroyDescriptor, (DnnObject object))       \
+  X(SetAttribute, cudnnBackendSetAttribute,                                 \
+    (DnnObject object, DnnAttribute attribute, DnnType type, int64_t count, \
+     const void* values))                                                   \
+  X(Finalize, cudnnBackendFinalize, (DnnObject object))                     \
+  X(GetAttribute, cudnnBackendGetAttribute,                                 \
+    (DnnObject object, DnnAttribute attribute, DnnType type, int64_t most,  \
+     int64_t* count, void* values))                                         \
+  X(Execute, cudnnBackendExecute,                                           \
+    (DnnHandle handle, DnnObject plan, DnnObject pack))
+
+}  // namespace partita::cuda
+
+#endif  // PARTITA_RUNTIME_CUDA_DNN_API_H_
