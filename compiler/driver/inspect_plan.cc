@@ -14,14 +14,13 @@ Value inspectPlan(const plan::Plan& plan) {
   Array entries;
   for (const plan::Entry& entry : plan.shard)
     entries.push_back(plan::ToString(plan.mesh, entry));
-  absl::Status supported = plan::CheckSupported(plan);
-  if (supported.ok()) supported = plan::DivideStages(plan).status();
+  const absl::Status compiles = plan::DivideStages(plan).status();
   return Object{{"kind", "plan"},
                 {"mesh", plan::ToString(plan.mesh)},
                 {"devices", plan.mesh.Size()},
                 {"entries", std::move(entries)},
                 {"text", plan::WritePlan(plan)},
-                {"unsupported", std::string(supported.message())}};
+                {"refused", std::string(compiles.message())}};
 }
 
 void printPlan(const Value& facts, llvm::raw_ostream& stream) {
@@ -29,9 +28,8 @@ void printPlan(const Value& facts, llvm::raw_ostream& stream) {
   const int64_t devices = *object.getInteger("devices");
   stream << llvm::formatv("# a plan for {0} device{1}\n{2}", devices,
                           devices == 1 ? "" : "s", *object.getString("text"));
-  const llvm::StringRef unsupported = *object.getString("unsupported");
-  if (!unsupported.empty())
-    stream << "# not compiled yet: " << unsupported << "\n";
+  const llvm::StringRef refused = *object.getString("refused");
+  if (!refused.empty()) stream << "# does not compile: " << refused << "\n";
 }
 
 }  // namespace partita::driver

@@ -111,8 +111,7 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
   if (!plan_path.empty())
     plan->names.insert(plan->names.end(), parsed_names.begin(),
                        parsed_names.end());
-  absl::Status fine = plan::CheckSupported(*plan);
-  if (fine.ok()) fine = plan::CheckPipeline(*plan);
+  absl::Status fine = plan::CheckPipeline(*plan);
   if (fine.ok() && devices > 0) fine = plan::CheckDeviceCount(*plan, devices);
   if (!fine.ok()) return fine;
   absl::StatusOr<plan::Plan> divided = plan::DivideStages(*plan);

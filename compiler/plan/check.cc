@@ -270,9 +270,6 @@ Status CheckPlan(const Plan& plan) {
   return CheckNumbers(plan);
 }
 
-// All that there is in plans is acted on.
-Status CheckSupported(const Plan&) { return OkStatus(); }
-
 bool HoldsIn(const Entry& entry, int stage) {
   return entry.stages.empty() ||
          std::find(entry.stages.begin(), entry.stages.end(), stage) !=

@@ -175,8 +175,6 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text);
 // What a plan made elsewhere than by ParsePlan must satisfy: names known, axes
 // in the mesh and used once, globs and sizes in order. ParsePlan has done it.
 absl::Status CheckPlan(const Plan& plan);
-// Refuses, by its name, each field that the compiler does not act on yet.
-absl::Status CheckSupported(const Plan& plan);
 // Whether the mesh has so many devices as --devices says.
 absl::Status CheckDeviceCount(const Plan& plan, int64_t devices);
 

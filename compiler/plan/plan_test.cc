@@ -108,15 +108,7 @@ TEST(ParsePlan, DefaultsAreOneDeviceAndNothingDone) {
   EXPECT_THAT(plan.shard, IsEmpty());
   EXPECT_EQ(plan.zero, 0);
   EXPECT_EQ(plan.microbatches, 1);
-  EXPECT_TRUE(CheckSupported(plan).ok());
   EXPECT_EQ(WritePlan(plan), "mesh: {}\n");
-}
-
-TEST(ParsePlan, FieldsAtTheirDefaultsAreSupported) {
-  const Plan plan = Parsed(
-      "{mesh: {a: 2}, shard: [{B: a}], zero: 0, microbatches: 1, stages: auto, "
-      "recompute: selective, precision: f32, offload: none}");
-  EXPECT_TRUE(CheckSupported(plan).ok());
 }
 
 TEST(ParsePlan, DeviceOrder) {

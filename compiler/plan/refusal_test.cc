@@ -304,18 +304,5 @@ TEST(Refusals, OfOptions) {
             "@stage(0) or @stage(0+1), found 'stage(1,2)'");
 }
 
-TEST(CheckSupported, NoFieldIsLeftForLater) {
-  const auto refusal = [](const std::string& fields) {
-    const absl::StatusOr<Plan> plan =
-        ParsePlan("mesh: {a: 2, b: 2}\n" + fields, "p.yaml");
-    EXPECT_TRUE(plan.ok()) << plan.status().message();
-    return std::string(CheckSupported(*plan).message());
-  };
-  EXPECT_EQ(refusal("shard: [{B: a}, {D: b}]"), "");
-  EXPECT_EQ(refusal("gather: {prefetch: 1}"), "");
-  EXPECT_EQ(refusal("gather: {prefetch: 1, hold: step}"), "");
-  EXPECT_EQ(refusal("offload: optimizer"), "");
-}
-
 }  // namespace
 }  // namespace partita::plan

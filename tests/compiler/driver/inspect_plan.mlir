@@ -12,10 +12,9 @@
 // CHECK-NEXT: - {B: d}
 // CHECK-NEXT: - {at: "h.*", M: t}
 
-// JSON: "devices":6,"entries":["{B: d}","{at: \"h.*\", M: t}"],"kind":"plan","mesh":"{d: 2, t: 3}","text":"mesh:
-// JSON-SAME: "unsupported":""
+// JSON: "devices":6,"entries":["{B: d}","{at: \"h.*\", M: t}"],"kind":"plan","mesh":"{d: 2, t: 3}","refused":"","text":"mesh:
 
 // LATER: gather: {prefetch: 1, hold: step}
-// LATER-NOT: not compiled yet
+// LATER-NOT: does not compile
 
 // WRONG: error: {{.*}}.yaml:2:13: shard 'B': expected an axis of the mesh (d), found 'dd'
