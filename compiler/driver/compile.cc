@@ -1,5 +1,4 @@
-// Runs the phases, generates code, plans memory and writes the artifact; keeps
-// count of what happened.
+// Runs the phases, generates code, plans memory and writes the artifact.
 #include "compiler/driver/compile.h"
 
 #include <chrono>
@@ -68,7 +67,7 @@ class Compilation {
                              wrong);
     if (mlir::failed(checkOffload()) || mlir::failed(checkModel(module_)))
       return failure();
-    countModel();
+    report_.countModel(module_);
     if (train()) remarkOnConstants();
     if (mlir::failed(dump("import")) ||
         mlir::failed(runPhases(simplifyModel(train()))))
@@ -210,7 +209,7 @@ class Compilation {
         mlir::failed(runPhases(lowerToExec(train() != nullptr))) ||
         mlir::failed(merge()))
       return failure();
-    countProgram();
+    report_.countProgram(module_);
     if (mlir::failed(generate(code)) ||
         mlir::failed(
             runPhases(planResources(orderOf(plan(), options_.overlap)))))
@@ -327,24 +326,6 @@ class Compilation {
            << "cannot write " << path << ": " << error.message();
   }
 
-  void countModel() {
-    if (auto name = module_.getName()) report_.model = name->str();
-    module_.walk([&](mlir::Operation* op) {
-      report_.operations +=
-          !llvm::isa<mlir::ModuleOp, FuncOp, mlir::func::ReturnOp>(op);
-    });
-    FuncOp main = module_.lookupSymbol<FuncOp>("main");
-    if (!main) return;
-    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-      auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
-      if (!kind || kind.getValue() != "parameter") continue;
-      ++report_.parameters;
-      report_.parameter_elements +=
-          llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i])
-              .getNumElements();
-    }
-  }
-
   // Exporters that fold constants take the names of weights with them.
   void remarkOnConstants() {
     FuncOp main = module_.lookupSymbol<FuncOp>("main");
@@ -366,45 +347,8 @@ class Compilation {
            "the names";
   }
 
-  void countProgram() {
-    for (int64_t* count :
-         {&report_.kernels, &report_.layer_kinds, &report_.launches,
-          &report_.gemms, &report_.convolutions, &report_.layer_calls,
-          &report_.collectives})
-      *count = 0;
-    for (FuncOp function : module_.getOps<FuncOp>()) {
-      if (function->hasAttr(exec::kKernelAttr))
-        ++report_.kernels;
-      else if (function.isPrivate())
-        ++report_.layer_kinds;
-    }
-    module_.walk([&](mlir::Operation* op) {
-      report_.launches += llvm::isa<exec::LaunchOp>(op);
-      report_.gemms += llvm::isa<exec::GemmOp>(op);
-      report_.convolutions += llvm::isa<exec::ConvOp>(op);
-      report_.layer_calls += llvm::isa<mlir::func::CallOp>(op);
-      report_.collectives += llvm::isa<exec::CollectiveOp>(op);
-    });
-  }
-
-  // Of the entries' arenas and derived values the largest.
-  void measureEntries() {
-    for (const exec::Entry& entry : exec::entriesOf(module_)) {
-      report_.arena_bytes = std::max(
-          report_.arena_bytes,
-          entry.main->getAttrOfType<mlir::IntegerAttr>(exec::kFrameBytesAttr)
-              .getInt());
-      int64_t derived = 0;
-      if (FuncOp init = entry.init)
-        for (mlir::Type type : init.getResultTypes())
-          derived +=
-              exec::bufferBytes(llvm::cast<mlir::RankedTensorType>(type));
-      report_.derived_bytes = std::max(report_.derived_bytes, derived);
-    }
-  }
-
   LogicalResult write(std::string code) {
-    measureEntries();
+    report_.measureEntries(module_);
     emit::EmitOptions emit_options;
     if (mlir::failed(describePipeline(emit_options))) return failure();
     emit_options.target = options_.target;
@@ -462,43 +406,6 @@ class Compilation {
 };
 
 }  // namespace
-
-const memory::MemoryTable& CompileReport::memoryTable() const {
-  return *std::max_element(
-      memory_tables.begin(), memory_tables.end(),
-      [](const memory::MemoryTable& a, const memory::MemoryTable& b) {
-        return a.total() < b.total();
-      });
-}
-
-llvm::json::Value CompileReport::toJson() const {
-  llvm::json::Object phases;
-  for (const auto& [name, seconds] : phase_seconds) phases[name] = seconds;
-  llvm::json::Array by_rank;
-  if (memory_tables.size() > 1)
-    for (const memory::MemoryTable& table : memory_tables)
-      by_rank.push_back(driver::toJson(table));
-  return llvm::json::Object{{"model", model},
-                            {"operations", operations},
-                            {"parameters", parameters},
-                            {"parameter_elements", parameter_elements},
-                            {"kernels", kernels},
-                            {"launches", launches},
-                            {"gemms", gemms},
-                            {"convolutions", convolutions},
-                            {"layer_kinds", layer_kinds},
-                            {"layer_calls", layer_calls},
-                            {"devices", devices},
-                            {"collectives", collectives},
-                            {"arena_bytes", arena_bytes},
-                            {"derived_bytes", derived_bytes},
-                            {"memory", driver::toJson(memoryTable())},
-                            {"memory_by_rank", std::move(by_rank)},
-                            {"recomputation", recomputation},
-                            {"artifact_bytes", artifact_bytes},
-                            {"phase_seconds", std::move(phases)},
-                            {"seconds", seconds}};
-}
 
 FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
                                        const CompileOptions& options,

@@ -2,15 +2,13 @@
 #ifndef PARTITA_COMPILER_DRIVER_COMPILE_H_
 #define PARTITA_COMPILER_DRIVER_COMPILE_H_
 
+#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "compiler/driver/compile_report.h"
 #include "compiler/driver/run_phase.h"
 #include "compiler/driver/train_options.h"
-#include "compiler/memory/memory_table.h"
 #include "compiler/plan/plan.h"
-#include "llvm/Support/JSON.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
 #include "runtime/program/artifact.h"
@@ -31,26 +29,6 @@ struct CompileOptions {
   plan::Precision precision =
       plan::Precision::kF32;      // where the plan does not say one
   std::optional<int64_t> memory;  // bytes per device, the same
-};
-
-// What compiling did; sizes in bytes, times in seconds.
-struct CompileReport {
-  std::string model;
-  int64_t parameters = 0, parameter_elements = 0;
-  int64_t operations =
-      0;  // of the imported model, layer functions counted once
-  int64_t kernels = 0, launches = 0, gemms = 0, convolutions = 0,
-          layer_kinds = 0, layer_calls = 0, devices = 1, collectives = 0;
-  int64_t arena_bytes = 0, derived_bytes = 0, artifact_bytes = 0;
-  // Of a device; of a pipeline by rank.
-  std::vector<memory::MemoryTable> memory_tables;
-  std::string recomputation;  // what `recompute: budget` chose
-  std::vector<std::pair<std::string, double>> phase_seconds;
-  double seconds = 0;
-
-  // Of the device that takes most; there must be one.
-  const memory::MemoryTable& memoryTable() const;
-  llvm::json::Value toJson() const;
 };
 
 // Makes the folder for dumps. Returns what is wrong with `options` (the
