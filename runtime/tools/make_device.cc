@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -97,6 +98,13 @@ MakeDeviceCommunicator(const RunOptions& options,
       static_cast<std::ptrdiff_t>(found.size()))
     return std::unique_ptr<comm::DeviceCommunicator>();
   return made;
+}
+
+int ThreadsOf(const RunOptions& options, int shares) {
+  const int all = options.threads > 0
+                      ? options.threads
+                      : static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, all / shares);
 }
 
 }  // namespace partita::tools

@@ -19,6 +19,9 @@ namespace partita::tools {
 std::string DeviceOf(const RunOptions& options,
                      const program::Program& program);
 
+// How many threads each of `shares` devices on this machine has.
+int ThreadsOf(const RunOptions& options, int shares);
+
 // The device numbered `index` among those of this job on this machine: a CPU
 // device with this many threads, or the GPU of that number. With --share-gpu
 // all stand on GPU 0, and so does a process to which CUDA_VISIBLE_DEVICES

@@ -105,6 +105,9 @@ class Session {
 // Of the device that holds most.
 executor::MemoryUse FullestOf(const std::vector<executor::RankUse>& uses);
 
+// A list of `profile`, or none where it is null.
+std::vector<executor::Profile*> OneIfThere(executor::Profile* profile);
+
 // How long ranks wait for each other.
 comm::CommOptions CommOptionsOf(const RunOptions& options);
 
