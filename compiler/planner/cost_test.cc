@@ -200,6 +200,25 @@ TEST(Matmul, IsNearWhatWasMeasuredOnSquares) {
   EXPECT_LT(error, 0.1);
 }
 
+// A product of M tokens by N columns over T devices, where memory binds: by
+// columns a device reads MK + KN/T, by tokens MK/T + KN.
+TEST(Matmul, ReadsLessDividedByTheMoreNumerous) {  // D11
+  Device device = BuiltInCluster("a100-80-sxm")->device;
+  for (double& peak : device.peak) peak *= 1e6;
+  device.kernel = 0;
+  const double bandwidth = device.memory_bandwidth * device.streaming;
+  const int64_t k = 64, t = 8;
+  for (const int64_t m : {2048, 4096, 8192}) {
+    const int64_t n = 4096;
+    const double columns = MatmulTime(device, Precision::kBf16, 1, m, n / t, k);
+    const double tokens = MatmulTime(device, Precision::kBf16, 1, m / t, n, k);
+    const double read = 2.0 * (m * k + k * n / t);
+    EXPECT_NEAR(columns * bandwidth, read + 2.0 * m * n / t, 1e-6 * read);
+    EXPECT_EQ(columns < tokens, m < n) << m;
+    if (m == n) EXPECT_DOUBLE_EQ(columns, tokens);
+  }
+}
+
 TEST(MemoryBound, IsBytesOverBandwidth) {
   Device device;
   device.memory_bandwidth = 1e12;

@@ -309,6 +309,43 @@ TEST(SimulateTest, StepsFollowEachOtherWithoutWaitingForAll) {
   EXPECT_DOUBLE_EQ(third.main[1].front().time, 3);
 }
 
+// FlexFlow's graphs: with a device for each operation a step takes what the
+// longest path does, on one device the sum.
+TEST(SimulateTest, GraphsTakeTheirLongestPath) {  // D14
+  struct Graph {
+    std::vector<double> costs;
+    std::vector<std::pair<int, int>> edges;
+    double longest, sum;
+  };
+  for (const Graph& graph : std::vector<Graph>{
+           {{10, 15, 20, 25, 30, 35},
+            {{0, 1}, {0, 2}, {1, 3}, {2, 3}, {2, 4}, {3, 5}, {4, 5}},
+            95,
+            135},
+           {{10, 15, 20, 25}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}}, 55, 70}}) {
+    const int size = static_cast<int>(graph.costs.size());
+    ProgramBuilder spread({{"pipe", size}}, 0), alone({{"pipe", 1}}, 0);
+    NamedCosts costs;
+    alone.Function("main");
+    for (int i = 0; i < size; ++i) {
+      const std::string name(1, static_cast<char>('a' + i));
+      costs.seconds[name] = graph.costs[static_cast<size_t>(i)];
+      alone.Work(name);
+      spread.Function("main." + name);
+      for (const auto& [from, to] : graph.edges)
+        if (to == i) spread.Receive(from, 8);
+      spread.Work(name);
+      for (const auto& [from, to] : graph.edges)
+        if (from == i) spread.Send(to, 8);
+      spread.EntryMain();
+    }
+    alone.EntryMain();
+    EXPECT_DOUBLE_EQ(Simulate(spread.Build(), costs, {1, true}).step,
+                     graph.longest);
+    EXPECT_DOUBLE_EQ(Simulate(alone.Build(), costs, {1, true}).step, graph.sum);
+  }
+}
+
 TEST(SimulateTest, ThousandsOfDevicesCostNoMoreThanTheDistinctOnes) {
   ProgramBuilder builder({{"pipe", 64}, {"data", 6}, {"tensor", 8}}, 0);
   const core::Schedule schedule = core::OneForwardOneBackward(64, 128);
