@@ -17,7 +17,7 @@
 namespace partita::comm {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience(1000);
+constexpr std::chrono::milliseconds kPatience(2000);
 
 absl::Status CheckOne(Communicator& communicator, const Operation& op) {
   const int n = communicator.size();
@@ -43,12 +43,11 @@ absl::Status CheckSecondEnd(Communicator& communicator) {
   return StartedAmongOthers(communicator);
 }
 
-// The last rank works four times as long as the others have patience for
-// silence.
+// The last rank works twice as long as the others have patience for silence.
 absl::Status CheckPatience(Communicator& communicator) {
   constexpr std::chrono::milliseconds kStep(50);
   if (communicator.rank() == communicator.size() - 1) {
-    for (auto left = 4 * kPatience; left.count() > 0; left -= kStep) {
+    for (auto left = 2 * kPatience; left.count() > 0; left -= kStep) {
       std::this_thread::sleep_for(kStep);
       const absl::Status status = communicator.Progress();
       if (!status.ok()) return status;

@@ -20,6 +20,9 @@ using Clock = std::chrono::steady_clock;
 using Make = std::function<std::vector<std::unique_ptr<Communicator>>(
     int, milliseconds)>;
 
+// Long enough for a thread on a busy machine to be given a processor.
+constexpr milliseconds kPatience(600);
+
 std::vector<int> AllRanks(const Communicator& communicator) {
   std::vector<int> ranks(static_cast<size_t>(communicator.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -79,28 +82,28 @@ void ExpectAllOk(std::vector<std::unique_ptr<Communicator>> communicators,
 // A rank that works for long is waited for, however long others have waited
 // before they needed the result.
 void CheckPatience(const Make& make) {
-  ExpectAllOk(make(3, milliseconds(200)), [](Communicator& c) -> absl::Status {
-    return SumBeside(c, milliseconds(c.rank() == 0 ? 0 : 700));
+  ExpectAllOk(make(3, kPatience), [](Communicator& c) -> absl::Status {
+    return SumBeside(c, c.rank() == 0 ? milliseconds(0) : 2 * kPatience);
   });
-  ExpectAllOk(make(2, milliseconds(200)), [](Communicator& c) -> absl::Status {
-    if (c.rank() == 1) std::this_thread::sleep_for(milliseconds(700));
-    return SumBeside(c, milliseconds(900));
+  ExpectAllOk(make(2, kPatience), [](Communicator& c) -> absl::Status {
+    if (c.rank() == 1) std::this_thread::sleep_for(2 * kPatience);
+    return SumBeside(c, 3 * kPatience);
   });
 }
 
 void CheckFailures(const Make& make) {
   const Clock::time_point begin = Clock::now();
   const auto stalled =
-      OnEach(make(3, milliseconds(200)), [](Communicator& c) -> absl::Status {
+      OnEach(make(3, kPatience), [](Communicator& c) -> absl::Status {
         if (c.rank() != 2) return SumBeside(c, milliseconds(0));
-        std::this_thread::sleep_for(milliseconds(1500));
+        std::this_thread::sleep_for(3 * kPatience);
         return c.Progress();
       });
   for (size_t i = 0; i < 2; ++i) {
     EXPECT_THAT(std::string(stalled[i].message()), HasSubstr("rank 2"));
     EXPECT_THAT(std::string(stalled[i].message()),
                 HasSubstr("did not arrive at all_reduce 'started' of f32[4] "
-                          "within 200 ms and made no progress"));
+                          "within 600 ms and made no progress"));
   }
   const auto failed =
       OnEach(make(3, milliseconds(60000)), [](Communicator& c) -> absl::Status {
