@@ -2,9 +2,13 @@
 // each result shape, estimates the work.
 #include "compiler/kernels/codegen.h"
 
+#include <functional>
+
 #include "compiler/kernels/emit_attention.h"
 #include "compiler/kernels/emit_attention_grad.h"
 #include "compiler/kernels/emit_elements.h"
+#include "compiler/kernels/emit_mma_attention.h"
+#include "compiler/kernels/emit_mma_attention_grad.h"
 #include "compiler/kernels/emit_models.h"
 #include "compiler/kernels/emit_nest.h"
 #include "compiler/kernels/emit_scatter.h"
@@ -70,9 +74,19 @@ int64_t bytesOf(RankedTensorType type) {
   return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
 }
 
-// The function on flat memrefs: arguments, results, begin, end, scratch. Those
-// of a flat kernel may have no more elements than a chunk.
-func::FuncOp makeBody(func::FuncOp kernel, ModuleOp target) {
+// One of the functions of a kernel, and what fills it: `emit` returns the
+// range.
+struct Part {
+  std::string symbol;
+  int64_t team = 1;
+  int64_t memory_bytes = 0;
+  std::function<FailureOr<int64_t>(Emitter&, func::FuncOp)> emit;
+};
+
+// The function on flat memrefs: arguments, results, memory (if there is any),
+// begin, end, scratch. Those of a flat kernel may have no more elements than a
+// chunk.
+func::FuncOp makeBody(func::FuncOp kernel, const Part& part, ModuleOp target) {
   const int64_t flat_chunk = flatChunkOf(kernel);
   OpBuilder builder(kernel.getContext());
   SmallVector<Type> inputs;
@@ -88,10 +102,15 @@ func::FuncOp makeBody(func::FuncOp kernel, ModuleOp target) {
   };
   llvm::for_each(kernel.getArgumentTypes(), addBuffer);
   llvm::for_each(kernel.getResultTypes(), addBuffer);
+  if (part.memory_bytes > 0) {
+    inputs.push_back(
+        MemRefType::get({part.memory_bytes / 4}, builder.getF32Type()));
+    bytes.push_back(part.memory_bytes);
+  }
   inputs.append({builder.getIndexType(), builder.getIndexType(),
                  MemRefType::get({1}, builder.getI8Type())});
   builder.setInsertionPointToEnd(target.getBody());
-  auto body = func::FuncOp::create(builder, kernel.getLoc(), kernel.getName(),
+  auto body = func::FuncOp::create(builder, kernel.getLoc(), part.symbol,
                                    builder.getFunctionType(inputs, {}));
   body->setAttr(kBuffersAttr, builder.getDenseI64ArrayAttr(bytes));
   body.addEntryBlock();
@@ -185,14 +204,24 @@ FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
   return range;
 }
 
-// Whether what an item of the range takes is loops over elements only, which a
-// team may share; the rest is written for one thread.
-bool isForTeams(func::FuncOp kernel) {
-  return !findAttention(kernel) && !findAttentionGrad(kernel) &&
-         !findScatter(kernel) && !findTopK(kernel);
+// Threads that compute an item of the range. Loops over elements are for teams,
+// and so are products on tensor cores; the rest is written for one thread.
+int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
+  if (nn::AttentionOp op = findAttention(kernel))
+    return options.tensor_cores && fitsMma(kernel, op) ? kBlock : 1;
+  const bool alone =
+      findAttentionGrad(kernel) || findScatter(kernel) || findTopK(kernel);
+  return alone ? 1 : options.team;
 }
 
-// Emits whatever kind of kernel it is. Returns the range.
+SmallVector<Output> outputsOf(func::FuncOp kernel, func::FuncOp body) {
+  SmallVector<Output> outputs;
+  for (const SmallVector<Output>& group : groupOutputs(kernel, body))
+    llvm::append_range(outputs, group);
+  return outputs;
+}
+
+// Emits whatever kind of kernel it is, if it is one part. Returns the range.
 FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
                               func::FuncOp body) {
   std::vector<SmallVector<Output>> groups = groupOutputs(kernel, body);
@@ -203,13 +232,13 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
     if (!parts.empty()) groups.clear();
     for (const Output& part : parts) groups.push_back({part});
   }
-  SmallVector<Output> outputs;
-  for (const SmallVector<Output>& group : groups)
-    llvm::append_range(outputs, group);
+  const SmallVector<Output> outputs = outputsOf(kernel, body);
   if (outputs.empty()) return 0;
   unsigned count = body.getNumArguments();
   Value begin = body.getArgument(count - 3), end = body.getArgument(count - 2);
   if (nn::AttentionOp op = findAttention(kernel)) {
+    if (emitter.team() == kBlock)
+      return emitMmaAttention(emitter, op, outputs, begin, end);
     if (failed(emitAttention(emitter, op, outputs, begin, end)))
       return failure();
     return attentionRange(emitter, op);
@@ -228,27 +257,55 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
   return emitGroups(emitter, body, groups, flatChunkOf(kernel));
 }
 
-}  // namespace
-
-CodegenOptions hostCodegenOptions() {
-  auto features = llvm::sys::getHostCPUFeatures();
-  CodegenOptions options;
-  options.vector_bytes = features.lookup("avx512f") ? 64
-                         : features.lookup("avx")   ? 32
-                                                    : 16;
-  return options;
+// Those of attention's gradient on tensor cores; the last one has the kernel's
+// name.
+SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
+  SmallVector<Output> wanted;
+  for (Value result : kernel.getBody().front().getTerminator()->getOperands())
+    wanted.push_back({result, {}});
+  SmallVector<Part> parts;
+  for (GradPart which : gradPartsOf(op, wanted)) {
+    Part part;
+    part.symbol = (kernel.getName() + "_part_" + Twine(parts.size())).str();
+    part.team = kBlock;
+    part.memory_bytes = 4 * sharedFloats(op);
+    part.emit = [=](Emitter& emitter, func::FuncOp body) mutable {
+      const unsigned count = body.getNumArguments();
+      return emitMmaAttentionGrad(emitter, op, which, outputsOf(kernel, body),
+                                  body.getArgument(count - 4),
+                                  body.getArgument(count - 3),
+                                  body.getArgument(count - 2));
+    };
+    parts.push_back(std::move(part));
+  }
+  parts.back().symbol = kernel.getName().str();
+  return parts;
 }
 
-FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
-                                     const CodegenOptions& options) {
-  OwningOpRef<func::FuncOp> copy = kernel.clone();
-  if (failed(decomposeComposites(*copy))) return failure();
-  func::FuncOp body = makeBody(*copy, target);
+SmallVector<Part> allPartsOf(func::FuncOp kernel,
+                             const CodegenOptions& options) {
+  nn::AttentionGradOp grad = findAttentionGrad(kernel);
+  if (grad && options.tensor_cores && fitsMma(kernel, grad))
+    return partsOfGrad(kernel, grad);
+  Part whole;
+  whole.symbol = kernel.getName().str();
+  whole.team = teamOf(kernel, options);
+  whole.emit = [=](Emitter& emitter, func::FuncOp body) {
+    return emitKernel(emitter, kernel, body);
+  };
+  return {whole};
+}
+
+FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
+                                   ModuleOp target,
+                                   const CodegenOptions& options) {
+  func::FuncOp body = makeBody(kernel, part, target);
   KernelCode code;
-  code.symbol = kernel.getName().str();
-  code.team = isForTeams(*copy) ? options.team : 1;
-  Emitter emitter(*copy, body, options.vector_bytes / 4, code.team);
-  FailureOr<int64_t> range = emitKernel(emitter, *copy, body);
+  code.symbol = part.symbol;
+  code.team = part.team;
+  code.memory_bytes = part.memory_bytes;
+  Emitter emitter(kernel, body, options.vector_bytes / 4, code.team);
+  FailureOr<int64_t> range = part.emit(emitter, body);
   if (failed(range)) {
     body->erase();
     return failure();
@@ -265,6 +322,33 @@ FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
   inputs[last] = type;
   body.setFunctionType(FunctionType::get(kernel.getContext(), inputs, {}));
   code.grain = chooseGrain(body, code.range);
+  return code;
+}
+
+}  // namespace
+
+CodegenOptions hostCodegenOptions() {
+  auto features = llvm::sys::getHostCPUFeatures();
+  CodegenOptions options;
+  options.vector_bytes = features.lookup("avx512f") ? 64
+                         : features.lookup("avx")   ? 32
+                                                    : 16;
+  return options;
+}
+
+FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
+                                     const CodegenOptions& options) {
+  OwningOpRef<func::FuncOp> copy = kernel.clone();
+  if (failed(decomposeComposites(*copy))) return failure();
+  std::vector<KernelCode> done;
+  for (const Part& part : allPartsOf(*copy, options)) {
+    FailureOr<KernelCode> code = generatePart(*copy, part, target, options);
+    if (failed(code)) return failure();
+    done.push_back(std::move(*code));
+  }
+  KernelCode code = std::move(done.back());
+  done.pop_back();
+  code.before = std::move(done);
   return code;
 }
 

@@ -7,17 +7,24 @@
 // aligned to 64 bytes and not overlapping (i1: a byte per element); [begin,
 // end) is a part of [0, range), so that parts may run on several threads; and
 // `scratch` is a thread's own memory of `scratch_bytes`, aligned to 64 bytes.
+// On GPUs some kernels are several such functions, which run one after the
+// other (KernelCode::before).
 #ifndef PARTITA_COMPILER_KERNELS_CODEGEN_H_
 #define PARTITA_COMPILER_KERNELS_CODEGEN_H_
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "compiler/kernels/kernel_op_interface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::kernels {
+
+// Threads of a GPU's warp, which is a team; of a block, four teams or one.
+inline constexpr int64_t kWarp = 32;
+inline constexpr int64_t kBlock = 128;
 
 struct KernelCode {
   std::string symbol;
@@ -26,6 +33,11 @@ struct KernelCode {
                       // microseconds of work)
   int64_t scratch_bytes = 0;  // per thread, or per team
   int64_t team = 1;           // threads that compute an item together
+  // Kernels that run first, in this order, each when the one before has ended,
+  // on the same buffers; and bytes of memory that these and this one have, as
+  // one more buffer behind the results.
+  std::vector<KernelCode> before;
+  int64_t memory_bytes = 0;
 };
 
 // What code is generated for.
@@ -34,6 +46,9 @@ struct CodegenOptions {
   // More than 1: each item of the range is computed by so many threads
   // together, where the kind of kernel allows it (emit_team.h).
   int64_t team = 1;
+  // With teams of kWarp: products of 16-bit matrices by warps, and teams of
+  // kBlock for what is made of them (emit_fragments.h).
+  bool tensor_cores = false;
 };
 // Those of the machine that runs the compiler.
 CodegenOptions hostCodegenOptions();

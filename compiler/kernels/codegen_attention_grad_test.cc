@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernels/codegen_fixture.h"
+#include "compiler/kernels/ptxas.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace partita::kernels {
@@ -89,6 +90,100 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Codegen, AttentionGrad, testing::ValuesIn(kCases),
                          [](const testing::TestParamInfo<Case>& info) {
                            return info.param.name;
+                         });
+
+// As GPUs run it, in several parts, by emulated warps.
+class MmaAttentionGrad : public testing::TestWithParam<Case> {};
+
+TEST_P(MmaAttentionGrad, EqualsTheInterpreter) {
+  const Case& test = GetParam();
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(textOf(test), ptxCodegenOptions());
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->code().team, kBlock);
+  const llvm::StringRef results = test.results;
+  EXPECT_EQ(
+      kernel->code().before.size(),
+      (results.contains('1') || results.contains('2')) + results.contains('3'));
+  EXPECT_EQ(kernel->difference(test.tolerance, test.tolerance), "");
+}
+
+const Case kMmaCases[] = {
+    {"whole_tiles", 1, 2, 2, 64, 128, 64, 64, "", "", "bf16", 3e-2},
+    {"odd_sizes", 2, 1, 1, 37, 83, 32, 48, "", "", "bf16", 3e-2},
+    {"large_heads", 1, 1, 1, 70, 70, 128, 128, "causal_offset = 0", "", "bf16",
+     4e-2},
+    {"heads_of_80", 1, 1, 1, 70, 66, 80, 96, "", "", "bf16", 4e-2},
+    {"one_query", 1, 2, 2, 1, 50, 32, 32, "", "", "bf16", 3e-2},
+    {"causal", 1, 2, 2, 150, 150, 32, 32, "causal_offset = 0", "", "bf16",
+     3e-2},
+    {"causal_past", 1, 1, 1, 40, 140, 16, 32, "causal_offset = 100", "", "bf16",
+     3e-2},
+    {"causal_sees_nothing", 1, 1, 1, 100, 70, 16, 16, "causal_offset = -50", "",
+     "bf16", 3e-2},
+    {"shared_keys", 2, 4, 2, 20, 70, 32, 32, "causal_offset = 50", "", "bf16",
+     3e-2},
+    {"bias", 2, 2, 2, 49, 49, 32, 32, "", "1x2x49x49", "bf16", 3e-2, "0123"},
+    {"causal_bias", 2, 1, 1, 70, 70, 16, 16, "causal_offset = 0", "1x1x70x70",
+     "bf16", 3e-2, "0123"},
+    {"bias_alone", 2, 1, 1, 20, 90, 16, 16, "", "1x1x20x90", "bf16", 3e-2, "3"},
+    {"bias_without_gradient", 2, 2, 1, 20, 40, 16, 16, "", "2x1x1x40", "bf16",
+     3e-2},
+    {"queries_alone", 1, 1, 1, 70, 70, 32, 32, "", "", "bf16", 3e-2, "0"},
+    {"keys_alone", 1, 1, 1, 70, 70, 32, 32, "", "", "bf16", 3e-2, "1"},
+    {"f16", 1, 2, 2, 70, 90, 64, 32, "causal_offset = 20", "", "f16", 4e-3},
+};
+INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionGrad,
+                         testing::ValuesIn(kMmaCases),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           return info.param.name;
+                         });
+
+// The bias's gradient is without loops over tiles; ptxas stores and loads two
+// registers at most where it can have more warps at a time for it.
+constexpr int kMostSpilled = 16;
+
+// No result depends on an order that hardware chooses, parts follow each other,
+// and registers and shared memory suffice.
+class MmaAttentionGradCode : public testing::TestWithParam<int64_t> {};
+
+TEST_P(MmaAttentionGradCode, FitsIntoRegistersAndSharedMemory) {
+  const int64_t head = GetParam();
+  Case test = {"",
+               8,
+               12,
+               12,
+               1024,
+               1024,
+               head,
+               head,
+               "causal_offset = 0",
+               "1x12x1024x1024"};
+  test.element = "bf16";
+  test.results = "0123";
+  for (const char* chip : {"sm_80", "sm_90", "sm_90a"}) {
+    llvm::SmallVector<PtxKernel> launches;
+    const std::string ptx = ptxOf(textOf(test), chip, launches);
+    ASSERT_NE(ptx, "");
+    EXPECT_EQ(ptx.find("atom."), std::string::npos);
+    EXPECT_EQ(ptx.find("\tred."), std::string::npos);
+    ASSERT_EQ(launches.size(), 3u);
+    EXPECT_EQ(launches.back().symbol, "k");
+    for (const PtxKernel& launch : launches)
+      EXPECT_EQ(launch.scratch_bytes, 2 * 4 * 8 * 12 * 1024);
+    if (!hasPtxas()) continue;
+    const Assembled assembled = assemble(ptx, chip);
+    ASSERT_TRUE(assembled.ok) << assembled.report;
+    for (const auto& [name, kernel] : assembled.kernels) {
+      EXPECT_LE(kernel.spilled_bytes, name == "k" ? kMostSpilled : 0)
+          << name << assembled.report;
+      EXPECT_LE(kernel.shared_bytes, 48 * 1024) << name;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionGradCode,
+                         testing::Values(32, 64, 128), [](const auto& info) {
+                           return "Heads" + std::to_string(info.param);
                          });
 
 }  // namespace

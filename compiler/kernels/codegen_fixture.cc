@@ -136,9 +136,7 @@ std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
           .count();
   kernel->library_ = loadLibrary(*object);
   if (!kernel->library_) return nullptr;
-  kernel->entry_ =
-      reinterpret_cast<void (*)(void* const*, int64_t, int64_t, void*)>(
-          dlsym(kernel->library_, "k"));
+  kernel->entry_ = kernel->find(kernel->code_);
   return kernel->entry_ ? std::move(kernel) : nullptr;
 }
 
@@ -180,17 +178,33 @@ std::vector<AlignedBytes> CompiledKernel::makeBuffers(
   return buffers;
 }
 
+CompiledKernel::Entry CompiledKernel::find(const KernelCode& code) {
+  return reinterpret_cast<Entry>(dlsym(library_, code.symbol.c_str()));
+}
+
 void CompiledKernel::run(std::vector<AlignedBytes>& buffers, int64_t begin,
                          int64_t end) {
   std::vector<void*> pointers;
   for (AlignedBytes& buffer : buffers) pointers.push_back(buffer.data());
-  AlignedBytes scratch(code_.scratch_bytes);
-  if (code_.team == 1) {
-    entry_(pointers.data(), begin, end, scratch.data());
+  AlignedBytes memory(code_.memory_bytes);
+  if (code_.memory_bytes > 0) pointers.push_back(memory.data());
+  for (const KernelCode& part : code_.before)
+    runPart(part, find(part), pointers, 0, part.range);
+  runPart(code_, entry_, pointers, begin, end);
+  if (!memory.isGuardIntact())
+    llvm::report_fatal_error("the kernel wrote behind its memory");
+}
+
+void CompiledKernel::runPart(const KernelCode& code, Entry entry,
+                             const std::vector<void*>& pointers, int64_t begin,
+                             int64_t end) {
+  AlignedBytes scratch(code.scratch_bytes);
+  if (code.team == 1) {
+    entry(pointers.data(), begin, end, scratch.data());
   } else {
-    std::string wrong = runTeam(code_.team, [&] {
+    std::string wrong = runTeam(code.team, [&] {
       for (int64_t item = begin; item < end; ++item)
-        entry_(pointers.data(), item, item + 1, scratch.data());
+        entry(pointers.data(), item, item + 1, scratch.data());
     });
     if (!wrong.empty()) llvm::report_fatal_error(llvm::Twine(wrong));
   }
@@ -242,6 +256,14 @@ std::string CompiledKernel::difference(double absolute, double relative,
 
 std::string ptxOf(const std::string& text, const std::string& chip,
                   PtxKernel& launch) {
+  SmallVector<PtxKernel> launches;
+  const std::string ptx = ptxOf(text, chip, launches);
+  if (!launches.empty()) launch = launches.back();
+  return ptx;
+}
+
+std::string ptxOf(const std::string& text, const std::string& chip,
+                  SmallVectorImpl<PtxKernel>& launches) {
   MLIRContext context(codegenRegistry(), MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
@@ -251,12 +273,9 @@ std::string ptxOf(const std::string& text, const std::string& chip,
       module->lookupSymbol<func::FuncOp>("k"), *target, ptxCodegenOptions());
   if (failed(code)) return "";
   if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();
-  SmallVector<PtxKernel> launches;
   FailureOr<std::string> ptx =
       compileToPtx(*target, {*code}, {.chip = chip}, launches);
-  if (failed(ptx)) return "";
-  launch = launches.front();
-  return *ptx;
+  return succeeded(ptx) ? *ptx : "";
 }
 
 }  // namespace partita::kernels

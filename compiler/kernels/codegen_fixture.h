@@ -55,7 +55,8 @@ class CompiledKernel {
   // A buffer for each argument, filled, and one for each result.
   std::vector<AlignedBytes> makeBuffers(
       const std::vector<nn::Tensor>& arguments);
-  // A team's threads run in turns, item by item.
+  // A team's threads run in turns, item by item. Where the kernel has several
+  // parts, all of each runs.
   void run(std::vector<AlignedBytes>& buffers, int64_t begin, int64_t end);
   // Results, after running the range in parts that end at these fractions of
   // it.
@@ -77,13 +78,21 @@ class CompiledKernel {
   KernelCode code_;
   double compile_seconds_ = 0;
   void* library_ = nullptr;
-  void (*entry_)(void* const*, int64_t, int64_t, void*) = nullptr;
+  using Entry = void (*)(void* const*, int64_t, int64_t, void*);
+  void runPart(const KernelCode& code, Entry entry,
+               const std::vector<void*>& pointers, int64_t begin, int64_t end);
+  Entry find(const KernelCode& code);
+
+  Entry entry_ = nullptr;
 };
 
 // The PTX of function @k for a GPU, and how it is launched; empty, with
 // diagnostics on stderr, where something fails.
 std::string ptxOf(const std::string& text, const std::string& chip,
                   PtxKernel& launch);
+// The same of a kernel that may have several parts.
+std::string ptxOf(const std::string& text, const std::string& chip,
+                  llvm::SmallVectorImpl<PtxKernel>& launches);
 
 }  // namespace partita::kernels
 

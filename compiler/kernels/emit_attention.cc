@@ -159,19 +159,10 @@ FailureOr<Values> AttentionEmitter::emitOutputs(Value first) {
         return emitter_.laneLoop(
             value_size_, lanes_, {},
             [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
-              for (const Output& output : outputs_) {
-                IndexVector index =
-                    forwardIndex(emitter_, output.value, op_.getResult(),
-                                 {batch_, head_, Index(position), Index(lane)});
-                FailureOr<Lanes> element =
-                    emitter_.element(output.value, index);
-                if (failed(element)) return failure();
-                emitter_.store(
-                    output.buffer,
-                    linearize(index,
-                              rowMajorStrides(typeOf(output.value).getShape())),
-                    *element);
-              }
+              if (failed(storeOutputs(
+                      emitter_, op_, outputs_,
+                      {batch_, head_, Index(position), Index(lane)})))
+                return failure();
               return Values();
             });
       });
@@ -190,6 +181,21 @@ nn::AttentionOp findAttention(func::FuncOp kernel) {
 
 int64_t attentionRange(Emitter& emitter, nn::AttentionOp op) {
   return AttentionEmitter(emitter, op, {}).range();
+}
+
+LogicalResult storeOutputs(Emitter& emitter, nn::AttentionOp op,
+                           ArrayRef<Output> outputs, ArrayRef<Index> of_op) {
+  for (const Output& output : outputs) {
+    IndexVector index =
+        forwardIndex(emitter, output.value, op.getResult(), of_op);
+    FailureOr<Lanes> element = emitter.element(output.value, index);
+    if (failed(element)) return failure();
+    emitter.store(
+        output.buffer,
+        linearize(index, rowMajorStrides(typeOf(output.value).getShape())),
+        *element);
+  }
+  return success();
 }
 
 LogicalResult emitAttention(Emitter& emitter, nn::AttentionOp op,

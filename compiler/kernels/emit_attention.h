@@ -15,6 +15,10 @@ nn::AttentionOp findAttention(mlir::func::FuncOp kernel);
 // Of a kernel that findAttention likes. The range is batch x heads, in parts if
 // these are few.
 int64_t attentionRange(Emitter& emitter, nn::AttentionOp op);
+// Stores what follows from the attention's element at `index`, which is cached.
+mlir::LogicalResult storeOutputs(Emitter& emitter, nn::AttentionOp op,
+                                 llvm::ArrayRef<Output> outputs,
+                                 llvm::ArrayRef<Index> index);
 mlir::LogicalResult emitAttention(Emitter& emitter, nn::AttentionOp op,
                                   llvm::ArrayRef<Output> outputs,
                                   mlir::Value begin, mlir::Value end);

@@ -31,7 +31,7 @@ Emitter::Emitter(func::FuncOp kernel, func::FuncOp body, int64_t lanes,
   llvm::for_each(kernel.getArgumentTypes(), measure);
   lane_index_ = builder_.getIntegerType(largest < (int64_t{1} << 31) ? 32 : 64);
   builder_.setInsertionPointToStart(&body.getBody().front());
-  if (team > 1) thread_ = teamThread(builder_);
+  if (team > 1) thread_ = teamThread(builder_, team);
   pushScope();
 }
 
@@ -77,9 +77,8 @@ FailureOr<Lanes> Emitter::computeElement(Value tensor, ArrayRef<Index> index) {
   }
   if (auto argument = dyn_cast<BlockArgument>(tensor)) {
     auto type = cast<RankedTensorType>(tensor.getType());
-    return load(
-        {body_.getArgument(argument.getArgNumber()), type.getElementType()},
-        linearize(index, rowMajorStrides(type.getShape())));
+    return load(bufferOf(argument),
+                linearize(index, rowMajorStrides(type.getShape())));
   }
   Operation* op = tensor.getDefiningOp();
   auto rule = dyn_cast<KernelOpInterface>(op);
@@ -89,6 +88,11 @@ FailureOr<Lanes> Emitter::computeElement(Value tensor, ArrayRef<Index> index) {
         "its rules");
   return rule.emitElement(*this, cast<OpResult>(tensor).getResultNumber(),
                           index);
+}
+
+Buffer Emitter::bufferOf(BlockArgument argument) {
+  return {body_.getArgument(argument.getArgNumber()),
+          cast<RankedTensorType>(argument.getType()).getElementType()};
 }
 
 int Emitter::reductionsBehind(Value tensor) {
@@ -130,17 +134,22 @@ bool Emitter::isCached(Value tensor) const {
 }
 
 Buffer Emitter::scratch(Type element, int64_t count) {
-  OpBuilder::InsertionGuard guard(builder_);
-  builder_.setInsertionPointToStart(&body_.getBody().front());
   Type type = computeType(element);
   Type stored = type.isInteger(1) ? builder_.getI8Type() : type;
-  Value shift = indexConstant(scratch_bytes_);
-  Value view = memref::ViewOp::create(
-      builder_, MemRefType::get({count}, stored),
-      body_.getArgument(body_.getNumArguments() - 1), shift, ValueRange());
   int64_t bytes = count * stored.getIntOrFloatBitWidth() / 8;
-  scratch_bytes_ += (bytes + 63) / 64 * 64;
-  return {view, type};
+  return {scratchView(reserveScratch(bytes), stored, count), type};
+}
+
+int64_t Emitter::reserveScratch(int64_t bytes) {
+  return std::exchange(scratch_bytes_, scratch_bytes_ + (bytes + 63) / 64 * 64);
+}
+
+Value Emitter::scratchView(int64_t offset, Type stored, int64_t count) {
+  OpBuilder::InsertionGuard guard(builder_);
+  builder_.setInsertionPointToStart(&body_.getBody().front());
+  return memref::ViewOp::create(builder_, MemRefType::get({count}, stored),
+                                body_.getArgument(body_.getNumArguments() - 1),
+                                indexConstant(offset), ValueRange());
 }
 
 Buffer Emitter::constantArray(DenseElementsAttr elements) {

@@ -48,6 +48,8 @@ class Emitter {
   int reductionsBehind(mlir::Value tensor);
   // Asks the memory system for what computing an element with lanes will load.
   mlir::LogicalResult prefetch(mlir::Value tensor, llvm::ArrayRef<Index> index);
+  // Where an argument of the kernel lies.
+  Buffer bufferOf(mlir::BlockArgument argument);
   // Elements at a symbolic position of a buffer, in compute type.
   Lanes load(const Buffer& buffer, const Index& position);
   void store(const Buffer& buffer, const Index& position, Lanes value);
@@ -124,6 +126,8 @@ class Emitter {
 
   // --- Teams (emit_team.h) ---
   int64_t team() const { return team_; }
+  // This one's number in its team; null: there is no team.
+  mlir::Value thread() const { return thread_; }
   // Whether a loop over lanes here is divided among the threads of the team;
   // inside such a loop each thread is on its own.
   bool sharesLoops() const { return team_ > 1 && !scopes_.back().alone; }
@@ -153,6 +157,9 @@ class Emitter {
 
   // --- Scratch ---
   Buffer scratch(mlir::Type element, int64_t count);
+  // Bytes of scratch, aligned to 64, and views of them, which may overlap.
+  int64_t reserveScratch(int64_t bytes);
+  mlir::Value scratchView(int64_t offset, mlir::Type stored, int64_t count);
   int64_t scratchBytes() const { return scratch_bytes_; }
   // From now on, in the current scope, elements of `tensor` at `base` + free
   // dimensions lie in `buffer`.
@@ -215,7 +222,7 @@ class Emitter {
   mlir::ImplicitLocOpBuilder builder_;
   int64_t lanes_;
   int64_t team_;
-  mlir::Value thread_;  // this one's number in its team; null: there is no team
+  mlir::Value thread_;
   mlir::Type lane_index_;  // integer type of per-lane index arithmetic
   std::vector<Scope> scopes_;
   std::deque<Symbol> symbols_;

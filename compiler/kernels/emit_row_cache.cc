@@ -46,7 +46,8 @@ RowCache::RowCache(Emitter& emitter, nn::ReduceOp op, ArrayRef<Index> index,
   }
   chooseValues();
   // Some threads may still read what the last row left.
-  if (!buffers_.empty() && emitter.team() > 1) teamSync(emitter.builder());
+  if (!buffers_.empty() && emitter.team() > 1)
+    teamSync(emitter.builder(), emitter.team());
 }
 
 void RowCache::collectComputed(Value value,
@@ -102,7 +103,8 @@ LogicalResult RowCache::storeWhatIsNeededAgain(ArrayRef<Index> element,
 }
 
 void RowCache::publish() {
-  if (!buffers_.empty() && emitter_.team() > 1) teamSync(emitter_.builder());
+  if (!buffers_.empty() && emitter_.team() > 1)
+    teamSync(emitter_.builder(), emitter_.team());
   SmallVector<int64_t> strides(index_.size(), -1);
   for (auto [dim, stride] :
        llvm::zip_equal(op_.getDims(), rowMajorStrides(reduction_.sizes)))

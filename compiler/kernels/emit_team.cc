@@ -1,6 +1,7 @@
 // Emits what the threads of a team do together.
 #include "compiler/kernels/emit_team.h"
 
+#include "compiler/kernels/codegen.h"
 #include "compiler/kernels/emit_reduction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -8,11 +9,8 @@ namespace partita::kernels {
 
 using namespace mlir;
 
-namespace {
-
-// Calls one of the target's functions, which the module declares once.
-func::CallOp call(ImplicitLocOpBuilder& builder, StringRef name,
-                  TypeRange results, ValueRange arguments) {
+ValueRange callTarget(ImplicitLocOpBuilder& builder, StringRef name,
+                      TypeRange results, ValueRange arguments) {
   auto module =
       builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   if (!module.lookupSymbol(name)) {
@@ -22,18 +20,22 @@ func::CallOp call(ImplicitLocOpBuilder& builder, StringRef name,
         at_end.getFunctionType(arguments.getTypes(), results));
     function.setPrivate();
   }
-  return func::CallOp::create(builder, name, results, arguments);
+  return func::CallOp::create(builder, name, results, arguments).getResults();
 }
+
+namespace {
 
 Value exchangeWord(ImplicitLocOpBuilder& builder, Value word, int distance) {
   Type i32 = builder.getI32Type();
   Value far =
       arith::ConstantOp::create(builder, builder.getI32IntegerAttr(distance));
-  return call(builder, kTeamExchange, i32, {word, far}).getResult(0);
+  return callTarget(builder, kTeamExchange, i32, {word, far})[0];
 }
 
-// The scalar of the thread at this distance, word by word.
-Value exchange(ImplicitLocOpBuilder& builder, Value value, int distance) {
+}  // namespace
+
+// Word by word.
+Value teamExchange(ImplicitLocOpBuilder& builder, Value value, int distance) {
   Type type = value.getType();
   unsigned width = type.getIntOrFloatBitWidth();
   Type bits = builder.getIntegerType(width), i32 = builder.getI32Type();
@@ -62,22 +64,20 @@ Value exchange(ImplicitLocOpBuilder& builder, Value value, int distance) {
   return number;
 }
 
-}  // namespace
-
-Value teamThread(ImplicitLocOpBuilder& builder) {
-  Value number =
-      call(builder, kTeamThread, builder.getI64Type(), {}).getResult(0);
+Value teamThread(ImplicitLocOpBuilder& builder, int64_t team) {
+  Value number = callTarget(builder, team > kWarp ? kBlockThread : kTeamThread,
+                            builder.getI64Type(), {})[0];
   return arith::IndexCastOp::create(builder, builder.getIndexType(), number);
 }
 
-void teamSync(ImplicitLocOpBuilder& builder) {
-  call(builder, kTeamSync, TypeRange(), {});
+void teamSync(ImplicitLocOpBuilder& builder, int64_t team) {
+  callTarget(builder, team > kWarp ? kBlockSync : kTeamSync, TypeRange(), {});
 }
 
 Value combineTeam(Emitter& emitter, nn::ReduceKind kind, Value value) {
   for (int64_t distance = emitter.team() / 2; distance > 0; distance /= 2)
     value = combine(emitter, kind, value,
-                    exchange(emitter.builder(), value, distance));
+                    teamExchange(emitter.builder(), value, distance));
   return value;
 }
 

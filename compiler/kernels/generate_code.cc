@@ -90,6 +90,32 @@ class HostCode {
   llvm::StringMap<KernelCode> kernels_;
 };
 
+// Launches of kernels that have several parts become several, which have the
+// same operands and the same memory for results.
+void launchParts(ModuleOp module, ArrayRef<KernelCode> kernels) {
+  llvm::StringMap<const KernelCode*> with_parts;
+  for (const KernelCode& kernel : kernels) {
+    if (kernel.before.empty()) continue;
+    with_parts[kernel.symbol] = &kernel;
+    auto function = module.lookupSymbol<func::FuncOp>(kernel.symbol);
+    for (const KernelCode& part : kernel.before) {
+      OpBuilder builder(function);
+      builder.clone(*function);
+      auto copy = cast<func::FuncOp>(function->getPrevNode());
+      copy.setName(part.symbol);
+    }
+  }
+  SmallVector<exec::LaunchOp> launches;
+  module.walk([&](exec::LaunchOp launch) {
+    if (with_parts.contains(launch.getKernel())) launches.push_back(launch);
+  });
+  for (exec::LaunchOp launch : launches)
+    for (const KernelCode& part : with_parts[launch.getKernel()]->before) {
+      OpBuilder builder(launch);
+      cast<exec::LaunchOp>(builder.clone(*launch)).setKernel(part.symbol);
+    }
+}
+
 }  // namespace
 
 FailureOr<std::string> generateObject(ModuleOp module,
@@ -124,6 +150,7 @@ FailureOr<std::string> generatePtx(ModuleOp module, const PtxOptions& options) {
   SmallVector<PtxKernel> launches;
   FailureOr<std::string> ptx = compileToPtx(*code, kernels, options, launches);
   if (failed(ptx)) return failure();
+  launchParts(module, kernels);
   llvm::StringMap<PtxKernel> by_name;
   for (const PtxKernel& kernel : launches) by_name[kernel.symbol] = kernel;
   module.walk([&](exec::LaunchOp launch) {

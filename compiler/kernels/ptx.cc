@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <mutex>
 
-#include "compiler/kernels/emit_team.h"
 #include "compiler/kernels/lower_to_llvm.h"
+#include "compiler/kernels/ptx_target.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -72,29 +72,6 @@ class KernelBuilder {
   KernelBuilder(llvm::Module& module)
       : module_(module), context_(module.getContext()), builder_(context_) {}
 
-  // Gives the functions that teams call their bodies: a team is a warp.
-  void defineTeams() {
-    llvm::Type* i64 = builder_.getInt64Ty();
-    llvm::Value* all = builder_.getInt32(-1);
-    define(kTeamThread, [&](llvm::Function*) -> llvm::Value* {
-      return builder_.CreateZExt(
-          builder_.CreateAnd(threadOfBlock(), builder_.getInt32(kWarp - 1)),
-          i64);
-    });
-    define(kTeamExchange, [&](llvm::Function* function) -> llvm::Value* {
-      return builder_.CreateIntrinsic(
-          llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, kNoTypes,
-          llvm::ArrayRef<llvm::Value*>{all, function->getArg(0),
-                                       function->getArg(1),
-                                       builder_.getInt32(kWarp - 1)});
-    });
-    define(kTeamSync, [&](llvm::Function*) -> llvm::Value* {
-      builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, kNoTypes,
-                               llvm::ArrayRef<llvm::Value*>{all});
-      return nullptr;
-    });
-  }
-
   // The kernel: `code`'s function becomes its inner part.
   void wrap(const KernelCode& code, const Layout& layout) {
     llvm::Function* body = module_.getFunction(code.symbol);
@@ -122,20 +99,6 @@ class KernelBuilder {
   llvm::Value* threadOfBlock() {
     return builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x,
                                     kNoTypes, kNoValues);
-  }
-
-  void define(const char* name,
-              llvm::function_ref<llvm::Value*(llvm::Function*)> body) {
-    llvm::Function* function = module_.getFunction(name);
-    if (!function) return;
-    function->setLinkage(llvm::GlobalValue::InternalLinkage);
-    function->addFnAttr(llvm::Attribute::AlwaysInline);
-    builder_.SetInsertPoint(
-        llvm::BasicBlock::Create(context_, "entry", function));
-    if (llvm::Value* result = body(function))
-      builder_.CreateRet(result);
-    else
-      builder_.CreateRetVoid();
   }
 
   // Scratch of the team with this number among all.
@@ -247,6 +210,7 @@ CodegenOptions ptxCodegenOptions() {
   CodegenOptions options;
   options.vector_bytes = 16;  // of the widest access
   options.team = kWarp;
+  options.tensor_cores = true;
   return options;
 }
 
@@ -268,13 +232,18 @@ mlir::FailureOr<std::string> compileToPtx(
   module->setTargetTriple((*machine)->getTargetTriple());
   module->setDataLayout((*machine)->createDataLayout());
 
+  defineTargetFunctions(*module);
   KernelBuilder builder(*module);
-  builder.defineTeams();
-  for (const KernelCode& code : kernels) {
+  const auto wrap = [&](const KernelCode& code) {
     Layout layout = layOut(code);
     builder.wrap(code, layout);
-    launches.push_back(
-        {code.symbol, layout.blocks, scratchInMemory(code, layout)});
+    launches.push_back({code.symbol, layout.blocks,
+                        code.memory_bytes > 0 ? code.memory_bytes
+                                              : scratchInMemory(code, layout)});
+  };
+  for (const KernelCode& code : kernels) {
+    llvm::for_each(code.before, wrap);
+    wrap(code);
   }
   if (llvm::verifyModule(*module, &llvm::errs()))
     return target.emitError("expected kernels that LLVM finds well formed");

@@ -11,10 +11,6 @@
 
 namespace partita::kernels {
 
-// Threads of a warp, which is a team; threads of a block, 4 teams.
-inline constexpr int64_t kWarp = 32;
-inline constexpr int64_t kBlock = 128;
-
 // How a kernel is launched: `blocks` blocks of kBlock threads. Its parameters
 // are the addresses of its buffers, in device memory, and then, unless it is 0,
 // of `scratch_bytes` of device memory that is its own for the launch.
@@ -37,8 +33,8 @@ struct PtxOptions {
 CodegenOptions ptxCodegenOptions();
 
 // Lowers what generateKernel appended to `target` (which it consumes) to PTX
-// text, and says how each of `kernels` is launched. Emits a diagnostic where it
-// fails.
+// text, and says how each of `kernels` is launched, those that run before it in
+// front of it; they have the same scratch. Emits a diagnostic where it fails.
 mlir::FailureOr<std::string> compileToPtx(
     mlir::ModuleOp target, llvm::ArrayRef<KernelCode> kernels,
     const PtxOptions& options, llvm::SmallVectorImpl<PtxKernel>& launches);

@@ -9,10 +9,13 @@
 
 namespace partita::kernels {
 
-// Calls `body` once per thread of a team of `threads`; inside, the functions of
-// emit_team.h are those of the team. Every thread runs until it waits for the
-// others. Returns an empty text, or what is wrong: that the threads do not all
-// come to the same places. Not reentrant.
+// Calls `body` once per thread of a team of `threads`, a warp or a block of
+// several; inside, the functions of emit_team.h and emit_fragments.h are those
+// of the team. Every thread runs until it waits for the others, every warp
+// until it waits for other warps, so that what lacks a wait finds memory as
+// others have not written it yet; copies happen where they are waited for.
+// Returns an empty text, or what is wrong: that the threads do not all come to
+// the same places, or that they end before their copies. Not reentrant.
 std::string runTeam(int threads, const std::function<void()>& body);
 
 }  // namespace partita::kernels

@@ -1,0 +1,164 @@
+// Attention on tensor cores, run by emulated warps, against the interpreter;
+// and what ptxas makes of it: no spills, and so many registers.
+#include <gtest/gtest.h>
+
+#include "compiler/kernels/codegen_fixture.h"
+#include "compiler/kernels/ptxas.h"
+
+namespace partita::kernels {
+namespace {
+
+struct Case {
+  std::string name;
+  // Batch, query heads, key-value heads, queries, keys, head sizes of q and v.
+  int64_t b, n, g, l, s, h, hv;
+  std::string attributes;
+  std::string bias;  // its shape; empty: none
+  std::string element = "bf16";
+  double tolerance = 2e-2;
+};
+
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
+std::string typeOf(const Case& test, std::initializer_list<int64_t> shape) {
+  std::string text = "tensor<";
+  for (int64_t dim : shape) text += std::to_string(dim) + "x";
+  return text + test.element + ">";
+}
+
+std::string textOf(const Case& test) {
+  const std::string q = typeOf(test, {test.b, test.n, test.l, test.h}),
+                    k = typeOf(test, {test.b, test.g, test.s, test.h}),
+                    v = typeOf(test, {test.b, test.g, test.s, test.hv}),
+                    y = typeOf(test, {test.b, test.n, test.l, test.hv}),
+                    bias = "tensor<" + test.bias + "x" + test.element + ">";
+  const bool biased = !test.bias.empty();
+  return "func.func @k(%q: " + q + ", %k: " + k + ", %v: " + v +
+         (biased ? ", %b: " + bias : "") + ") -> " + y +
+         " { %r = nn.attention %q, %k, %v" + (biased ? ", %b" : "") +
+         " scale = 3.0e-1 " + test.attributes + " : (" + q + ", " + k + ", " +
+         v + (biased ? ", " + bias : "") + ") -> " + y + " return %r : " + y +
+         " }";
+}
+
+CodegenOptions emulated() {
+  CodegenOptions options = ptxCodegenOptions();
+  EXPECT_TRUE(options.tensor_cores);
+  return options;
+}
+
+class MmaAttention : public testing::TestWithParam<Case> {};
+
+TEST_P(MmaAttention, EqualsTheInterpreter) {
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(textOf(GetParam()), emulated());
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->code().team, kBlock);
+  EXPECT_EQ(kernel->difference(GetParam().tolerance, GetParam().tolerance), "");
+}
+
+const Case kCases[] = {
+    {"whole_tiles", 2, 1, 1, 64, 64, 64, 64, "", ""},
+    {"odd_sizes", 1, 2, 2, 37, 83, 32, 48, "", ""},
+    {"two_bands", 1, 1, 1, 150, 130, 64, 64, "", ""},
+    {"large_heads", 1, 1, 1, 70, 75, 128, 128, "", ""},
+    {"small_heads", 1, 2, 2, 20, 200, 16, 16, "", ""},
+    {"heads_of_80", 1, 1, 1, 33, 70, 80, 80, "", ""},
+    {"one_query", 2, 2, 2, 1, 100, 32, 32, "", ""},
+    {"one_key", 1, 2, 2, 9, 1, 32, 32, "", ""},
+    {"causal", 1, 2, 2, 150, 150, 32, 32, "causal_offset = 0", ""},
+    {"causal_past", 1, 1, 1, 70, 140, 64, 64, "causal_offset = 70", ""},
+    {"causal_sees_nothing", 1, 1, 1, 100, 60, 16, 16, "causal_offset = -30",
+     ""},
+    {"shared_keys", 2, 4, 2, 20, 70, 32, 32, "causal_offset = 50", ""},
+    {"bias", 2, 2, 2, 49, 49, 32, 32, "", "1x2x49x49"},
+    {"bias_of_keys", 2, 2, 1, 20, 128, 32, 32, "", "2x1x1x128"},
+    {"bias_of_whole_tiles", 1, 1, 1, 20, 128, 32, 32, "", "1x1x20x128"},
+    {"softcap", 1, 1, 1, 20, 70, 32, 32, "causal_offset = 50 softcap = 2.0",
+     ""},
+    {"f16", 1, 2, 2, 70, 90, 64, 32, "causal_offset = 20", "", "f16", 2e-3},
+};
+INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttention, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+// Heads in the middle of a packed matrix, copied without passing registers;
+// scaled queries, which have to; what follows from the result.
+TEST(MmaAttentionTest, ReadsMatricesAndFollowsUp) {
+  const std::string text = R"(
+func.func @k(%x: tensor<2x45x192xbf16>, %s: tensor<bf16>, %r: tensor<2x45x64xbf16>) -> tensor<2x45x64xbf16> {
+  %qs = nn.slice %x starts = [0, 0, 0] strides = [1, 1, 1] : tensor<2x45x192xbf16> -> tensor<2x45x64xbf16>
+  %ks = nn.slice %x starts = [0, 0, 64] strides = [1, 1, 1] : tensor<2x45x192xbf16> -> tensor<2x45x64xbf16>
+  %vs = nn.slice %x starts = [0, 0, 128] strides = [1, 1, 1] : tensor<2x45x192xbf16> -> tensor<2x45x64xbf16>
+  %sb = nn.broadcast %s dims = [] : tensor<bf16> -> tensor<2x45x64xbf16>
+  %qm = arith.mulf %qs, %sb : tensor<2x45x64xbf16>
+  %qr = nn.reshape %qm : tensor<2x45x64xbf16> -> tensor<2x45x2x32xbf16>
+  %kr = nn.reshape %ks : tensor<2x45x64xbf16> -> tensor<2x45x2x32xbf16>
+  %vr = nn.reshape %vs : tensor<2x45x64xbf16> -> tensor<2x45x2x32xbf16>
+  %q = nn.transpose %qr perm = [0, 2, 1, 3] : tensor<2x45x2x32xbf16> -> tensor<2x2x45x32xbf16>
+  %k = nn.transpose %kr perm = [0, 2, 1, 3] : tensor<2x45x2x32xbf16> -> tensor<2x2x45x32xbf16>
+  %v = nn.transpose %vr perm = [0, 2, 1, 3] : tensor<2x45x2x32xbf16> -> tensor<2x2x45x32xbf16>
+  %a = nn.attention %q, %k, %v scale = 2.5e-1 causal_offset = 0 : (tensor<2x2x45x32xbf16>, tensor<2x2x45x32xbf16>, tensor<2x2x45x32xbf16>) -> tensor<2x2x45x32xbf16>
+  %t = nn.transpose %a perm = [0, 2, 1, 3] : tensor<2x2x45x32xbf16> -> tensor<2x45x2x32xbf16>
+  %m = nn.reshape %t : tensor<2x45x2x32xbf16> -> tensor<2x45x64xbf16>
+  %y = arith.addf %m, %r : tensor<2x45x64xbf16>
+  return %y : tensor<2x45x64xbf16> })";
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(text, emulated());
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->code().team, kBlock);
+  EXPECT_EQ(kernel->difference(3e-2, 2e-2), "");
+  PtxKernel launch;
+  const std::string ptx = ptxOf(text, "sm_80", launch);
+  EXPECT_NE(ptx.find("cp.async.cg.shared.global"), std::string::npos);
+  EXPECT_NE(ptx.find("st.shared.v4"), std::string::npos);
+}
+
+// Other sizes, other types and what is reduced beside it have no fragments.
+TEST(MmaAttentionTest, OthersHaveOneThread) {
+  for (const Case& test : {Case{"", 1, 1, 1, 20, 20, 24, 16, "", ""},
+                           Case{"", 1, 1, 1, 20, 20, 16, 144, "", ""},
+                           Case{"", 1, 1, 1, 20, 20, 16, 16, "", "", "f32"}}) {
+    std::unique_ptr<CompiledKernel> kernel =
+        CompiledKernel::fromText(textOf(test), emulated());
+    ASSERT_NE(kernel, nullptr);
+    EXPECT_EQ(kernel->code().team, 1);
+  }
+}
+
+struct Size {
+  int64_t head;
+  int most_registers;  // of a thread
+};
+class MmaAttentionCode : public testing::TestWithParam<Size> {};
+
+TEST_P(MmaAttentionCode, FitsIntoRegistersAndSharedMemory) {
+  for (const char* attributes : {"", "causal_offset = 0"}) {
+    const int64_t head = GetParam().head;
+    PtxKernel launch;
+    const Case test = {"", 8, 12, 12, 1024, 1024, head, head, attributes, ""};
+    for (const char* chip : {"sm_80", "sm_90", "sm_90a"}) {
+      const std::string ptx = ptxOf(textOf(test), chip, launch);
+      ASSERT_NE(ptx, "");
+      EXPECT_NE(ptx.find("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
+                std::string::npos);
+      EXPECT_EQ(launch.blocks, 8 * 12 * (1024 / (head <= 64 ? 128 : 64)));
+      EXPECT_EQ(launch.scratch_bytes, 0);
+      if (!hasPtxas()) continue;
+      Assembled assembled = assemble(ptx, chip);
+      ASSERT_TRUE(assembled.ok) << assembled.report;
+      const Assembled::Kernel& kernel = assembled.kernels.at("k");
+      EXPECT_EQ(kernel.spilled_bytes, 0) << attributes << assembled.report;
+      EXPECT_LE(kernel.registers, GetParam().most_registers) << chip;
+      EXPECT_LE(kernel.shared_bytes, 48 * 1024);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionCode,
+                         testing::Values(Size{32, 255}, Size{64, 255},
+                                         Size{128, 255}),
+                         [](const auto& info) {
+                           return "Heads" + std::to_string(info.param.head);
+                         });
+
+}  // namespace
+}  // namespace partita::kernels

@@ -1,0 +1,145 @@
+// Products of 16-bit matrices by warps, on tensor cores.
+//
+// Matrices lie in scratch, as tiles. A warp loads fragments of them, which its
+// threads hold together, and multiplies these into sums. As PTX's mma.m16n8k16
+// has it, with g = lane / 4 and t = lane % 4 of a thread of a warp:
+//
+//   left   16 x 16  4 words of two elements: rows g, g + 8, g, g + 8; columns
+//                   2t, 2t, 2t + 8, 2t + 8, and the next ones
+//   right  16 x 16  4 words, two for each 8 columns: columns g, g, g + 8, g +
+//   8;
+//                   rows 2t, 2t + 8, 2t, 2t + 8, and the next ones
+//   sums   16 x 8   4 floats: rows g, g, g + 8, g + 8; columns 2t, 2t + 1, 2t,
+//                   2t + 1
+//
+// So sums of 16 columns, rounded, are a left fragment. What a target must
+// provide beside emit_team.h's functions, called by all threads of a warp (the
+// last three by any):
+//   v4f32 partita_multiply_bf16(v4i32 left, i32 right, i32 right, v4f32 sums)
+//   v4f32 partita_multiply_f16(...)       left * right + sums, 8 columns
+//   v4i32 partita_load_matrices(ptr base, i64 offset)
+//                                         four 8 x 8 matrices, whose rows lie
+//                                         at lanes' base + offset bytes: matrix
+//                                         i's at those of lanes 8 i ...; word i
+//                                         is row g, columns 2t and 2t + 1 of it
+//   v4i32 partita_load_transposed(ptr base, i64 offset)
+//                                         the same of transposed matrices
+//   void partita_copy(ptr base, i64 offset, i64 source)
+//                                         begins to copy 16 bytes from address
+//                                         `source` to scratch
+//   void partita_wait_for_copies()        ends when this thread's copies have
+//   f32 partita_exp2(f32)                 good to a few ulp
+#ifndef PARTITA_COMPILER_KERNELS_EMIT_FRAGMENTS_H_
+#define PARTITA_COMPILER_KERNELS_EMIT_FRAGMENTS_H_
+
+#include "compiler/kernels/emit_elements.h"
+
+namespace partita::kernels {
+
+inline constexpr char kMultiplyBf16[] = "partita_multiply_bf16";
+inline constexpr char kMultiplyF16[] = "partita_multiply_f16";
+inline constexpr char kLoadMatrices[] = "partita_load_matrices";
+inline constexpr char kLoadTransposed[] = "partita_load_transposed";
+inline constexpr char kCopy[] = "partita_copy";
+inline constexpr char kWaitForCopies[] = "partita_wait_for_copies";
+inline constexpr char kExp2[] = "partita_exp2";
+
+// Rows of a matrix in scratch, as bf16 or f16. Between two rows there are 16
+// bytes, with which eight of them lie in different banks of shared memory.
+struct Tile {
+  int64_t first = 0;  // element of the scratch memory
+  int64_t rows = 0, columns = 0;
+
+  int64_t stride() const { return columns + 8; }
+  int64_t elements() const { return rows * stride(); }
+};
+
+class Fragments {
+ public:
+  // Of elements of type `element`, bf16 or f16, in a kernel for teams of
+  // kBlock. `bytes` of scratch become the memory of tiles.
+  Fragments(Emitter& emitter, mlir::Type element, int64_t bytes);
+
+  // --- This thread ---
+  mlir::Value warp() const { return warp_; }  // of the block
+  mlir::Value g() const { return g_; }
+  mlir::Value t() const { return t_; }
+
+  // --- Tiles ---
+  // Fills rows of a tile, `shift` elements further on (null: 0), with those of
+  // a tensor from `first` on: [batch, head, first ..., 0 ...], the threads
+  // sharing the work. Behind the last row that one comes again. Copies need not
+  // have ended. `index` has the tensor's first two indices.
+  mlir::LogicalResult fill(const Tile& tile, mlir::Value shift,
+                           mlir::Value tensor, llvm::ArrayRef<Index> index,
+                           mlir::Value first);
+  // Stores the rows of a tile that a tensor has, from its `first` on, there.
+  mlir::LogicalResult drain(const Tile& tile, const Buffer& to,
+                            llvm::ArrayRef<int64_t> shape,
+                            llvm::ArrayRef<Index> index, mlir::Value first);
+  // Rounds sums into 16 rows and 8 columns of a tile, `shift` elements further
+  // on (null: 0).
+  void put(mlir::Value sums, const Tile& tile, mlir::Value shift,
+           int64_t column);
+  // This thread's copies have ended, and all threads have come here.
+  void waitForTiles();
+  void sync();
+
+  // --- Fragments of tiles, of 16 rows from `row` and 16 columns ---
+  // `shift` elements further on (null: 0).
+  // The rows as rows of a left fragment.
+  mlir::Value left(const Tile& tile, mlir::Value shift, int64_t row,
+                   int64_t column);
+  // The rows as columns of a right fragment: for products with the transpose.
+  mlir::Value rightTransposed(const Tile& tile, mlir::Value shift, int64_t row,
+                              int64_t column);
+  // The rows as rows of a right fragment.
+  mlir::Value right(const Tile& tile, mlir::Value shift, int64_t row,
+                    int64_t column);
+
+  // --- Products ---
+  mlir::Value zero();  // sums
+  // sums + left * the columns 8 half ... of right.
+  mlir::Value multiply(mlir::Value left, mlir::Value right, int half,
+                       mlir::Value sums);
+  // From eight floats of a thread: four of columns 0 .. 7, four of 8 .. 15.
+  mlir::Value leftOf(llvm::ArrayRef<mlir::Value> floats);
+  // Two neighbours, rounded.
+  mlir::Value round(mlir::Value a, mlir::Value b);
+  // Combined over the four threads that hold a row of sums.
+  mlir::Value sumOfRow(mlir::Value value);
+  mlir::Value largestOfRow(mlir::Value value);
+  mlir::Value exp2(mlir::Value value);
+
+ private:
+  mlir::Value load(llvm::StringRef function, const Tile& tile,
+                   mlir::Value shift, int64_t row, int64_t column,
+                   mlir::Value lane_row, mlir::Value lane_column);
+  // The first element of a tile at which a loop over its elements, in eights,
+  // is.
+  mlir::Value elementAt(const Tile& tile, const Symbol* lane,
+                        mlir::Value in_tile);
+  mlir::Value plus(mlir::Value a, mlir::Value b);
+  mlir::Value times(mlir::Value a, int64_t b);
+  // Where the elements at `index`, which has the lanes of `lane`, lie in memory
+  // if these are 16 bytes in one piece, aligned, and nothing is computed of
+  // them.
+  std::optional<std::pair<Buffer, Index>> directAccess(
+      mlir::Value tensor, llvm::ArrayRef<Index> index, const Symbol* lane);
+  // Begins to copy from there to these elements of scratch.
+  void copy(const Buffer& from, const Index& position, const Symbol* lane,
+            mlir::Value to);
+
+  Emitter& emitter_;
+  mlir::ImplicitLocOpBuilder& builder_;
+  mlir::Type element_;
+  mlir::Value base_, elements_;  // of scratch: as bytes, as elements
+  mlir::Value warp_, g_, t_;
+  // Rows and columns of the 8 x 8 matrices that a lane loads a row of: numbered
+  // down and then right, or right and then down.
+  mlir::Value down_row_, down_column_, right_row_, right_column_;
+};
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_EMIT_FRAGMENTS_H_

@@ -1,0 +1,246 @@
+// Attention on tensor cores, after Dao (2023): a block of threads takes a block
+// of queries, whose fragments stay in registers, and goes through the keys tile
+// by tile, while the next tile of keys and values is on its way to shared
+// memory. A warp has 16 queries or 32; scores, their running softmax and the
+// weighted sums of values never leave its registers.
+//
+// Tiles of keys that all queries of the block see come first, and need no mask.
+#include "compiler/kernels/emit_mma_attention.h"
+
+#include "compiler/kernels/codegen.h"
+#include "compiler/kernels/emit_attention.h"
+#include "compiler/kernels/emit_mma_tiles.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace partita::kernels {
+namespace {
+
+using namespace mlir;
+
+constexpr int64_t kWarps = kBlock / kWarp;
+
+RankedTensorType typeOf(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType());
+}
+
+// What lies where in shared memory: tiles of keys, and queries in what is
+// filled last of these. At the end, the results.
+struct Plan {
+  explicit Plan(nn::AttentionOp op) {
+    const auto q = typeOf(op.getQ()).getShape(),
+               v = typeOf(op.getV()).getShape();
+    const KeyTiles tiles(q[3], v[3]);
+    // What a thread's registers hold.
+    bands = std::max(q[3], v[3]) <= 64 && q[2] > 16 * kWarps ? 2 : 1;
+    rows = 16 * kWarps * bands;
+    query = {tiles.buffer, rows, q[3]};
+    // Eight floats between rows, which then lie in different banks.
+    result_stride = v[3] + 8;
+    bytes =
+        std::max({2 * 2 * tiles.buffer, 2 * (tiles.buffer + query.elements()),
+                  4 * rows * result_stride});
+  }
+
+  int64_t bands;  // of 16 queries that a warp has
+  int64_t rows;   // queries of a block
+  Tile query;
+  int64_t result_stride;  // floats
+  int64_t bytes;
+};
+
+class MmaAttentionEmitter : private MmaTiles {
+ public:
+  MmaAttentionEmitter(Emitter& emitter, nn::AttentionOp op,
+                      ArrayRef<Output> outputs)
+      : MmaAttentionEmitter(emitter, op, outputs, Plan(op)) {}
+
+  int64_t range() const { return batches_ * heads_ * blocks_; }
+
+  LogicalResult emit(Value begin, Value end) {
+    results_ = {emitter_.scratchView(0, type_, plan_.bytes / 4), type_};
+    return emitter_.loop(
+        begin, end, range(), {},
+        [&](const Symbol* item, ValueRange) { return emitItem(item); });
+  }
+
+ private:
+  MmaAttentionEmitter(Emitter& emitter, nn::AttentionOp op,
+                      ArrayRef<Output> outputs, const Plan& plan)
+      : MmaTiles(emitter, op, plan.rows, plan.bytes),
+        op_(op),
+        outputs_(outputs),
+        plan_(plan),
+        blocks_((queries_ + plan.rows - 1) / plan.rows),
+        values_(value_size_ / 8) {}
+
+  FailureOr<Values> emitItem(const Symbol* item) {
+    Index pair, block;
+    // The heads that share keys come one after the other. Blocks that see more
+    // keys come first.
+    if (causal_offset_) {
+      std::tie(block, pair) = emitter_.split(Index(item), batches_ * heads_);
+      block = block * -1 + Index(blocks_ - 1);
+    } else {
+      std::tie(pair, block) = emitter_.split(Index(item), blocks_);
+    }
+    std::tie(batch_, head_) = emitter_.split(pair, heads_);
+    group_ = emitter_.split(head_, heads_ / groups_).first;
+    Value first = multiply(number(block), rows_);
+    fragments_.sync();  // what the item before this one had there is read
+    if (failed(fragments_.fill(plan_.query, Value(), op_.getQ(),
+                               {batch_, head_}, first)) ||
+        failed(fillKeys(emitter_.indexConstant(0), Value(), true)))
+      return failure();
+    fragments_.waitForTiles();
+    loadQueries(first);
+    FailureOr<Values> sums = emitTiles(first);
+    if (failed(sums)) return failure();
+    storeSums(*sums);
+    return emitOutputs(first);
+  }
+
+  void loadQueries(Value first) {
+    Value row = multiply(fragments_.warp(), 16 * plan_.bands);
+    Value shift = multiply(row, plan_.query.stride());
+    query_ = leftFragments(plan_.query, shift, plan_.bands);
+    positions_.clear();
+    for (int64_t eight = 0; eight < 2 * plan_.bands; ++eight)
+      positions_.push_back(
+          queryAt(add(add(add(first, row), fragments_.g()), 8 * eight)));
+  }
+
+  // All keys. Of each query the weighted sums of values, and then, for each
+  // half of a band, the largest score and this thread's part of the weights.
+  FailureOr<Values> emitTiles(Value first) {
+    const int64_t sums = plan_.bands * values_, rows = 2 * plan_.bands;
+    Values state(sums, fragments_.zero());
+    state.append(rows, f32(-std::numeric_limits<double>::infinity()));
+    state.append(rows, f32(0));
+    return throughKeys(
+        first, /*with_values=*/true, state,
+        [&](Value shift, Value first_key, bool masked,
+            Values carried) -> FailureOr<Values> {
+          const MutableArrayRef<Value> all(carried);
+          FailureOr<Values> weights = runningWeights(
+              timesTransposed(query_, tiles_.key, shift), positions_, first_key,
+              masked,
+              {all.slice(sums, rows), all.slice(sums + rows, rows),
+               MutableArrayRef<Value>(scales_).take_front(rows)});
+          if (failed(weights)) return failure();
+          scaleSums(all);
+          addTimes(leftOf(*weights), tiles_.value, shift, all.take_front(sums));
+          return carried;
+        });
+  }
+
+  void scaleSums(MutableArrayRef<Value> state) {
+    for (int64_t band = 0; band < plan_.bands; ++band)
+      for (int64_t i = 0; i < values_; ++i) {
+        Value& sums = state[band * values_ + i];
+        sums = scaleRows(sums, scales_[2 * band], scales_[2 * band + 1]);
+      }
+  }
+
+  // Divided by the weights, in shared memory.
+  void storeSums(Values state) {
+    for (int64_t row = 0; row < 2 * plan_.bands; ++row) {
+      Value weight =
+          fragments_.sumOfRow(state[plan_.bands * (values_ + 2) + row]);
+      Value none = arith::CmpFOp::create(builder_, arith::CmpFPredicate::OEQ,
+                                         weight, f32(0));
+      Value inverse = arith::DivFOp::create(builder_, f32(1), weight);
+      scales_[row] = arith::SelectOp::create(builder_, none, f32(0), inverse);
+    }
+    scaleSums(state);
+    for (int64_t band = 0; band < plan_.bands; ++band)
+      for (int64_t i = 0; i < values_; ++i)
+        for (int64_t half = 0; half < 2; ++half)
+          storePair(state[band * values_ + i], band, half, 8 * i);
+    fragments_.sync();
+  }
+
+  void storePair(Value sums, int64_t band, int64_t half, int64_t column) {
+    Value pair = vector::FromElementsOp::create(
+        builder_, VectorType::get({2}, type_),
+        ValueRange{scalar(sums, 2 * half), scalar(sums, 2 * half + 1)});
+    Value row =
+        add(add(multiply(fragments_.warp(), 16 * plan_.bands), fragments_.g()),
+            16 * band + 8 * half);
+    Value at = add(
+        add(multiply(row, plan_.result_stride), multiply(fragments_.t(), 2)),
+        column);
+    auto store = vector::StoreOp::create(builder_, pair, results_.memref, at);
+    store.setAlignmentAttr(builder_.getI64IntegerAttr(8));
+  }
+
+  // What follows from the results in shared memory.
+  FailureOr<Values> emitOutputs(Value first) {
+    Value left = arith::SubIOp::create(builder_,
+                                       emitter_.indexConstant(queries_), first);
+    Value rows = emitter_.smaller(left, rows_);
+    const int64_t extent = rows_ * value_size_;
+    return emitter_.laneLoop(
+        emitter_.indexConstant(0), multiply(rows, value_size_), extent, extent,
+        8, {}, [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
+          auto [row, column] = emitter_.split(Index(lane), value_size_);
+          Symbol query;
+          query.value = add(first, number(row));
+          query.extent = queries_;
+          const Index position(emitter_.newSymbol(query));
+          emitter_.cache(op_.getResult(), {{batch_, head_, position, Index()},
+                                           {-1, -1, -1, 1},
+                                           row * plan_.result_stride,
+                                           results_});
+          if (failed(storeOutputs(emitter_, op_, outputs_,
+                                  {batch_, head_, position, column})))
+            return failure();
+          return Values();
+        });
+  }
+
+  nn::AttentionOp op_;
+  ArrayRef<Output> outputs_;
+  Plan plan_;
+  int64_t blocks_;
+  int64_t values_;  // columns of results, in eights
+  Buffer results_;
+  Values query_;                          // left fragments, band by band
+  SmallVector<const Symbol*> positions_;  // queries of the rows of sums
+  Value scales_[4];                       // of the rows of sums
+};
+
+}  // namespace
+
+bool fitsMma(func::FuncOp kernel, nn::AttentionOp op) {
+  return fitsMma(kernel, op, op.getQ(), op.getV());
+}
+
+bool fitsMma(func::FuncOp kernel, Operation* op, Value q, Value v) {
+  const auto fits = [](Value tensor) {
+    const int64_t size = typeOf(tensor).getDimSize(3);
+    return size % 16 == 0 && size >= 16 && size <= 128;
+  };
+  Type element = typeOf(q).getElementType();
+  if (!element.isBF16() && !element.isF16()) return false;
+  if (!fits(q) || !fits(v)) return false;
+  // Reductions are for teams of one warp.
+  WalkResult alone = kernel.walk([&](Operation* other) {
+    if (other == op || isa<func::FuncOp, func::ReturnOp>(other))
+      return WalkResult::advance();
+    const KernelRole role = kernelRole(other);
+    return role == KernelRole::elementwise || role == KernelRole::movement
+               ? WalkResult::advance()
+               : WalkResult::interrupt();
+  });
+  return !alone.wasInterrupted();
+}
+
+FailureOr<int64_t> emitMmaAttention(Emitter& emitter, nn::AttentionOp op,
+                                    ArrayRef<Output> outputs, Value begin,
+                                    Value end) {
+  MmaAttentionEmitter attention(emitter, op, outputs);
+  if (failed(attention.emit(begin, end))) return failure();
+  return attention.range();
+}
+
+}  // namespace partita::kernels

@@ -1,0 +1,149 @@
+// A block of queries and a block of keys: what their scores get, added up over
+// the batch, one element after the other.
+#include "compiler/kernels/emit_mma_grad_parts.h"
+
+namespace partita::kernels {
+namespace {
+
+using namespace mlir;
+
+// Queries and keys, and then in the same place what results get and values.
+struct Plan {
+  explicit Plan(nn::AttentionGradOp op) {
+    // What a thread's registers hold.
+    keys =
+        std::max(shapeOf(op.getQ())[3], shapeOf(op.getV())[3]) <= 64 ? 64 : 32;
+    const auto place = [&](int64_t size, Tile& left, Tile& right) {
+      left = {0, kGradRows, size};
+      right = {left.elements(), keys, size};
+      return 2 * (left.elements() + right.elements());
+    };
+    bytes = std::max(place(shapeOf(op.getQ())[3], query, key),
+                     place(shapeOf(op.getV())[3], given, value));
+  }
+
+  int64_t keys;  // of a block
+  Tile query, key, given, value;
+  int64_t bytes;
+};
+
+class GradBias : private MmaGradTiles {
+ public:
+  GradBias(Emitter& emitter, nn::AttentionGradOp op, ArrayRef<Output> outputs,
+           Value memory)
+      : MmaGradTiles(emitter, op, outputs, memory, Plan(op).bytes),
+        plan_(op),
+        key_blocks_((keys_ + plan_.keys - 1) / plan_.keys) {}
+
+  int64_t range() const { return heads_ * blocks_ * key_blocks_; }
+
+  LogicalResult emit(Value begin, Value end) {
+    return emitter_.loop(
+        begin, end, range(), {},
+        [&](const Symbol* item, ValueRange) { return emitItem(item); });
+  }
+
+ private:
+  FailureOr<Values> emitItem(const Symbol* item) {
+    Index row, query_block, key_block;
+    std::tie(row, key_block) = emitter_.split(Index(item), key_blocks_);
+    std::tie(head_, query_block) = emitter_.split(row, blocks_);
+    group_ = emitter_.split(head_, heads_ / groups_).first;
+    Value first_query = multiply(number(query_block), kGradRows),
+          first_key = multiply(number(key_block), plan_.keys);
+    Values sums(4 * plan_.keys / 8, f32(0));
+    FailureOr<Values> all = emitter_.loop(
+        batches_, sums, [&](const Symbol* batch, ValueRange carried) {
+          batch_ = Index(batch);
+          return emitBatch(first_query, first_key, Values(carried));
+        });
+    if (failed(all)) return failure();
+    for (auto [i, sum] : llvm::enumerate(*all))
+      if (failed(store(sum, rowAt(first_query, i), columnAt(first_key, i))))
+        return failure();
+    return Values();
+  }
+
+  // Of the i-th of this thread's sums.
+  Value rowAt(Value first, int64_t i) {
+    return add(add(first, threadRow()), 8 * (i % 4 / 2));
+  }
+  Value columnAt(Value first, int64_t i) {
+    return add(add(first, multiply(fragments_.t(), 2)), 8 * (i / 4) + i % 2);
+  }
+
+  // rows of `left` * transposed rows of `right`, of a block.
+  FailureOr<Values> product(const Tile& left_tile, Value left,
+                            Value first_query, const Tile& right_tile,
+                            Value right, Value first_key) {
+    fragments_.sync();  // what was there is read
+    if (failed(fragments_.fill(left_tile, Value(), left, {batch_, head_},
+                               first_query)) ||
+        failed(fragments_.fill(right_tile, Value(), right, {batch_, group_},
+                               first_key)))
+      return failure();
+    fragments_.waitForTiles();
+    return timesTransposed(leftFragments(left_tile, warpShift(left_tile), 1),
+                           right_tile, Value());
+  }
+
+  FailureOr<Values> emitBatch(Value first_query, Value first_key, Values sums) {
+    FailureOr<Values> products = product(plan_.query, op_.getQ(), first_query,
+                                         plan_.key, op_.getK(), first_key),
+                      given =
+                          product(plan_.given, op_.getResultGrad(), first_query,
+                                  plan_.value, op_.getV(), first_key);
+    if (failed(products) || failed(given)) return failure();
+    for (int64_t i = 0; i < static_cast<int64_t>(sums.size()); ++i) {
+      Value query = rowAt(first_query, i), key = columnAt(first_key, i);
+      FailureOr<Value> bias = biasOf(queryAt(query), key);
+      if (failed(bias)) return failure();
+      Value score = scoreOf(scalar((*products)[i / 4], i % 4), *bias);
+      if (causal_offset_) score = maskKey(score, key, endOfKeys(query));
+      const auto known = [&](Known what) {
+        return scalar(loadKnown(what, query, 1), 0);
+      };
+      Value grad = scoreGrad(weightOf(score, known(kLogarithm)),
+                             scalar((*given)[i / 4], i % 4), known(kMean));
+      sums[i] = arith::AddFOp::create(builder_, sums[i], grad);
+    }
+    return sums;
+  }
+
+  LogicalResult store(Value sum, Value query, Value key) {
+    const auto within = [&](Value a, int64_t end) -> Value {
+      return arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, a,
+                                   emitter_.indexConstant(end));
+    };
+    Value exists = arith::AndIOp::create(builder_, within(query, queries_),
+                                         within(key, keys_));
+    return emitter_.branch(exists, [&] {
+      Symbol row, column;
+      row.value = query;
+      row.extent = queries_;
+      column.value = key;
+      column.extent = keys_;
+      emitter_.store(buffers_[3],
+                     linearize({Index(), head_, Index(emitter_.newSymbol(row)),
+                                Index(emitter_.newSymbol(column))},
+                               rowMajorStrides(shapeOf(op_.getBias()))),
+                     {sum, 0});
+      return success();
+    });
+  }
+
+  Plan plan_;
+  int64_t key_blocks_;
+};
+
+}  // namespace
+
+FailureOr<int64_t> emitMmaGradBias(Emitter& emitter, nn::AttentionGradOp op,
+                                   ArrayRef<Output> outputs, Value memory,
+                                   Value begin, Value end) {
+  GradBias bias(emitter, op, outputs, memory);
+  if (failed(bias.emit(begin, end))) return failure();
+  return bias.range();
+}
+
+}  // namespace partita::kernels

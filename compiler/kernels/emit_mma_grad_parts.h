@@ -1,0 +1,117 @@
+// The three kernels of attention's gradient on tensor cores.
+//
+// With weights P, the result's gradient G and d = sum(G * result) of each row:
+//
+//   dS = P * (G v^T - d)   q_grad = scale dS k   k_grad = dS^T (scale q)
+//   v_grad = P^T G         bias_grad = dS
+//
+// Weights are computed again from q k^T and the logarithm of their sum in each
+// row, as Dao (2023) does. Unlike there, no kernel adds to what another one
+// also adds to: the results are the same in every run.
+#ifndef PARTITA_COMPILER_KERNELS_EMIT_MMA_GRAD_PARTS_H_
+#define PARTITA_COMPILER_KERNELS_EMIT_MMA_GRAD_PARTS_H_
+
+#include "compiler/kernels/codegen.h"
+#include "compiler/kernels/emit_mma_tiles.h"
+#include "compiler/kernels/emit_nest.h"
+#include "dialects/nn/dialect.h"
+
+namespace partita::kernels {
+
+// Rows of a block, queries or keys: 16 for each warp.
+inline constexpr int64_t kGradRows = 16 * kBlock / kWarp;
+
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor) {
+  return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
+}
+
+// What the parts share.
+class MmaGradTiles : protected MmaTiles {
+ protected:
+  MmaGradTiles(Emitter& emitter, nn::AttentionGradOp op,
+               llvm::ArrayRef<Output> outputs, mlir::Value memory,
+               int64_t bytes)
+      : MmaTiles(emitter, op, kGradRows, bytes), op_(op), memory_(memory) {
+    for (const Output& output : outputs)
+      for (auto [i, result] : llvm::enumerate(op->getResults()))
+        if (output.value == result) buffers_[i] = output.buffer;
+    blocks_ = (queries_ + kGradRows - 1) / kGradRows;
+  }
+
+  // What is known of each query: the binary logarithm of the sum of
+  // 2^(scaled scores), infinity for queries that do not exist or see nothing,
+  // whose weights then are 0; and d.
+  enum Known { kLogarithm, kMean };
+  // Where in memory this is.
+  mlir::Value placeOf(Known what, mlir::Value query) {
+    Index row = (batch_ * heads_ + head_) * (blocks_ * kGradRows);
+    return add(add(number(row), query),
+               what * batches_ * heads_ * blocks_ * kGradRows);
+  }
+  // Of `count` queries.
+  mlir::Value loadKnown(Known what, mlir::Value query, int64_t count) {
+    auto load = mlir::vector::LoadOp::create(
+        builder_, mlir::VectorType::get({count}, type_), memory_,
+        placeOf(what, query));
+    load.setAlignmentAttr(builder_.getI64IntegerAttr(4 * count));
+    return load;
+  }
+  // p * (product - mean)
+  mlir::Value scoreGrad(mlir::Value weight, mlir::Value product,
+                        mlir::Value mean) {
+    return mlir::arith::MulFOp::create(
+        builder_, weight, mlir::arith::SubFOp::create(builder_, product, mean));
+  }
+  // Elements before this warp's rows of a tile of kGradRows.
+  mlir::Value warpShift(const Tile& tile) {
+    return multiply(fragments_.warp(), 16 * tile.stride());
+  }
+  // This warp's first row of the block, and this thread's.
+  mlir::Value threadRow() {
+    return add(multiply(fragments_.warp(), 16), fragments_.g());
+  }
+  // Stores this warp's rows of sums, times `scale`, as result `i`, through a
+  // tile that nobody reads.
+  mlir::LogicalResult storeSums(llvm::ArrayRef<mlir::Value> sums, double scale,
+                                const Tile& tile, int i, const Index& head,
+                                mlir::Value first) {
+    mlir::Value factor = emitter_.constant(type_, scale, 4);
+    for (auto [column, sum] : llvm::enumerate(sums))
+      fragments_.put(scale == 1 ? sum
+                                : mlir::Value(mlir::arith::MulFOp::create(
+                                      builder_, sum, factor)),
+                     tile, warpShift(tile), 8 * column);
+    fragments_.sync();
+    if (mlir::failed(fragments_.drain(tile, buffers_[i],
+                                      shapeOf(op_->getResult(i)),
+                                      {batch_, head}, first)))
+      return mlir::failure();
+    fragments_.sync();
+    return mlir::success();
+  }
+
+  nn::AttentionGradOp op_;
+  mlir::Value memory_;
+  Buffer buffers_[4];  // of the results; without memref: not wanted
+  int64_t blocks_;     // of queries
+};
+
+mlir::FailureOr<int64_t> emitMmaGradRows(Emitter& emitter,
+                                         nn::AttentionGradOp op,
+                                         llvm::ArrayRef<Output> outputs,
+                                         mlir::Value memory, mlir::Value begin,
+                                         mlir::Value end);
+mlir::FailureOr<int64_t> emitMmaGradKeys(Emitter& emitter,
+                                         nn::AttentionGradOp op,
+                                         llvm::ArrayRef<Output> outputs,
+                                         mlir::Value memory, mlir::Value begin,
+                                         mlir::Value end);
+mlir::FailureOr<int64_t> emitMmaGradBias(Emitter& emitter,
+                                         nn::AttentionGradOp op,
+                                         llvm::ArrayRef<Output> outputs,
+                                         mlir::Value memory, mlir::Value begin,
+                                         mlir::Value end);
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_EMIT_MMA_GRAD_PARTS_H_

@@ -1,0 +1,279 @@
+// Products of tiles and scores of attention as fragments of tensor cores.
+#include "compiler/kernels/emit_mma_tiles.h"
+
+#include <limits>
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace partita::kernels {
+
+using namespace mlir;
+
+namespace {
+constexpr double kLog2E = 1.4426950408889634;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+}  // namespace
+
+KeyTiles::KeyTiles(int64_t size, int64_t value_size) {
+  // Two buffers are within what a block has.
+  const int64_t keys = std::max(size, value_size) <= 80 ? 64 : 32;
+  key = {0, keys, size};
+  value = {key.elements(), keys, value_size};
+  buffer = key.elements() + value.elements();
+}
+
+//===----------------------------------------------------------------------===//
+// Loops over keys
+//===----------------------------------------------------------------------===//
+
+LogicalResult MmaTiles::fillKeys(Value first, Value shift, bool with_values) {
+  const Index index[] = {batch_, group_};
+  if (failed(fragments_.fill(tiles_.key, shift, k_, index, first)))
+    return failure();
+  if (!with_values) return success();
+  return fragments_.fill(tiles_.value, shift, v_, index, first);
+}
+
+Value MmaTiles::bufferOf(Value tile) {
+  Value odd = arith::RemUIOp::create(builder_, tile, emitter_.indexConstant(2));
+  return multiply(odd, tiles_.buffer);
+}
+
+FailureOr<Values> MmaTiles::throughKeys(Value first, bool with_values,
+                                        Values state, TileBody body) {
+  const int64_t width = tiles_.key.rows;
+  Value count = arith::CeilDivUIOp::create(builder_, visibleKeys(first),
+                                           emitter_.indexConstant(width));
+  // Tiles that all queries see whole come first.
+  Value whole = arith::DivUIOp::create(builder_, endOfKeys(first),
+                                       emitter_.indexConstant(width));
+  for (bool masked : {false, true}) {
+    if (masked && !causal_offset_ && keys_ % width == 0) break;
+    FailureOr<Values> next =
+        emitter_.loop(masked ? whole : emitter_.indexConstant(0),
+                      masked ? count : whole, (keys_ + width - 1) / width,
+                      state, [&](const Symbol* tile, ValueRange carried) {
+                        return emitTile(tile->value, count, with_values, masked,
+                                        Values(carried), body);
+                      });
+    if (failed(next)) return failure();
+    state = *next;
+  }
+  fragments_.waitForTiles();
+  return state;
+}
+
+FailureOr<Values> MmaTiles::emitTile(Value tile, Value count, bool with_values,
+                                     bool masked, Values state, TileBody body) {
+  // This tile is there, and nobody reads the other buffer.
+  fragments_.waitForTiles();
+  Value next = add(tile, 1);
+  Value more =
+      arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, next, count);
+  if (failed(emitter_.branch(more, [&] {
+        return fillKeys(multiply(next, tiles_.key.rows), bufferOf(next),
+                        with_values);
+      })))
+    return failure();
+  return body(bufferOf(tile), multiply(tile, tiles_.key.rows), masked, state);
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+Values MmaTiles::leftFragments(const Tile& tile, Value shift, int64_t bands) {
+  Values fragments;
+  for (int64_t band = 0; band < bands; ++band)
+    for (int64_t column = 0; column < tile.columns; column += 16)
+      fragments.push_back(fragments_.left(tile, shift, 16 * band, column));
+  return fragments;
+}
+
+Values MmaTiles::timesTransposed(ArrayRef<Value> left, const Tile& tile,
+                                 Value shift) {
+  const int64_t steps = tile.columns / 16, width = tile.rows / 8,
+                bands = static_cast<int64_t>(left.size()) / steps;
+  Values sums(bands * width, fragments_.zero());
+  for (int64_t step = 0; step < steps; ++step)
+    for (int64_t row = 0; row < width; row += 2) {
+      Value right = fragments_.rightTransposed(tile, shift, 8 * row, 16 * step);
+      for (int64_t half = 0; half < 2; ++half)
+        for (int64_t band = 0; band < bands; ++band) {
+          Value& sum = sums[band * width + row + half];
+          sum =
+              fragments_.multiply(left[band * steps + step], right, half, sum);
+        }
+    }
+  return sums;
+}
+
+void MmaTiles::addTimes(ArrayRef<Value> left, const Tile& tile, Value shift,
+                        MutableArrayRef<Value> sums) {
+  const int64_t steps = tile.rows / 16, width = tile.columns / 8,
+                bands = static_cast<int64_t>(left.size()) / steps;
+  for (int64_t step = 0; step < steps; ++step)
+    for (int64_t column = 0; column < width; column += 2) {
+      Value right = fragments_.right(tile, shift, 16 * step, 8 * column);
+      for (int64_t half = 0; half < 2; ++half)
+        for (int64_t band = 0; band < bands; ++band) {
+          Value& sum = sums[band * width + column + half];
+          sum =
+              fragments_.multiply(left[band * steps + step], right, half, sum);
+        }
+    }
+}
+
+Values MmaTiles::leftOf(ArrayRef<Value> floats) {
+  Values fragments;
+  for (size_t i = 0; i < floats.size(); i += 8)
+    fragments.push_back(fragments_.leftOf(floats.slice(i, 8)));
+  return fragments;
+}
+
+Value MmaTiles::scaleRows(Value sums, Value upper, Value lower) {
+  Value scales =
+      vector::FromElementsOp::create(builder_, cast<VectorType>(sums.getType()),
+                                     ValueRange{upper, upper, lower, lower});
+  return arith::MulFOp::create(builder_, sums, scales);
+}
+
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+double MmaTiles::factor() const { return isPlain() ? scale_ * kLog2E : 1; }
+
+Value MmaTiles::scaled(Value score) {
+  if (factor() == 1) return score;
+  return arith::MulFOp::create(builder_, score, f32(factor()));
+}
+
+Value MmaTiles::scoreOf(Value product, Value bias) {
+  if (isPlain()) return product;
+  const auto times = [&](Value a, double b) -> Value {
+    return arith::MulFOp::create(builder_, a, f32(b));
+  };
+  Value score = times(product, softcap_ > 0 ? scale_ / softcap_ : scale_);
+  if (softcap_ > 0)
+    score = times(math::TanhOp::create(builder_, score), softcap_);
+  if (bias) score = arith::AddFOp::create(builder_, score, bias);
+  return times(score, kLog2E);
+}
+
+FailureOr<Lanes> MmaTiles::bias(const Symbol* query, Symbol key) {
+  key.extent = keys_;
+  IndexVector index = {batch_, head_, Index(query),
+                       Index(emitter_.newSymbol(key))};
+  const auto shape = cast<RankedTensorType>(bias_.getType()).getShape();
+  for (auto [i, size] : llvm::zip_equal(index, shape))
+    if (size == 1) i = Index();
+  return emitter_.element(bias_, index);
+}
+
+FailureOr<Value> MmaTiles::biasOf(const Symbol* query, Value key) {
+  if (!bias_) return Value();
+  Symbol one;
+  one.value = emitter_.smaller(key, keys_ - 1);
+  FailureOr<Lanes> found = bias(query, one);
+  if (failed(found)) return failure();
+  return found->value;
+}
+
+FailureOr<Values> MmaTiles::biasesOf(const Symbol* query, Value key,
+                                     bool masked) {
+  if (!bias_) return Values(2);
+  if (masked) {
+    FailureOr<Value> first = biasOf(query, key),
+                     second = biasOf(query, add(key, 1));
+    if (failed(first) || failed(second)) return failure();
+    return Values{*first, *second};
+  }
+  Symbol both;
+  both.value = key;
+  both.lanes = 2;
+  FailureOr<Lanes> found = bias(query, both);
+  if (failed(found)) return failure();
+  Value vector = emitter_.splat(*found, 2);
+  return Values{scalar(vector, 0), scalar(vector, 1)};
+}
+
+Value MmaTiles::endOfKeys(Value query) {
+  Value end = emitter_.indexConstant(keys_);
+  if (!causal_offset_) return end;
+  Value seen = arith::MaxSIOp::create(builder_, add(query, *causal_offset_ + 1),
+                                      emitter_.indexConstant(0));
+  return arith::MinSIOp::create(builder_, seen, end);
+}
+
+Value MmaTiles::maskKey(Value score, Value key, Value end) {
+  Value sees =
+      arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, key, end);
+  return arith::SelectOp::create(builder_, sees, score, f32(-kInfinity));
+}
+
+const Symbol* MmaTiles::queryAt(Value query) {
+  Symbol symbol;
+  symbol.value = emitter_.smaller(query, queries_ - 1);
+  symbol.extent = queries_;
+  return emitter_.newSymbol(symbol);
+}
+
+FailureOr<Values> MmaTiles::runningWeights(ArrayRef<Value> products,
+                                           ArrayRef<const Symbol*> rows,
+                                           Value first_key, bool masked,
+                                           Running running) {
+  const int64_t eights = 2 * products.size() / rows.size();
+  Values weights(4 * products.size());
+  for (auto [row, query] : llvm::enumerate(rows)) {
+    const int64_t band = row / 2, half = row % 2;
+    const auto weightAt = [&](int64_t i) -> Value& {
+      return weights[4 * (band * eights + i / 2) + 2 * half + i % 2];
+    };
+    Value& largest = running.largest[row];
+    Value now = largest, end = endOfKeys(query->value);
+    for (int64_t eight = 0; eight < eights; ++eight) {
+      Value sums = products[band * eights + eight];
+      Value key = add(add(first_key, multiply(fragments_.t(), 2)), 8 * eight);
+      FailureOr<Values> bias = biasesOf(query, key, masked);
+      if (failed(bias)) return failure();
+      for (int64_t i = 0; i < 2; ++i) {
+        Value score = scoreOf(scalar(sums, 2 * half + i), (*bias)[i]);
+        if (masked) score = maskKey(score, add(key, i), end);
+        weightAt(2 * eight + i) = score;
+        now = arith::MaxNumFOp::create(builder_, now, score);
+      }
+    }
+    now = fragments_.largestOfRow(now);
+    Value shift = scaled(finite(now));
+    Value scale = weightOf(largest, shift);
+    largest = now;
+    Value& sum = running.sums[row];
+    sum = arith::MulFOp::create(builder_, sum, scale);
+    for (int64_t i = 0; i < 2 * eights; ++i) {
+      Value& weight = weightAt(i);
+      weight = weightOf(weight, shift);
+      sum = arith::AddFOp::create(builder_, sum, weight);
+    }
+    running.scales[row] = scale;
+  }
+  return weights;
+}
+
+Value MmaTiles::weightOf(Value score, Value shift) {
+  return fragments_.exp2(arith::SubFOp::create(builder_, scaled(score), shift));
+}
+
+Value MmaTiles::scalar(Value sums, int64_t i) {
+  return vector::ExtractOp::create(builder_, sums, i);
+}
+
+Value MmaTiles::f32(double value) { return emitter_.constant(type_, value); }
+
+Value MmaTiles::finite(Value value) {
+  Value none = arith::CmpFOp::create(builder_, arith::CmpFPredicate::OEQ, value,
+                                     f32(-kInfinity));
+  return arith::SelectOp::create(builder_, none, f32(0), value);
+}
+
+}  // namespace partita::kernels

@@ -1,0 +1,17 @@
+// What GPUs provide to generated code.
+#ifndef PARTITA_COMPILER_KERNELS_PTX_TARGET_H_
+#define PARTITA_COMPILER_KERNELS_PTX_TARGET_H_
+
+namespace llvm {
+class Module;
+}  // namespace llvm
+
+namespace partita::kernels {
+
+// Gives those functions of emit_team.h and emit_fragments.h that the module
+// declares their bodies, for chips from sm_80 on.
+void defineTargetFunctions(llvm::Module& module);
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_PTX_TARGET_H_
