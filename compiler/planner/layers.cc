@@ -1,225 +1,264 @@
-// A chain of layers: each mapping's own time and memory, and what lies between
-// two of them. Partial divisions that are slower and larger than another with
-// the same last mapping go no further.
+// A chain of layers: each mapping's own costs, and what lies between two of
+// them. Partial divisions go no further that another with the same last mapping
+// beats in everything that counts, or that no way to the end makes fast enough.
 #include "compiler/planner/layers.h"
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "compiler/planner/candidates.h"
-#include "compiler/planner/cost.h"
 
 namespace partita::planner {
 namespace {
 
 using absl::InvalidArgumentError;
 using absl::StatusOr;
-using core::CollectiveKind;
 
-// Backward computes gradients of inputs and of weights.
-constexpr double kPasses = 3;
-// Passes over activations, both ways, in terms of forward's.
-constexpr double kTrafficPasses = 2.6;
-// Bytes of a parameter with its gradient and Adam's states; of updating one.
-constexpr double kStateBytes = 16, kUpdateBytes = 42;
-
-class Costs {
- public:
-  Costs(const LayerProblem& problem, int data, int inner)
-      : problem_(problem),
-        device_(problem.cluster.device),
-        inner_(inner),
-        samples_(double(problem.batch) / data),
-        element_(BytesOf(problem.precision)),
-        inner_group_(ShapeOfStride(problem.cluster, 1, inner)),
-        data_group_(ShapeOfStride(problem.cluster, inner, data)),
-        all_(ShapeOfStride(problem.cluster, 1, data * inner)) {}
-
-  bool Allows(const LayerSpec& layer, Mapping mapping) const {
-    if (mapping == Mapping::kWhole || inner_ == 1)
-      return mapping == (inner_ == 1 ? Mapping::kBatch : Mapping::kWhole);
-    if (mapping == Mapping::kBatch)
-      return problem_.batch % (int64_t(problem_.cluster.devices)) == 0;
-    return (mapping == Mapping::kSpatial ? layer.rows : layer.heads) >= inner_;
-  }
-
-  // Rows and heads that do not divide are those of the device with the most.
-  double Share(const LayerSpec& layer, Mapping mapping) const {
-    if (mapping == Mapping::kWhole) return 1;
-    if (mapping == Mapping::kBatch) return 1.0 / inner_;
-    const double parts =
-        double(mapping == Mapping::kSpatial ? layer.rows : layer.heads);
-    return double(int64_t(parts + inner_ - 1) / inner_) / parts;
-  }
-
-  double Compute(const LayerSpec& layer, Mapping mapping) const {
-    const double share = Share(layer, mapping) * samples_;
-    const double rate =
-        device_.peak[static_cast<int>(problem_.precision)] * device_.matmul;
-    return kPasses * layer.flops * share / rate +
-           MemoryBoundTime(device_,
-                           kTrafficPasses * layer.traffic * share * element_) +
-           MemoryBoundTime(device_,
-                           kUpdateBytes * OwnParameters(layer, mapping));
-  }
-
-  double Collectives(const LayerSpec& layer, Mapping mapping) const {
-    const double gradients = OwnParameters(layer, mapping) * element_;
-    double time =
-        CollectiveTime(problem_.cluster, CollectiveKind::kAllReduce, gradients,
-                       IsWhole(mapping) ? data_group_ : all_);
-    if (inner_ == 1) return time;
-    // Forward and back.
-    if (mapping == Mapping::kSpatial)
-      time += 2 * Inner(CollectiveKind::kExchange, layer.halo);
-    if (mapping == Mapping::kTensor)
-      time += 2 * Inner(CollectiveKind::kAllReduce, layer.reduced);
-    return time;
-  }
-
-  // What `layer` takes in, as the one before it leaves it; and its gradient.
-  double Boundary(const LayerSpec& layer, Mapping from, Mapping to) const {
-    if (from == to || inner_ == 1 || (IsWhole(from) && IsWhole(to))) return 0;
-    if (!IsWhole(from) && !IsWhole(to))
-      return 2 * Inner(CollectiveKind::kAllToAll, layer.input / inner_);
-    const double gather = Inner(CollectiveKind::kAllGather, layer.input);
-    // From whole tensors a part is taken for nothing; behind a layer that every
-    // device computes, gradients are whole.
-    if (IsWhole(from) || to == Mapping::kWhole) return gather;
-    return gather + Inner(CollectiveKind::kReduceScatter, layer.input);
-  }
-
-  double Memory(const LayerSpec& layer, Mapping mapping) const {
-    return kStateBytes * OwnParameters(layer, mapping) +
-           layer.kept * Share(layer, mapping) * samples_ * element_;
-  }
-
- private:
-  // Whether its activations are whole along the inner axis, in and out.
-  static bool IsWhole(Mapping mapping) {
-    return mapping == Mapping::kTensor || mapping == Mapping::kWhole;
-  }
-  double OwnParameters(const LayerSpec& layer, Mapping mapping) const {
-    return mapping == Mapping::kTensor
-               ? layer.parameters * Share(layer, mapping)
-               : layer.parameters;
-  }
-  double Inner(CollectiveKind kind, double elements) const {
-    return CollectiveTime(problem_.cluster, kind,
-                          elements * samples_ * element_, inner_group_);
-  }
-
-  const LayerProblem& problem_;
-  const Device& device_;
-  const int inner_;
-  const double samples_;  // of all devices along the inner axis
-  const double element_;
-  const GroupShape inner_group_, data_group_, all_;
-};
-
-double LimitOf(const LayerProblem& problem) {
-  return problem.memory > 0 ? problem.memory : problem.cluster.device.room();
-}
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Steps that differ by less are equal.
+constexpr double kRounding = 1e-9;
+// Of a layer; more are not followed, and the gap says so.
+constexpr size_t kMostPartials = 4000;
 
 // A division of the first layers.
 struct Partial {
-  double time = 0, memory = 0;
+  double time = 0;  // all but gradients
+  double over = 0;  // gradients beyond what hides them; may be negative
+  double memory = 0;
   int before = -1;  // among the partial divisions of one layer less
-  Mapping last = Mapping::kBatch;
+  int last = 0;     // mapping
+
+  double step() const { return time + std::max(0.0, over); }
 };
 
-// Keeps those that nothing beats in both; by time.
-void Prune(std::vector<Partial>& partials) {
-  std::sort(partials.begin(), partials.end(),
-            [](const Partial& a, const Partial& b) {
-              return a.time != b.time ? a.time < b.time : a.memory < b.memory;
-            });
-  double least[kMappings];
-  std::fill(least, least + kMappings, std::numeric_limits<double>::infinity());
-  std::vector<Partial> kept;
-  for (const Partial& partial : partials) {
-    double& bar = least[static_cast<int>(partial.last)];
-    if (partial.memory >= bar) continue;
-    bar = partial.memory;
-    kept.push_back(partial);
+// Of those met so far, which are no slower: the least memory for each `over`.
+class Staircase {
+ public:
+  // False where one is as good in both.
+  bool Add(double over, double memory) {
+    const auto next = steps_.upper_bound(over);
+    if (next != steps_.begin() && std::prev(next)->second <= memory)
+      return false;
+    auto worse = steps_.lower_bound(over);
+    while (worse != steps_.end() && worse->second >= memory)
+      worse = steps_.erase(worse);
+    steps_[over] = memory;
+    return true;
   }
-  partials = std::move(kept);
+
+ private:
+  std::map<double, double> steps_;  // memory falls as `over` rises
+};
+
+// Keeps those that nothing beats in time, gradients and memory; by time.
+std::vector<Partial> Prune(std::vector<Partial> partials, size_t mappings) {
+  std::sort(partials.begin(), partials.end(),
+            [](const Partial& a, const Partial& b) { return a.time < b.time; });
+  std::vector<Staircase> met(mappings);
+  std::vector<Partial> kept;
+  for (const Partial& partial : partials)
+    if (met[partial.last].Add(partial.over, partial.memory))
+      kept.push_back(partial);
+  return kept;
 }
 
-// The mappings of the fastest chain within the limit; empty: none is.
-std::vector<Mapping> ShortestChain(const LayerProblem& problem,
-                                   const Costs& costs) {
-  const double limit = LimitOf(problem);
-  std::vector<std::vector<Partial>> reached = {{Partial()}};
-  for (size_t i = 0; i < problem.layers.size(); ++i) {
-    const LayerSpec& layer = problem.layers[i];
-    std::vector<Partial> next;
-    for (int m = 0; m < kMappings; ++m) {
-      const Mapping mapping = static_cast<Mapping>(m);
-      if (!costs.Allows(layer, mapping)) continue;
-      const double own =
-          costs.Compute(layer, mapping) + costs.Collectives(layer, mapping);
-      const double memory = costs.Memory(layer, mapping);
-      for (size_t b = 0; b < reached.back().size(); ++b) {
-        const Partial& before = reached.back()[b];
-        Partial partial;
-        partial.time = before.time + own;
-        if (i > 0) partial.time += costs.Boundary(layer, before.last, mapping);
-        partial.memory = before.memory + memory;
-        partial.before = static_cast<int>(b);
-        partial.last = mapping;
-        if (partial.memory <= limit) next.push_back(partial);
+// A step takes max(time, time + over) seconds, so for shares of `over` from 0
+// to 1, and any price of memory, at least
+//   time + share * over + price * (memory - limit).
+// The least of that is a shortest path: a bound, and a division to try.
+struct Relaxation {
+  double share = 0, price = 0;
+  std::vector<std::vector<double>> rest;  // [layers][mapping]: behind the layer
+  double least = kInfinity;               // of all layers, without the limit
+  std::vector<int> chain;
+
+  double Of(const LayerCost& cost) const {
+    return cost.compute + cost.collectives +
+           share * (cost.gradients - cost.hiding) + price * cost.memory;
+  }
+  double Bound(const Partial& partial, size_t layer, double limit) const {
+    return partial.time + share * partial.over +
+           price * (partial.memory - limit) + rest[layer][partial.last];
+  }
+};
+
+Relaxation Relax(const LayerTable& table, double share, double price) {
+  const size_t layers = table.costs.size(), mappings = table.offered.size();
+  Relaxation relaxed;
+  relaxed.share = share;
+  relaxed.price = price;
+  relaxed.rest.assign(layers, std::vector<double>(mappings, 0));
+  std::vector<std::vector<int>> next(layers, std::vector<int>(mappings, 0));
+  for (size_t i = layers - 1; i > 0; --i)
+    for (size_t before = 0; before < mappings; ++before) {
+      double& least = relaxed.rest[i - 1][before] = kInfinity;
+      for (size_t m = 0; m < mappings; ++m) {
+        if (!table.offered[m]) continue;
+        const double cost = table.boundaries[i][before][m] +
+                            relaxed.Of(table.costs[i][m]) + relaxed.rest[i][m];
+        if (cost >= least) continue;
+        least = cost;
+        next[i - 1][before] = static_cast<int>(m);
       }
     }
-    Prune(next);
-    reached.push_back(std::move(next));
-  }
-  if (reached.back().empty()) return {};
-  std::vector<Mapping> chain(problem.layers.size());
   int at = 0;
-  for (size_t i = chain.size(); i > 0; --i) {
-    const Partial& partial = reached[i][at];
-    chain[i - 1] = partial.last;
-    at = partial.before;
+  for (size_t m = 0; m < mappings; ++m) {
+    if (!table.offered[m]) continue;
+    const double cost = relaxed.Of(table.costs[0][m]) + relaxed.rest[0][m];
+    if (cost >= relaxed.least) continue;
+    relaxed.least = cost;
+    at = static_cast<int>(m);
   }
-  return chain;
+  for (size_t i = 0; i < layers; at = next[i++][at])
+    relaxed.chain.push_back(at);
+  return relaxed;
 }
 
-absl::Status CheckProblem(const LayerProblem& problem) {
-  if (problem.layers.empty())
+// The fastest chain of a table within the limit.
+class ChainSearch {
+ public:
+  ChainSearch(const LayerTable& table, double limit)
+      : table_(table), limit_(limit) {}
+
+  // False where nothing fits.
+  bool Run() {
+    for (double share : {0.0, 0.25, 0.5, 0.75, 1.0}) TryShare(share);
+    Enumerate();
+    return !best_.empty();
+  }
+
+  const std::vector<int>& best() const { return best_; }
+  // No chain is faster than this.
+  double bound() const { return is_cut_ ? std::min(bound_, step_) : step_; }
+
+ private:
+  void TryShare(double share) {
+    if (Try(Relax(table_, share, 0))) return;
+    // Memory gets dearer until what is cheapest fits, then cheaper again.
+    double low = 0, high = 1e-12;  // seconds of a byte
+    while (high < 1e6 && !Try(Relax(table_, share, high)))
+      low = high, high *= 8;
+    for (int i = 0; i < 12; ++i) {
+      const double middle = (low + high) / 2;
+      (Try(Relax(table_, share, middle)) ? high : low) = middle;
+    }
+  }
+
+  // Whether its chain fits.
+  bool Try(Relaxation relaxed) {
+    Partial sum;
+    for (size_t i = 0; i < relaxed.chain.size(); ++i)
+      sum = Extended(sum, i, relaxed.chain[i]);
+    const bool fits = sum.memory <= limit_;
+    if (fits && sum.step() < step_) {
+      step_ = sum.step();
+      best_ = relaxed.chain;
+    }
+    bound_ = std::max(bound_, relaxed.least - relaxed.price * limit_);
+    relaxations_.push_back(std::move(relaxed));
+    return fits;
+  }
+
+  Partial Extended(Partial partial, size_t layer, int mapping) const {
+    const LayerCost& own = table_.costs[layer][mapping];
+    partial.time += own.compute + own.collectives;
+    if (layer > 0)
+      partial.time += table_.boundaries[layer][partial.last][mapping];
+    partial.over += own.gradients - own.hiding;
+    partial.memory += own.memory;
+    partial.last = mapping;
+    return partial;
+  }
+
+  // Whether some way on may end before the best one known.
+  bool MayWin(const Partial& partial, size_t layer) const {
+    return partial.memory <= limit_ &&
+           std::all_of(relaxations_.begin(), relaxations_.end(),
+                       [&](const Relaxation& relaxed) {
+                         return relaxed.Bound(partial, layer, limit_) <
+                                step_ * (1 - kRounding);
+                       });
+  }
+
+  void Enumerate() {
+    std::vector<std::vector<Partial>> reached = {{Partial()}};
+    for (size_t i = 0; i < table_.costs.size(); ++i) {
+      std::vector<Partial> next;
+      for (size_t m = 0; m < table_.offered.size(); ++m)
+        for (size_t b = 0; table_.offered[m] && b < reached[i].size(); ++b) {
+          Partial partial = Extended(reached[i][b], i, static_cast<int>(m));
+          partial.before = static_cast<int>(b);
+          if (MayWin(partial, i)) next.push_back(partial);
+        }
+      reached.push_back(Prune(std::move(next), table_.offered.size()));
+      if (reached.back().size() > kMostPartials) {
+        reached.back().resize(kMostPartials);
+        is_cut_ = true;
+      }
+    }
+    for (const Partial& end : reached.back())
+      if (end.step() < step_) {
+        step_ = end.step();
+        best_ = ChainTo(reached, end);
+      }
+  }
+
+  static std::vector<int> ChainTo(
+      const std::vector<std::vector<Partial>>& reached, const Partial& end) {
+    std::vector<int> chain(reached.size() - 1);
+    const Partial* at = &end;
+    for (size_t i = chain.size(); i > 0; --i) {
+      chain[i - 1] = at->last;
+      at = &reached[i - 1][at->before];
+    }
+    return chain;
+  }
+
+  const LayerTable& table_;
+  const double limit_;
+  std::vector<Relaxation> relaxations_;
+  std::vector<int> best_;
+  double step_ = kInfinity;    // of the best
+  double bound_ = -kInfinity;  // by the relaxations
+  bool is_cut_ = false;        // partial divisions were left out
+};
+
+// Whether all rows have a cost for each mapping.
+bool IsWhole(const LayerTable& table) {
+  const size_t mappings = table.offered.size();
+  if (table.boundaries.size() != table.costs.size()) return false;
+  for (const auto& row : table.costs)
+    if (row.size() != mappings) return false;
+  for (size_t i = 1; i < table.boundaries.size(); ++i) {
+    if (table.boundaries[i].size() != mappings) return false;
+    for (const auto& row : table.boundaries[i])
+      if (row.size() != mappings) return false;
+  }
+  return true;
+}
+
+absl::Status CheckTables(const std::vector<LayerTable>& tables) {
+  if (tables.empty() || tables.front().costs.empty())
     return InvalidArgumentError("expected layers, found none");
-  if (problem.batch < 1)
-    return InvalidArgumentError("batch: expected 1 or more, found " +
-                                std::to_string(problem.batch));
-  if (problem.cluster.device.peak[static_cast<int>(problem.precision)] <= 0)
-    return InvalidArgumentError(problem.cluster.device.name + " has no " +
-                                ToString(problem.precision) +
-                                " matrix products");
+  for (const LayerTable& table : tables)
+    if (!IsWhole(table))
+      return InvalidArgumentError(
+          "expected costs of " + std::to_string(table.costs.size()) +
+          " layers in " + std::to_string(table.offered.size()) +
+          " mappings, found a table of another size");
   return absl::OkStatus();
 }
 
-void TakeFaster(const LayerProblem& problem, LayerDivision division,
-                LayerChoice& best) {
-  const StatusOr<LayerPrediction> found = EvaluateLayers(problem, division);
-  if (!found.ok() || !found->fits) return;
-  if (best.prediction.step > 0 && best.prediction.step <= found->step) return;
-  best = {std::move(division), *found};
-}
-
 // The least that any division takes, which says what a limit lacks.
-double LeastMemory(const LayerProblem& problem) {
-  double least = std::numeric_limits<double>::infinity();
-  const int devices = problem.cluster.devices;
-  for (int inner = 1; inner <= devices; ++inner) {
-    if (devices % inner != 0 || problem.batch % (devices / inner) != 0)
-      continue;
-    const Costs costs(problem, devices / inner, inner);
+double LeastMemory(const std::vector<LayerTable>& tables) {
+  double least = kInfinity;
+  for (const LayerTable& table : tables) {
     double sum = 0;
-    for (const LayerSpec& layer : problem.layers) {
-      double own = std::numeric_limits<double>::infinity();
-      for (int m = 0; m < kMappings; ++m)
-        if (costs.Allows(layer, static_cast<Mapping>(m)))
-          own = std::min(own, costs.Memory(layer, static_cast<Mapping>(m)));
+    for (const std::vector<LayerCost>& row : table.costs) {
+      double own = kInfinity;
+      for (size_t m = 0; m < row.size(); ++m)
+        if (table.offered[m]) own = std::min(own, row[m].memory);
       sum += own;
     }
     least = std::min(least, sum);
@@ -227,74 +266,85 @@ double LeastMemory(const LayerProblem& problem) {
   return least;
 }
 
-}  // namespace
-
-std::string ToString(Mapping mapping) {
-  const char* names[] = {"B", "H", "M N", "-"};
-  return names[static_cast<int>(mapping)];
+void SortByStep(std::vector<LayerChoice>& choices) {
+  std::sort(choices.begin(), choices.end(),
+            [](const LayerChoice& a, const LayerChoice& b) {
+              return a.prediction.step < b.prediction.step;
+            });
 }
 
-StatusOr<LayerPrediction> EvaluateLayers(const LayerProblem& problem,
+}  // namespace
+
+StatusOr<LayerPrediction> EvaluateLayers(const std::vector<LayerTable>& tables,
                                          const LayerDivision& division) {
-  if (absl::Status status = CheckProblem(problem); !status.ok()) return status;
-  if (division.data < 1 || division.inner < 1 ||
-      int64_t{division.data} * division.inner != problem.cluster.devices ||
-      division.mappings.size() != problem.layers.size())
+  if (absl::Status status = CheckTables(tables); !status.ok()) return status;
+  if (division.table < 0 || division.table >= static_cast<int>(tables.size()) ||
+      division.mappings.size() != tables.front().costs.size())
     return InvalidArgumentError(
-        "expected data x inner of " + std::to_string(problem.cluster.devices) +
-        " devices and " + std::to_string(problem.layers.size()) +
-        " mappings, found " + std::to_string(division.data) + " x " +
-        std::to_string(division.inner) + " and " +
+        "expected one of " + std::to_string(tables.size()) + " tables and " +
+        std::to_string(tables.front().costs.size()) +
+        " mappings, found table " + std::to_string(division.table) + " and " +
         std::to_string(division.mappings.size()));
-  if (problem.batch % division.data != 0)
-    return InvalidArgumentError("batch of " + std::to_string(problem.batch) +
-                                " does not divide by " +
-                                std::to_string(division.data));
-  const Costs costs(problem, division.data, division.inner);
+  const LayerTable& table = tables[division.table];
   LayerPrediction prediction;
-  for (size_t i = 0; i < problem.layers.size(); ++i) {
-    const LayerSpec& layer = problem.layers[i];
-    const Mapping mapping = division.mappings[i];
-    if (!costs.Allows(layer, mapping))
-      return InvalidArgumentError(layer.name + ": " + ToString(mapping) +
-                                  " does not divide by " +
-                                  std::to_string(division.inner));
-    prediction.compute += costs.Compute(layer, mapping);
-    prediction.collectives += costs.Collectives(layer, mapping);
-    prediction.memory += costs.Memory(layer, mapping);
+  double over = 0;
+  for (size_t i = 0; i < table.costs.size(); ++i) {
+    const int mapping = division.mappings[i];
+    if (mapping < 0 || mapping >= static_cast<int>(table.offered.size()) ||
+        !table.offered[mapping])
+      return InvalidArgumentError("layer " + std::to_string(i) + ": mapping " +
+                                  std::to_string(mapping) + " is not offered");
+    const LayerCost& own = table.costs[i][mapping];
+    prediction.compute += own.compute;
+    prediction.collectives += own.collectives;
+    prediction.memory += own.memory;
+    over += own.gradients - own.hiding;
     if (i > 0)
       prediction.boundaries +=
-          costs.Boundary(layer, division.mappings[i - 1], mapping);
+          table.boundaries[i][division.mappings[i - 1]][mapping];
   }
-  prediction.step =
-      prediction.compute + prediction.collectives + prediction.boundaries;
-  prediction.fits = prediction.memory <= LimitOf(problem);
+  prediction.gradients = std::max(0.0, over);
+  prediction.step = prediction.compute + prediction.collectives +
+                    prediction.boundaries + prediction.gradients;
   return prediction;
 }
 
-StatusOr<LayerResult> SearchLayers(const LayerProblem& problem) {
-  if (absl::Status status = CheckProblem(problem); !status.ok()) return status;
+StatusOr<LayerResult> SearchLayers(const std::vector<LayerTable>& tables,
+                                   double memory) {
+  if (absl::Status status = CheckTables(tables); !status.ok()) return status;
   LayerResult result;
-  const int devices = problem.cluster.devices;
-  for (int inner = 1; inner <= devices; ++inner) {
-    LayerDivision division;
-    division.data = devices / inner;
-    division.inner = inner;
-    if (devices % inner != 0 || problem.batch % division.data != 0) continue;
-    const Costs costs(problem, division.data, inner);
-    division.mappings = ShortestChain(problem, costs);
-    if (!division.mappings.empty()) TakeFaster(problem, division, result.best);
-    for (int m = 0; m < kMappings; ++m) {
-      division.mappings.assign(problem.layers.size(), static_cast<Mapping>(m));
-      TakeFaster(problem, division, result.uniform);
+  const auto add = [&](LayerDivision division,
+                       std::vector<LayerChoice>& choices) {
+    StatusOr<LayerPrediction> found = EvaluateLayers(tables, division);
+    if (found.ok() && found->memory <= memory)
+      choices.push_back({std::move(division), *found});
+  };
+  double bound = kInfinity;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const LayerTable& table = tables[t];
+    ChainSearch search(table, memory);
+    if (search.Run()) {
+      add({static_cast<int>(t), search.best()}, result.meshes);
+      bound = std::min(bound, search.bound());
     }
+    for (size_t m = 0; m < table.offered.size(); ++m)
+      add({static_cast<int>(t),
+           std::vector<int>(table.costs.size(), static_cast<int>(m))},
+          result.uniform);
   }
-  if (result.best.prediction.step > 0) return result;
-  const double least = LeastMemory(problem), limit = LimitOf(problem);
-  return absl::ResourceExhaustedError(
-      "expected a division within " + GigaBytes(limit) +
-      " a device, found none: the least is " + GigaBytes(least) + ", " +
-      GigaBytes(least - limit) + " more");
+  if (result.meshes.empty()) {
+    const double least = LeastMemory(tables);
+    return absl::ResourceExhaustedError(
+        "expected a division within " + GigaBytes(memory) +
+        " a device, found none: the least is " + GigaBytes(least) + ", " +
+        GigaBytes(least - memory) + " more");
+  }
+  SortByStep(result.meshes);
+  SortByStep(result.uniform);
+  result.best = result.meshes.front();
+  const double step = result.best.prediction.step;
+  if (bound < step * (1 - kRounding)) result.gap = step / bound - 1;
+  return result;
 }
 
 }  // namespace partita::planner

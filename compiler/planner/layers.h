@@ -1,64 +1,59 @@
 // A model as a list of unlike layers, each divided in its own way: what
 // CoAtNets ask for, whose convolutions divide by images or rows and whose
-// attentions by heads.
+// attentions by heads. Numbers in, a choice out; step_graph.h makes the numbers
+// of a model's graph.
 #ifndef PARTITA_COMPILER_PLANNER_LAYERS_H_
 #define PARTITA_COMPILER_PLANNER_LAYERS_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/planner/cluster.h"
 
 namespace partita::planner {
 
-// How a layer uses the inner axis of a mesh of two; the outer one divides the
-// batch everywhere. kWhole: not at all, every device computes the same.
-enum class Mapping { kBatch, kSpatial, kTensor, kWhole };
-constexpr int kMappings = 4;
-std::string ToString(Mapping mapping);  // "B", "H", "M N", "-"
-
-// Sizes are of one sample, forward, in operations or elements.
-struct LayerSpec {
-  std::string name;       // as a plan's scope has it: "stages.0.blocks.1"
-  double flops = 0;       // a multiply and an add are two
-  double parameters = 0;  // of all samples
-  double input = 0;       // what is divided otherwise in front of the layer
-  double traffic = 0;     // what kernels beside products read and write
-  double kept = 0;        // for the way back
-  double halo = 0;        // that kSpatial gets of its neighbours
-  double reduced = 0;     // that kTensor adds up
-  int64_t rows = 1;       // that kSpatial divides; 1: it cannot
-  int64_t heads = 1;      // or groups of channels, that kTensor divides
+// What a layer takes of a step on one device, forward and backward and its
+// parameters' update: seconds and bytes.
+struct LayerCost {
+  double compute = 0;
+  double collectives = 0;  // which what follows waits for
+  double gradients = 0;    // collectives beside the backward pass
+  double hiding = 0;       // of compute, what gradients can be sent beside
+  double memory = 0;       // parameters, states, gradients, what is kept
 };
 
-struct LayerProblem {
-  std::vector<LayerSpec> layers;
-  Cluster cluster;  // all its devices are used
-  int64_t batch = 1;
-  Precision precision = Precision::kBf16;
-  double memory = 0;  // bytes per device; 0: what the device has
+// A mesh of two axes. The outer one divides the batch everywhere; a mapping
+// says how a layer uses the inner one. Mappings have numbers that mean the same
+// in all tables.
+struct LayerTable {
+  int data = 1, inner = 1;  // data x inner are the devices
+  // [layers][mappings]
+  std::vector<std::vector<LayerCost>> costs;
+  // [mappings]: whether layers may have it.
+  std::vector<bool> offered;
+  // [layers][mapping of the layer before][mapping]: seconds between the two,
+  // both ways. Of the first layer unused.
+  std::vector<std::vector<std::vector<double>>> boundaries;
 };
 
 struct LayerDivision {
-  int data = 1, inner = 1;        // data x inner are the devices
-  std::vector<Mapping> mappings;  // [layers]
+  int table = 0;              // among those given
+  std::vector<int> mappings;  // [layers]
 };
 
 struct LayerPrediction {
-  double step = 0;     // seconds
-  double compute = 0;  // of which products and passes over activations
-  double collectives = 0;
-  double boundaries = 0;  // between layers of unlike mappings
-  double memory = 0;      // bytes of a device
-  bool fits = false;
+  double step = 0;         // seconds: the sum of the four
+  double compute = 0;      // products and passes over activations
+  double collectives = 0;  // within layers
+  double boundaries = 0;   // between layers of unlike mappings
+  double gradients = 0;    // what the backward pass does not hide
+  double memory = 0;       // bytes of a device
 };
 
-// Refuses a division of other sizes than the problem's, and a mapping that a
-// layer cannot have.
-absl::StatusOr<LayerPrediction> EvaluateLayers(const LayerProblem& problem,
-                                               const LayerDivision& division);
+// Refuses a table or a division of other sizes than it says, and a mapping that
+// is not offered.
+absl::StatusOr<LayerPrediction> EvaluateLayers(
+    const std::vector<LayerTable>& tables, const LayerDivision& division);
 
 struct LayerChoice {
   LayerDivision division;
@@ -66,14 +61,17 @@ struct LayerChoice {
 };
 struct LayerResult {
   LayerChoice best;
-  // The best of those with one mapping for all layers; step 0: none fits.
-  LayerChoice uniform;
+  double gap = 0;  // how much faster another can be at most: 0.01 is 1 %
+  // The best of each table, and those with one mapping for all layers: all that
+  // fit, fastest first. The first of `meshes` is `best`.
+  std::vector<LayerChoice> meshes, uniform;
 };
 
-// The fastest division that fits: of each mesh by dynamic programming over the
-// layers, exact under the memory's limit. Refuses a limit that nothing fits in,
-// with by how much.
-absl::StatusOr<LayerResult> SearchLayers(const LayerProblem& problem);
+// The fastest division that takes at most `memory` bytes: of each table by
+// dynamic programming over the layers, which bounds keep small; exact unless
+// `gap` says otherwise. Refuses a limit that nothing fits in, with by how much.
+absl::StatusOr<LayerResult> SearchLayers(const std::vector<LayerTable>& tables,
+                                         double memory);
 
 }  // namespace partita::planner
 

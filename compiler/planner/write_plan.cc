@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <vector>
+
+#include "compiler/planner/layer_names.h"
 
 namespace partita::planner {
 namespace {
@@ -75,7 +78,80 @@ plan::RecomputePolicy PolicyOf(Recomputation recompute) {
   return plan::RecomputePolicy::kSelective;
 }
 
+absl::Status SetPrecision(Precision precision, plan::Plan& plan) {
+  switch (precision) {
+    case Precision::kF32:
+      break;
+    case Precision::kBf16:
+      plan.precision = plan::Precision::kBF16;
+      break;
+    case Precision::kF16:
+      plan.precision = plan::Precision::kF16;
+      break;
+    case Precision::kFp8:
+      return InvalidArgumentError(
+          "expected f32, bf16 or f16, which plans have, found fp8");
+  }
+  return absl::OkStatus();
+}
+
+// The names of a mapping that something in the layers has, over `axis`.
+plan::Entry EntryOf(const StepMapping& mapping, const std::set<int>& layers,
+                    const StepGraph& step, const core::AxisRef& axis) {
+  plan::Entry entry;
+  for (const std::string& name : mapping.names)
+    if (std::any_of(layers.begin(), layers.end(), [&](int layer) {
+          return step.dims[layer].count(name) > 0;
+        }))
+      entry.divisions.push_back({name, {axis}, {}});
+  // What has no dimension to divide needs no entry.
+  std::set<std::string> names, all;
+  for (size_t i = 0; i < step.layers.size(); ++i) {
+    if (step.dims[i].empty()) continue;
+    all.insert(step.layers[i]);
+    if (layers.count(static_cast<int>(i)) > 0) names.insert(step.layers[i]);
+  }
+  if (names.size() < all.size()) entry.at = PatternsOf(names, all);
+  return entry;
+}
+
 }  // namespace
+
+StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
+                                  const LayerTable& table,
+                                  const LayerDivision& division,
+                                  Precision precision) {
+  plan::Plan plan;
+  plan.origin = "the planner";
+  // Where all divide the batch, one axis does.
+  const bool plain =
+      table.inner == 1 ||
+      std::all_of(division.mappings.begin(), division.mappings.end(),
+                  [&](int mapping) { return step.mappings[mapping].of_batch; });
+  const int batch_parts = plain ? table.data * table.inner : table.data;
+  if (plain || batch_parts > 1) {
+    plan.mesh.axes.push_back({"data", batch_parts});
+    plan::Entry batch;
+    batch.divisions.push_back({"B", {core::WholeAxis(plan.mesh, 0)}, {}});
+    plan.shard.push_back(batch);
+  }
+  if (!plain) plan.mesh.axes.push_back({"tensor", table.inner});
+  const int last = static_cast<int>(plan.mesh.axes.size()) - 1;
+  for (size_t m = 0; m < step.mappings.size() && !plain; ++m) {
+    std::set<int> layers;
+    for (size_t i = 0; i < division.mappings.size(); ++i)
+      if (division.mappings[i] == static_cast<int>(m))
+        layers.insert(static_cast<int>(i));
+    if (layers.empty()) continue;
+    plan::Entry entry = EntryOf(step.mappings[m], layers, step,
+                                core::WholeAxis(plan.mesh, last));
+    if (!entry.divisions.empty()) plan.shard.push_back(std::move(entry));
+  }
+  if (absl::Status status = SetPrecision(precision, plan); !status.ok())
+    return status;
+  if (absl::Status status = plan::CheckPlan(plan); !status.ok()) return status;
+  return plan;
+}
 
 StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
                             const PlanNames& names) {
@@ -105,19 +181,8 @@ StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
     recompute.policy = PolicyOf(d.recompute);
     plan.recompute = {recompute};
   }
-  switch (d.precision) {
-    case Precision::kF32:
-      break;
-    case Precision::kBf16:
-      plan.precision = plan::Precision::kBF16;
-      break;
-    case Precision::kF16:
-      plan.precision = plan::Precision::kF16;
-      break;
-    case Precision::kFp8:
-      return InvalidArgumentError(
-          "expected f32, bf16 or f16, which plans have, found fp8");
-  }
+  if (absl::Status status = SetPrecision(d.precision, plan); !status.ok())
+    return status;
   if (absl::Status status = plan::CheckPlan(plan); !status.ok()) return status;
   return plan;
 }

@@ -8,6 +8,8 @@
 #include "compiler/plan/plan.h"
 #include "compiler/planner/architecture.h"
 #include "compiler/planner/cluster.h"
+#include "compiler/planner/layers.h"
+#include "compiler/planner/step_graph.h"
 
 namespace partita::planner {
 
@@ -24,6 +26,14 @@ struct PlanNames {
 absl::StatusOr<plan::Plan> PlanOf(const Architecture& architecture,
                                   const Division& division,
                                   const PlanNames& names);
+
+// Of layers that are divided each in its own way: the batch over `data`, and
+// what each layer's mapping names over `tensor`, in entries scoped to its
+// layers.
+absl::StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
+                                        const LayerTable& table,
+                                        const LayerDivision& division,
+                                        Precision precision);
 
 // The submission script for Slurm: a task for each device of the plan, whole
 // nodes of the cluster. `artifact` is the program's file. Refuses a plan of

@@ -72,6 +72,39 @@ TEST(PlanOf, SaysNoMoreThanItMust) {
               HasSubstr("expected f32, bf16 or f16"));
 }
 
+// Entries are of the layers that have something of that name; what all divide
+// by images is one axis.
+TEST(PlanOfLayers, ScopesMappings) {
+  StepGraph step;
+  step.layers = {"stem", "stages.0.blocks.0", "stages.1.blocks.0", "head"};
+  step.dims = {{"B", "H", "E"}, {"B", "H", "M"}, {"B", "M", "N"}, {"V"}};
+  step.mappings = {
+      {{"B"}, {}, true}, {{"H"}, {}}, {{"M", "N", "V"}, {}}, {{}, {}}};
+  LayerTable table;
+  table.data = 2;
+  table.inner = 4;
+  const auto text = [&](std::vector<int> mappings) {
+    return plan::WritePlan(
+        *PlanOfLayers(step, table, {0, std::move(mappings)}, Precision::kBf16));
+  };
+  EXPECT_EQ(text({1, 1, 2, 3}),
+            "mesh: {data: 2, tensor: 4}\nshard:\n  - {B: data}\n"
+            "  - {at: [\"stages.0.*\", \"stem\"], H: tensor}\n"
+            "  - {at: \"stages.1.*\", M: tensor, N: tensor}\n"
+            "precision: bf16\n");
+  EXPECT_EQ(text({2, 2, 2, 2}),
+            "mesh: {data: 2, tensor: 4}\nshard:\n  - {B: data}\n"
+            "  - {M: tensor, N: tensor, V: tensor}\nprecision: bf16\n");
+  EXPECT_EQ(text({0, 0, 0, 0}),
+            "mesh: {data: 8}\nshard:\n  - {B: data}\nprecision: bf16\n");
+  table.data = 1;
+  EXPECT_EQ(text({1, 1, 2, 2}),
+            "mesh: {tensor: 4}\nshard:\n"
+            "  - {at: [\"stages.0.*\", \"stem\"], H: tensor}\n"
+            "  - {at: [\"head\", \"stages.1.*\"], M: tensor, N: tensor, V: "
+            "tensor}\nprecision: bf16\n");
+}
+
 TEST(SlurmScript, HasATaskForEachDevice) {
   Division d;
   d.tp = 8;

@@ -1,0 +1,231 @@
+// What layers cost comes from their operations' rules: shares of products,
+// partial sums, neighbours' rows, gathers between layers.
+#include "compiler/planner/step_graph.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/planner/cost.h"
+
+namespace partita::planner {
+namespace {
+
+using core::CollectiveKind;
+using core::FactorKind;
+
+constexpr int64_t kBatch = 8, kWidth = 2048, kHidden = 8192;
+
+core::DimSharding Over(int axis, int priority) {
+  core::DimSharding dim;
+  dim.axes = {{axis, 1, 2, priority}};
+  return dim;
+}
+
+// [B, E] x [E, M] -> [B, M], then x [M, E]: an MLP without activation, of one
+// layer, under mappings of the batch, of M, and of nothing.
+class MlpTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    step_.graph.mesh.axes = {{"data", 2}, {"tensor", 2}};
+    input_ = Add({kBatch, kWidth});
+    up_ = Add({kWidth, kHidden});
+    hidden_ = Add({kBatch, kHidden});
+    down_ = Add({kHidden, kWidth});
+    output_ = Add({kBatch, kWidth});
+    AddProduct(input_, up_, hidden_);
+    AddProduct(hidden_, down_, output_);
+    step_.layers = {"mlp"};
+    step_.dims = {{"B", "M", "E"}};
+    step_.runs = {{0, false, {0, 0}, {0, 0}}};
+    step_.held = {{up_, 0}, {down_, 0}};
+    step_.batch = kBatch;
+    StepMapping batch{{"B"}, {}, true}, width{{"M"}, {}, false},
+        whole{{}, {}, false};
+    for (const core::Value& value : step_.graph.values) {
+      batch.shardings.push_back(core::Replicated(2));
+      width.shardings.push_back(core::Replicated(2));
+      whole.shardings.push_back(core::Replicated(2));
+      step_.units.push_back(value.shape);
+    }
+    for (int value : {input_, hidden_, output_}) {
+      batch.shardings[value].dims[0].axes = {{0, 1, 2, 1}, {1, 1, 2, 1}};
+      width.shardings[value].dims[0] = Over(0, 1);
+      whole.shardings[value].dims[0] = Over(0, 1);
+    }
+    width.shardings[up_].dims[1] = width.shardings[hidden_].dims[1] =
+        width.shardings[down_].dims[0] = Over(1, 2);
+    step_.mappings = {batch, width, whole};
+    cluster_ = *BuiltInCluster("4x a100-80-sxm");
+  }
+
+  int Add(std::vector<int64_t> shape) {
+    core::Value value;
+    value.shape = std::move(shape);
+    step_.graph.values.push_back(value);
+    return static_cast<int>(step_.graph.values.size()) - 1;
+  }
+
+  void AddProduct(int left, int right, int result) {
+    core::Op op;
+    const auto size = [&](int value, int dim) {
+      return step_.graph.values[value].shape[dim];
+    };
+    op.rule.factors = {{size(left, 0), FactorKind::kCarried},
+                       {size(right, 1), FactorKind::kCarried},
+                       {size(left, 1), FactorKind::kReduced}};
+    op.rule.operands = {{{0}, {2}}, {{2}, {1}}};
+    op.rule.results = {{{0}, {1}}};
+    op.operands = {left, right};
+    op.results = {result};
+    if (step_.functions.empty()) step_.functions.emplace_back();
+    const int number = static_cast<int>(step_.graph.ops.size());
+    step_.functions[0].ops.push_back(number);
+    step_.functions[0].works.push_back(
+        {WorkKind::kProduct, number, 1, {left, right}, {result}});
+    step_.graph.ops.push_back(std::move(op));
+  }
+
+  double Product(int64_t m, int64_t n, int64_t k) const {
+    return MatmulTime(cluster_.device, Precision::kF32, 1, m, n, k);
+  }
+
+  StepGraph step_;
+  Cluster cluster_;
+  int input_, up_, hidden_, down_, output_;
+};
+
+TEST_F(MlpTest, SharesAndPartialSumsAreTheRules) {
+  const LayerTable table = TabulateStep(step_, cluster_, Precision::kF32, 2, 2);
+  const std::vector<LayerCost>& costs = table.costs[0];
+  EXPECT_NEAR(costs[0].compute,
+              Product(2, kHidden, kWidth) + Product(2, kWidth, kHidden), 1e-9);
+  EXPECT_NEAR(costs[1].compute,
+              Product(4, kHidden / 2, kWidth) + Product(4, kWidth, kHidden / 2),
+              1e-9);
+  EXPECT_NEAR(costs[2].compute,
+              Product(4, kHidden, kWidth) + Product(4, kWidth, kHidden), 1e-9);
+  // The second product of the divided width is a partial sum.
+  EXPECT_EQ(costs[0].collectives, 0);
+  EXPECT_NEAR(costs[1].collectives,
+              CollectiveTime(cluster_, CollectiveKind::kAllReduce,
+                             4.0 * 4 * kWidth, ShapeOfStride(cluster_, 1, 2)),
+              1e-9);
+  EXPECT_EQ(costs[0].memory, 2 * 4.0 * kWidth * kHidden);
+  EXPECT_EQ(costs[1].memory, 4.0 * kWidth * kHidden);
+}
+
+// Nothing is fixed to the mesh that the mappings were found on.
+TEST_F(MlpTest, MeshesAreOfAnySize) {
+  const std::vector<LayerTable> tables =
+      TabulateMeshes(step_, cluster_, Precision::kF32);
+  ASSERT_EQ(tables.size(), 3u);
+  EXPECT_EQ(tables[0].inner, 1);
+  EXPECT_EQ(tables[0].offered, (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(tables[2].data, 1);
+  EXPECT_NEAR(tables[2].costs[0][1].compute,
+              Product(8, kHidden / 4, kWidth) + Product(8, kWidth, kHidden / 4),
+              1e-9);
+  EXPECT_EQ(tables[2].costs[0][1].memory, 2.0 * kWidth * kHidden);
+}
+
+// Three heads do not make four shards: one device has none, the others one.
+TEST_F(MlpTest, UnitsStayTogether) {
+  step_.units[hidden_][1] = step_.units[up_][1] = step_.units[down_][0] = 2;
+  const LayerTable table = TabulateStep(step_, cluster_, Precision::kF32, 1, 4);
+  EXPECT_NEAR(table.costs[0][1].compute,
+              Product(8, kHidden / 2, kWidth) + Product(8, kWidth, kHidden / 2),
+              1e-9);
+}
+
+TEST_F(MlpTest, TheBatchMustDivide) {
+  step_.batch = 6;
+  const LayerTable table = TabulateStep(step_, cluster_, Precision::kF32, 2, 2);
+  EXPECT_EQ(table.offered, (std::vector<bool>{false, true, true}));
+  // Meshes of 4 x 1 are not there.
+  EXPECT_EQ(TabulateMeshes(step_, cluster_, Precision::kF32).size(), 2u);
+}
+
+TEST_F(MlpTest, GradientsAndBackwardAreApart) {
+  step_.runs[0].backward = true;
+  step_.moves = {{hidden_, hidden_, 0, true}};
+  // What arises partial is added up over the batch's axis.
+  StepMapping& whole = step_.mappings[2];
+  const int sum = Add({kWidth, kHidden}), added = Add({kWidth, kHidden});
+  for (StepMapping& mapping : step_.mappings)
+    mapping.shardings.resize(7, core::Replicated(2));
+  whole.shardings[sum].unreduced = {{0, 1, 2, 1}};
+  step_.units.resize(7, {kWidth, kHidden});
+  step_.moves = {{sum, added, 0, true}};
+  const LayerTable table = TabulateStep(step_, cluster_, Precision::kF32, 2, 2);
+  const LayerCost& cost = table.costs[0][2];
+  EXPECT_NEAR(
+      cost.gradients,
+      CollectiveTime(cluster_, CollectiveKind::kAllReduce,
+                     4.0 * kWidth * kHidden, ShapeOfStride(cluster_, 2, 2)),
+      1e-9);
+  EXPECT_EQ(cost.hiding, cost.compute);
+}
+
+// From a divided batch to whole images: a gather; the way back is a slice.
+TEST_F(MlpTest, BoundariesAreReshards) {
+  step_.layers.push_back("next");
+  step_.dims.push_back({});
+  step_.crossings = {{output_, 0, 1}};
+  const LayerTable table = TabulateStep(step_, cluster_, Precision::kF32, 2, 2);
+  const auto& between = table.boundaries[1];
+  const double bytes = 4.0 * 4 * kWidth;
+  EXPECT_NEAR(between[0][1],
+              CollectiveTime(cluster_, CollectiveKind::kAllGather, bytes,
+                             ShapeOfStride(cluster_, 1, 2)),
+              1e-9);
+  EXPECT_NEAR(between[1][0], MemoryBoundTime(cluster_.device, bytes), 1e-9);
+  EXPECT_EQ(between[1][2], 0);
+  EXPECT_EQ(between[1][1], 0);
+}
+
+// A convolution over 3 rows whose images are divided by rows takes two rows of
+// its neighbours.
+TEST(StepGraph, HalosAreExchanged) {
+  StepGraph step;
+  step.graph.mesh.axes = {{"data", 2}, {"tensor", 2}};
+  core::Value image, weight;
+  image.shape = {4, 64, 32};
+  weight.shape = {64, 64, 3};
+  step.graph.values = {image, weight, image};
+  core::Op op;
+  op.rule.factors = {{4, FactorKind::kCarried},
+                     {64, FactorKind::kCarried},
+                     {64, FactorKind::kReduced},
+                     {32, FactorKind::kHalo},
+                     {3, FactorKind::kWhole}};
+  op.rule.operands = {{{0}, {2}, {3}}, {{1}, {2}, {4}}};
+  op.rule.results = {{{0}, {1}, {3}}};
+  op.operands = {0, 1};
+  op.results = {2};
+  step.graph.ops = {op};
+  step.halos = {{0, 3, 2}};
+  step.functions = {{{{WorkKind::kConvolution, 0, 1, {0, 1}, {2}}}, {0}}};
+  step.runs = {{0, false, {0}, {0}}};
+  step.layers = {"conv"};
+  step.dims = {{"B", "H"}};
+  step.units = {image.shape, weight.shape, image.shape};
+  step.batch = 4;
+  StepMapping batch{
+      {"B"}, std::vector<core::Sharding>(3, core::Replicated(3)), true};
+  StepMapping rows{{"H"}, batch.shardings, false};
+  for (int value : {0, 2}) {
+    batch.shardings[value].dims[0].axes = {{0, 1, 2, 1}, {1, 1, 2, 1}};
+    rows.shardings[value].dims[0] = Over(0, 1);
+    rows.shardings[value].dims[2] = Over(1, 2);
+  }
+  step.mappings = {batch, rows};
+  const Cluster cluster = *BuiltInCluster("4x a100-80-sxm");
+  const LayerTable table = TabulateStep(step, cluster, Precision::kF32, 2, 2);
+  EXPECT_EQ(table.costs[0][0].collectives, 0);
+  EXPECT_NEAR(table.costs[0][1].collectives,
+              CollectiveTime(cluster, CollectiveKind::kExchange,
+                             2 * 4.0 * 2 * 64, ShapeOfStride(cluster, 1, 2)),
+              1e-9);
+}
+
+}  // namespace
+}  // namespace partita::planner
