@@ -4,10 +4,12 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "compiler/driver/choose_layers.h"
 #include "compiler/driver/choose_plan.h"
 #include "compiler/driver/command_options.h"
 #include "compiler/driver/commands.h"
 #include "compiler/driver/find_architecture.h"
+#include "compiler/driver/find_layers.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace partita::driver {
@@ -20,36 +22,64 @@ struct PlanCommand {
   int devices = 0;
   std::vector<std::string> fixed;
   PlanRequest request;
-  bool json = false;
+  LayersRequest layers;  // where by_layer
+  plan::Precision stored = plan::Precision::kF32;
+  bool by_layer = false, json = false;
   // Of diff.
   CLI::App* diff = nullptr;
   std::string before, after;
 };
 
-bool readModel(PlanCommand& command) {
+ExitCode checkBatch(int64_t asked, int64_t own) {
+  if (asked == 0 || asked == own) return kSuccess;
+  complain("--batch: expected the model's own, " + std::to_string(own) +
+           ", found " + std::to_string(asked) + ": --dim batch=" +
+           std::to_string(asked) + " gives the model another");
+  return kUserError;
+}
+
+// What is no transformer, as its layers.
+ExitCode readLayers(PlanCommand& command, Session& session) {
+  if (!command.fixed.empty()) {
+    complain("--fix: expected none where each layer is divided in its own way");
+    return kUserError;
+  }
+  command.model.options.training = true;
+  auto module = command.model.import(session);
+  if (!module) return kUserError;
+  Fault fault = Fault::kUser;
+  auto found = findLayers(*module, command.stored, fault);
+  if (mlir::failed(found)) return exitCodeOf(fault);
+  command.layers.step = *std::move(found);
+  return checkBatch(command.batch, command.layers.step.batch);
+}
+
+ExitCode readModel(PlanCommand& command) {
   planner::Request& asked = command.request.request;
   if (!command.row.empty()) {
     planner::SweepRow row;
-    if (!take(parseRow(command.row), row)) return false;
+    if (!take(parseRow(command.row), row)) return kUserError;
     asked.batch = command.batch;
     asked.architecture = row.architecture;
     asked.software = row.software;
-    return true;
+    return kSuccess;
   }
   Session session;
-  auto module = command.model.import(session);
-  if (!module) return false;
-  auto found = findArchitecture(*module);
-  if (mlir::failed(found)) return false;
-  asked.architecture = found->architecture;
-  command.request.names = found->names;
-  asked.batch = found->batch;
-  if (command.batch == 0 || command.batch == found->batch) return true;
-  complain("--batch: expected the model's own, " +
-           std::to_string(found->batch) + ", found " +
-           std::to_string(command.batch) + ": --dim batch=" +
-           std::to_string(command.batch) + " gives the model another");
-  return false;
+  if (!command.by_layer) {
+    auto module = command.model.import(session);
+    if (!module) return kUserError;
+    // What is not one is planned by its layers.
+    mlir::ScopedDiagnosticHandler quiet(
+        session.context(), [](mlir::Diagnostic&) { return mlir::success(); });
+    if (auto found = findArchitecture(*module); mlir::succeeded(found)) {
+      asked.architecture = found->architecture;
+      command.request.names = found->names;
+      asked.batch = found->batch;
+      return checkBatch(command.batch, found->batch);
+    }
+    command.by_layer = true;
+  }
+  return readLayers(command, session);
 }
 
 bool readMachine(PlanCommand& command) {
@@ -72,10 +102,15 @@ bool readMachine(PlanCommand& command) {
   // A model computes in what it has; a row is of no file.
   asked.precision = command.row.empty() ? planner::Precision::kF32
                                         : planner::Precision::kBf16;
-  for (planner::Precision each :
-       {planner::Precision::kF32, planner::Precision::kBf16,
-        planner::Precision::kF16})
-    if (command.precision == planner::ToString(each)) asked.precision = each;
+  const std::pair<planner::Precision, plan::Precision> precisions[] = {
+      {planner::Precision::kF32, plan::Precision::kF32},
+      {planner::Precision::kBf16, plan::Precision::kBF16},
+      {planner::Precision::kF16, plan::Precision::kF16}};
+  for (const auto& [each, stored] : precisions) {
+    if (command.precision != planner::ToString(each)) continue;
+    asked.precision = each;
+    command.stored = stored;
+  }
   return true;
 }
 
@@ -94,8 +129,18 @@ int run(PlanCommand& command) {
     complain("expected --batch: the sequences of a step, of all devices");
     return kUsageError;
   }
-  if (!readMachine(command) || !readModel(command)) return kUserError;
+  if (!readMachine(command)) return kUserError;
+  if (const ExitCode code = readModel(command); code != kSuccess) return code;
   llvm::json::Value facts = nullptr;
+  if (command.by_layer) {
+    command.layers.cluster = command.request.request.cluster;
+    command.layers.precision = command.request.request.precision;
+    command.layers.memory = command.request.request.memory;
+    command.layers.output = command.request.output;
+    if (!take(chooseLayers(command.layers), facts)) return kUserError;
+    show(facts, command.json, printLayers);
+    return kSuccess;
+  }
   if (!take(choosePlan(command.request), facts)) return kUserError;
   show(facts, command.json, printChoice);
   return kSuccess;
@@ -157,13 +202,18 @@ Command addPlanner(CLI::App& app) {
       ->add_option("--fix", state->fixed,
                    "What is not to be chosen: tp=8,zero=1,schedule=1f1b")
       ->allow_extra_args(false);
+  command->add_flag("--by-layer", state->by_layer,
+                    "Divide each layer in its own way: by images, rows, widths "
+                    "and heads, or tokens; so are models that are no "
+                    "transformer of layers that are alike, as CoAtNets");
   command->add_option("-o,--output", state->request.output,
                       "The plan file to write");
   addJson(state->json, command);
   addDiff(*state, command);
   command->footer(
       "Examples:\n  partita plan gpt2/ --dim batch=64,seq=1024 --cluster "
-      "\"8x a100-80-sxm\" -o plan.yaml\n  partita plan --row "
+      "\"8x a100-80-sxm\" -o plan.yaml\n  partita plan coatnet-0 --dim "
+      "batch=4 --cluster \"8x a100-80-sxm\" -o plan.yaml\n  partita plan --row "
       "layers=96,hidden=12288,heads=96,seq_len=2048 --batch 1536 --cluster "
       "\"1536x a100-80-sxm\"");
   return {command, [state] {
