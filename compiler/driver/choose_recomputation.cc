@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compiler/driver/cut_model.h"
+#include "compiler/driver/device_scratch.h"
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/model_phases.h"
 #include "compiler/driver/pipeline.h"
@@ -36,11 +37,12 @@ std::string patternOf(const std::string& name) {
 class Choice {
  public:
   Choice(mlir::ModuleOp module, const plan::Plan* plan,
-         const TrainOptions& train, bool overlap, Fault& fault)
+         const TrainOptions& train, bool overlap, bool on_gpu, Fault& fault)
       : module_(module),
         plan_(plan),
         train_(train),
         overlap_(overlap),
+        on_gpu_(on_gpu),
         fault_(fault),
         rules_(recomputeRules(plan, train)) {
     // Rules for some layers leave others to other rules.
@@ -127,10 +129,12 @@ class Choice {
             *programs, planResources(orderOf(plan_, overlap_)), fault_)))
       return failure();
     int64_t& most = bytes_[candidate];
-    for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs)
+    for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs) {
+      const int64_t scratch = on_gpu_ ? deviceScratch(*program) : 0;
       for (const memory::MemoryTable& table :
            memory::tabulateMemory(*program, statesOnHost(plan_)))
-        most = std::max(most, table.total());
+        most = std::max(most, table.total() + scratch);
+    }
     return most;
   }
 
@@ -157,7 +161,7 @@ class Choice {
   mlir::ModuleOp module_;
   const plan::Plan* const plan_;
   const TrainOptions& train_;
-  const bool overlap_;
+  const bool overlap_, on_gpu_;
   Fault& fault_;
   const std::vector<Recompute>& rules_;
   std::vector<std::string> layers_;
@@ -201,9 +205,9 @@ std::vector<std::string> layersOf(mlir::ModuleOp module) {
 FailureOr<RecomputeChoice> chooseRecomputation(mlir::ModuleOp module,
                                                const plan::Plan* plan,
                                                const TrainOptions& train,
-                                               bool overlap, int64_t limit,
-                                               Fault& fault) {
-  return Choice(module, plan, train, overlap, fault).run(limit);
+                                               bool overlap, bool on_gpu,
+                                               int64_t limit, Fault& fault) {
+  return Choice(module, plan, train, overlap, on_gpu, fault).run(limit);
 }
 
 }  // namespace partita::driver

@@ -31,11 +31,12 @@ struct RecomputeChoice {
 // other work if `overlap` says so: the first of none, selective,
 // full in the first layer, in the first two, ..., full everywhere, that takes
 // at most `limit` bytes, or the last of them. Each is compiled up to its memory
-// table; more is taken to need less. Fails after diagnostics where one cannot
+// table, before there is code: the scratch of generated kernels is not known.
+// More is taken to need less. Fails after diagnostics where one cannot
 // be compiled.
 mlir::FailureOr<RecomputeChoice> chooseRecomputation(
     mlir::ModuleOp module, const plan::Plan* plan, const TrainOptions& train,
-    bool overlap, int64_t limit, Fault& fault);
+    bool overlap, bool on_gpu, int64_t limit, Fault& fault);
 
 }  // namespace partita::driver
 

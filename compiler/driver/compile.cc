@@ -9,6 +9,7 @@
 #include "compiler/driver/check_model.h"
 #include "compiler/driver/choose_recomputation.h"
 #include "compiler/driver/cut_model.h"
+#include "compiler/driver/device_scratch.h"
 #include "compiler/driver/index_limits.h"
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/pipeline.h"
@@ -142,8 +143,9 @@ class Compilation {
              << "recompute: budget: expected beside it how much memory a "
                 "device has, as in memory: 4 GB; found none";
     return phase("recomputation", [&]() -> LogicalResult {
-      auto choice = chooseRecomputation(
-          module_, plan(), train_, options_.overlap, limit()->bytes, fault_);
+      auto choice =
+          chooseRecomputation(module_, plan(), train_, options_.overlap,
+                              !gpu().empty(), limit()->bytes, fault_);
       if (mlir::failed(choice)) return failure();
       report_.recomputation = choice->text;
       (plan_ && !plan_->recompute.empty() ? plan_->recompute
@@ -215,6 +217,9 @@ class Compilation {
             runPhases(planResources(orderOf(plan(), options_.overlap)))))
       return failure();
     report_.memory_tables = memory::tabulateMemory(module_, statesOnHost());
+    if (!gpu().empty())
+      for (memory::MemoryTable& table : report_.memory_tables)
+        table.of(memory::MemoryClass::kScratch) = deviceScratch(module_);
     return code;
   }
 

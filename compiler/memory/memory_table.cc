@@ -222,9 +222,9 @@ class Tabulation {
 
 std::string nameOf(MemoryClass memory_class, bool key) {
   static constexpr const char* kNames[kMemoryClasses] = {
-      "parameters",        "optimizer states", "gradients",
-      "activations",       "communication",    "derived from parameters",
-      "inputs and outputs"};
+      "parameters",         "optimizer states", "gradients",
+      "activations",        "communication",    "derived from parameters",
+      "inputs and outputs", "scratch"};
   std::string name = kNames[static_cast<int>(memory_class)];
   if (key) std::replace(name.begin(), name.end(), ' ', '_');
   return name;

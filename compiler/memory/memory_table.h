@@ -19,8 +19,9 @@ enum class MemoryClass {
   kCommunication,  // buffers that collectives read or write
   kDerived,        // made of parameters at load time
   kPorts,          // inputs and outputs
+  kScratch,        // operations', while they run; of GPUs
 };
-inline constexpr int kMemoryClasses = 7;
+inline constexpr int kMemoryClasses = 8;
 // "optimizer states"; as a key "optimizer_states".
 std::string nameOf(MemoryClass memory_class, bool key = false);
 
@@ -50,8 +51,8 @@ struct MemoryTable {
   int64_t of(MemoryClass c) const { return at_peak[static_cast<int>(c)]; }
 };
 
-// Of each entry of a module whose memory is planned. The optimizer's states may
-// lie on the host.
+// Of each entry of a module whose memory is planned, without scratch. The
+// optimizer's states may lie on the host.
 std::vector<MemoryTable> tabulateMemory(mlir::ModuleOp module,
                                         bool states_on_host);
 

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/cuda/trial.h"
+#include "runtime/program/library_limits.h"
 
 namespace partita::cuda {
 namespace {
@@ -22,7 +23,6 @@ namespace {
 using device::ConvDesc;
 using device::ConvDirection;
 
-constexpr int64_t kMostWorkspaceBytes = int64_t{256} << 20;
 constexpr size_t kCandidates = 8;
 constexpr int64_t kAlignment = 256;  // of parts of the scratch
 // Of tensors, as they nearly always lie; others are a kernel's of ours.
@@ -284,7 +284,7 @@ void DnnConv::Ask(int mode, std::vector<Plan>& plans) const {
     if (!plan.plan->Finalize("preparing an algorithm").ok()) continue;
     plan.plan->Get(kDnnPlanWorkspaceBytes, kDnnTypeInt64,
                    &plan.workspace_bytes);
-    if (plan.workspace_bytes > kMostWorkspaceBytes) continue;
+    if (plan.workspace_bytes > program::kConvolutionWorkspaceBytes) continue;
     plan.config = std::move(configs[i]);
     plans.push_back(std::move(plan));
   }

@@ -14,13 +14,14 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/cuda/product_plan.h"
 #include "runtime/cuda/trial.h"
+#include "runtime/program/library_limits.h"
 
 namespace partita::cuda {
 namespace {
 
 using device::GemmDesc;
 
-constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;
+constexpr uint64_t kWorkspaceBytes = program::kProductWorkspaceBytes;
 constexpr uint32_t kAligned = 16;
 constexpr int kCandidates = 8;
 

@@ -1,0 +1,77 @@
+// What operations of one kind each take on a GPU while they run, by hand.
+#include "compiler/driver/device_scratch.h"
+
+#include <string>
+
+#include "dialects/exec/dialect.h"
+#include "gtest/gtest.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+
+namespace partita::driver {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+class DeviceScratchTest : public testing::Test {
+ protected:
+  DeviceScratchTest() {
+    context_.loadDialect<mlir::func::FuncDialect, exec::ExecDialect>();
+  }
+  int64_t Of(const std::string& body) {
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(
+        "func.func private @k(%x: tensor<8x8xf32>) -> tensor<8x8xf32> "
+        "attributes {exec.kernel} { return %x : tensor<8x8xf32> }\n"
+        "func.func @main(%x: tensor<8x8xf32>, %i: tensor<1x5x5x4xbf16>, "
+        "%w: tensor<2x4x3x3xbf16>, %o: tensor<1x3x3x2xbf16>) {\n" +
+            body + "\nreturn\n}",
+        &context_);
+    EXPECT_TRUE(module);
+    return module ? deviceScratch(*module) : -1;
+  }
+  int64_t Product(const std::string& residual, const std::string& activation) {
+    return Of("%0 = exec.gemm %x, %x " + residual +
+              "sizes = [1, 8, 8, 8] lhs_strides = [0, 8, 1] "
+              "rhs_strides = [0, 8, 1] activation = " +
+              activation +
+              " : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>");
+  }
+
+  mlir::MLIRContext context_;
+};
+
+TEST_F(DeviceScratchTest, NothingTakesNothing) { EXPECT_EQ(Of(""), 0); }
+
+TEST_F(DeviceScratchTest, ALaunchTakesWhatItSays) {
+  EXPECT_EQ(Of("%0 = exec.launch @k(%x) {scratch = 4096 : i64, blocks = 2 : "
+               "i64, threads = 32 : i64} : (tensor<8x8xf32>) -> "
+               "tensor<8x8xf32>"),
+            4096);
+}
+
+TEST_F(DeviceScratchTest, ProductsTakeSumsWhereTheLibraryDoesNotFinish) {
+  const std::string residual = "residual(%x : tensor<8x8xf32>) ";
+  EXPECT_EQ(Product("", "none"), 32 * kMiB);
+  EXPECT_EQ(Product("", "gelu_tanh"), 32 * kMiB);
+  EXPECT_EQ(Product(residual, "none"), 32 * kMiB);
+  EXPECT_EQ(Product(residual, "relu"), 32 * kMiB + 256);
+  EXPECT_EQ(Product("", "silu"), 32 * kMiB + 256);
+}
+
+TEST_F(DeviceScratchTest, ConvolutionsTakeTheWeightWhereItIsLaidOutAnew) {
+  const std::string geometry =
+      "strides = [2, 2] dilations = [1, 1] low = [1, 1] high = [1, 1] "
+      "groups = 1 channels_last ";
+  EXPECT_EQ(Of("%0 = exec.conv %i, %w " + geometry +
+               ": (tensor<1x5x5x4xbf16>, tensor<2x4x3x3xbf16>) -> "
+               "tensor<1x3x3x2xbf16>"),
+            128 * kMiB + 256);
+  EXPECT_EQ(Of("%0 = exec.conv %i, %o " + geometry +
+               "direction = weight_grad : (tensor<1x5x5x4xbf16>, "
+               "tensor<1x3x3x2xbf16>) -> tensor<2x4x3x3xbf16>"),
+            128 * kMiB + 256);
+}
+
+}  // namespace
+}  // namespace partita::driver
