@@ -132,11 +132,15 @@ class Overlap {
   }
 
   // To where its operands are there, with the light operations that pack them.
-  // What needs nothing but arguments stays.
+  // What needs nothing but arguments stays, and so does what stands before:
+  // sums of earlier microbatches' gradients would keep those until then.
   static void raise(CollectiveOp op) {
-    const llvm::SmallVector<Operation*> feeders = feedersOf(op);
+    llvm::SmallVector<Operation*> feeders = feedersOf(op);
     Operation* last = lastNeeded(feeders);
     if (!last) return;
+    llvm::erase_if(feeders, [&](Operation* feeder) {
+      return feeder->isBeforeInBlock(last);
+    });
     for (Operation* feeder : feeders) {
       feeder->moveAfter(last);
       last = feeder;

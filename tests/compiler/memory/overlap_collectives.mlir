@@ -125,3 +125,31 @@ func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf3
   %6 = call @work(%c) : (tensor<8xf32>) -> tensor<8xf32>
   return %4, %5, %6 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// A sum over microbatches stays where it stands, though the collective alone needs it: what it adds up would be kept until then.
+func.func private @add(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> attributes {exec.kernel} {
+  %0 = arith.addf %a, %b : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @gradient(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = exec.launch @add(%x, %x) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// CHECK-LABEL: @sums
+// CHECK: %[[A:.*]] = call @gradient(%arg0)
+// CHECK-NEXT: %[[B:.*]] = call @gradient(%arg1)
+// CHECK-NEXT: %[[AB:.*]] = exec.launch @add(%[[A]], %[[B]])
+// CHECK-NEXT: %[[C:.*]] = call @gradient(%arg2)
+// CHECK-NEXT: %[[ABC:.*]] = exec.launch @add(%[[AB]], %[[C]])
+// CHECK-NEXT: exec.collective all_reduce %[[ABC]]
+func.func @sums(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = call @gradient(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = call @gradient(%y) : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = exec.launch @add(%0, %1) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %3 = call @gradient(%z) : (tensor<8xf32>) -> tensor<8xf32>
+  %4 = exec.launch @add(%2, %3) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %5 = exec.collective all_reduce %4 axes = [0, 1, 2] : tensor<8xf32> -> tensor<8xf32>
+  return %5 : tensor<8xf32>
+}
