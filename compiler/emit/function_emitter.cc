@@ -3,6 +3,7 @@
 #include "compiler/emit/function_emitter.h"
 
 #include "compiler/emit/join_launches.h"
+#include "compiler/emit/kernel_work.h"
 #include "compiler/emit/placement.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
@@ -231,6 +232,12 @@ class FunctionEmitter {
     program::LaunchT result;
     result.kernel = kernels_.lookup(launch.getKernel());
     result.scratch_bytes = *launch.getScratch();
+    if (auto kernel = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
+            launch, launch.getKernelAttr())) {
+      const KernelWork work = workOf(kernel);
+      result.operations = work.operations;
+      result.unread_bytes = work.unread_bytes;
+    }
     if (auto blocks = launch.getBlocks()) {
       result.grid = {static_cast<int32_t>(*blocks), 1, 1};
       result.block = {static_cast<int32_t>(*launch.getThreads()), 1, 1};

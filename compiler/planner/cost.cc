@@ -190,6 +190,13 @@ double MatmulTime(const Device& device, Precision precision, int64_t batch,
   return best + device.kernel;
 }
 
+double AttentionTime(const Device& device, Precision precision,
+                     double operations) {
+  return device.kernel +
+         operations / (device.peak[static_cast<int>(precision)] *
+                       device.matmul * device.attention);
+}
+
 double MemoryBoundTime(const Device& device, double bytes) {
   if (bytes <= 0) return 0;
   return device.kernel + bytes / (device.memory_bandwidth * device.streaming);

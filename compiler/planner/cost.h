@@ -17,6 +17,11 @@ namespace partita::planner {
 double MatmulTime(const Device& device, Precision precision, int64_t batch,
                   int64_t m, int64_t n, int64_t k);
 
+// Attention that keeps no scores: `operations` of its products, without the
+// launch.
+double AttentionTime(const Device& device, Precision precision,
+                     double operations);
+
 // A kernel that is bound by the bytes it reads and writes, without the launch.
 double MemoryBoundTime(const Device& device, double bytes);
 

@@ -105,17 +105,22 @@ ClusterCosts::ClusterCosts(planner::Cluster cluster, Faults faults)
 double ClusterCosts::Kernel(const program::Launch& launch,
                             const Instruction& instruction) const {
   const planner::Device& device = cluster_.device;
-  const double memory =
-      planner::MemoryBoundTime(device, BytesTouched(instruction));
+  const double memory = planner::MemoryBoundTime(
+      device,
+      BytesTouched(instruction) - static_cast<double>(launch.unread_bytes()));
+  const auto* types = instruction.output_types();
+  const Precision precision = PrecisionOf(
+      device, types != nullptr && types->size() > 0 ? types->Get(0)->dtype()
+                                                    : DType::f32);
+  // On a GPU there is no grain to tell of work.
+  if (launch.grid() != nullptr && launch.operations() > 0)
+    return std::max(memory, planner::AttentionTime(
+                                device, precision,
+                                static_cast<double>(launch.operations())));
   // A grain of the whole range tells only that it is less.
   if (launch.grain() <= 0 || launch.grain() >= launch.range()) return memory;
-  const auto* types = instruction.output_types();
-  const DType dtype = types != nullptr && types->size() > 0
-                          ? types->Get(0)->dtype()
-                          : DType::f32;
   const double rate =
-      device.peak[static_cast<size_t>(PrecisionOf(device, dtype))] *
-      device.matmul;
+      device.peak[static_cast<size_t>(precision)] * device.matmul;
   const double cycles = kGrainCycles * static_cast<double>(launch.range()) /
                         static_cast<double>(launch.grain());
   return std::max(memory, device.kernel + cycles * kOperationsOfCycle / rate);

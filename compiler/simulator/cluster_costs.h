@@ -16,9 +16,10 @@ namespace partita::simulator {
 //
 // A product takes its shape's time, a convolution that of the product it
 // amounts to. A kernel takes the longer of its bytes' time, operands counted
-// once each, and its arithmetic's, as far as the program tells: its grain is
-// what keeps a core busy for 20 us. A fault on a device makes it compute
-// slower, one on a link all that passes it.
+// once each, and its arithmetic's, as far as the program tells: on CPUs its
+// grain is what keeps a core busy for 20 us, on GPUs it counts attention's
+// products. A fault on a device makes it compute slower, one on a link all that
+// passes it.
 class ClusterCosts : public Costs {
  public:
   ClusterCosts(planner::Cluster cluster, Faults faults);

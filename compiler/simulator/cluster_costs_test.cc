@@ -66,6 +66,24 @@ TEST(ClusterCostsTest, KernelsTakeTheLongerOfBytesAndWork) {
   EXPECT_DOUBLE_EQ(launch(0, 1, 64), 0);
 }
 
+TEST(ClusterCostsTest, AttentionOfGpusTakesItsProductsTime) {
+  const planner::Device device = ClusterOf("a100-80-sxm").device;
+  auto launch = [&](int64_t operations, int64_t bytes) {
+    program::LaunchT kernel;
+    kernel.grid = {8, 1, 1};
+    kernel.block = {128, 1, 1};
+    kernel.operations = operations;
+    return SecondsOf(
+        program::MakeLaunch(kernel, {Frame(0, bytes), Frame(bytes, bytes)}, 1));
+  };
+  EXPECT_DOUBLE_EQ(
+      launch(int64_t{1} << 40, 64),
+      planner::AttentionTime(device, planner::Precision::kF32, 0x1p40));
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  EXPECT_DOUBLE_EQ(launch(1000, kBytes),
+                   planner::MemoryBoundTime(device, 2.0 * kBytes));
+}
+
 TEST(ClusterCostsTest, ConvolutionsAreProducts) {
   const int64_t bytes = 4 * 64 * 56 * 56;
   const double seconds = SecondsOf(program::MakeConv3x3(

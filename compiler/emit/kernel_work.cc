@@ -1,0 +1,71 @@
+// Pairs of a query and a key, times the products of each; arguments, less what
+// is read of them.
+#include "compiler/emit/kernel_work.h"
+
+#include <algorithm>
+
+#include "dialects/exec/dialect.h"
+#include "dialects/nn/dialect.h"
+
+namespace partita::emit {
+namespace {
+
+using mlir::RankedTensorType;
+using mlir::Value;
+
+RankedTensorType typeOf(Value value) {
+  return llvm::cast<RankedTensorType>(value.getType());
+}
+
+// Query i sees the keys up to i + offset, or all of them.
+int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset) {
+  if (!offset) return queries * keys;
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < queries; ++i)
+    pairs += std::clamp<int64_t>(i + *offset + 1, 0, keys);
+  return pairs;
+}
+
+// `of_keys` and `of_values` products of a pair in the head's size of each.
+template <typename Op>
+int64_t operationsOf(Op op, int64_t of_keys, int64_t of_values) {
+  const RankedTensorType q = typeOf(op.getQ()), v = typeOf(op.getV());
+  return 2 * q.getDimSize(0) * q.getDimSize(1) *
+         pairsOf(q.getDimSize(2), v.getDimSize(2), op.getCausalOffset()) *
+         (of_keys * q.getDimSize(3) + of_values * v.getDimSize(3));
+}
+
+// Of a value that slices and gathers alone read, the rest.
+int64_t unreadOf(Value value) {
+  const int64_t all = exec::bufferBytes(typeOf(value));
+  int64_t read = 0;
+  for (mlir::OpOperand& use : value.getUses()) {
+    mlir::Operation* user = use.getOwner();
+    if (!llvm::isa<nn::SliceOp>(user) &&
+        !(llvm::isa<nn::GatherOp>(user) && use.getOperandNumber() == 0))
+      return 0;
+    // What is gathered may be wider than the table it is from.
+    read += typeOf(user->getResult(0)).getNumElements() *
+            std::max<int64_t>(1, all / typeOf(value).getNumElements());
+  }
+  return std::max<int64_t>(all - read, 0);
+}
+
+}  // namespace
+
+KernelWork workOf(mlir::func::FuncOp kernel) {
+  KernelWork work;
+  // Scores and sums of values; backward scores again, their gradients, and
+  // those of queries, keys and values.
+  kernel.walk(
+      [&](nn::AttentionOp op) { work.operations += operationsOf(op, 1, 1); });
+  kernel.walk([&](nn::AttentionGradOp op) {
+    work.operations += operationsOf(op, 3, 2);
+  });
+  for (Value argument : kernel.getArguments())
+    if (typeOf(argument).getNumElements() > 0)
+      work.unread_bytes += unreadOf(argument);
+  return work;
+}
+
+}  // namespace partita::emit
