@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
-#include "compiler/core/schedule_generators.h"
 #include "compiler/core/timetable.h"
 #include "compiler/planner/cost.h"
 #include "compiler/planner/layer_cost.h"
+#include "compiler/planner/own_step.h"
 
 namespace partita::planner {
 namespace {
@@ -52,6 +54,8 @@ class Evaluation {
   double TableTime(int64_t microbatches, const core::Costs& costs) const;
   void ReduceGradients();
   void Update();
+  const OwnRest& RestOf(int rank);
+  void FinishOwn();
   void Account();
 
   double SharesOf(int zero) const {
@@ -75,7 +79,10 @@ class Evaluation {
   std::vector<PartCost> stages_;
   std::vector<Pass> rank_work_;  // of one microbatch, forward and backward
   int busiest_ = 0;
-  bool bounding_ = false;  // what depends on the cut is taken as the least
+  // By layers, and whether it is the first or last: RestOf.
+  std::map<std::tuple<double, bool, bool>, OwnRest> rests_;
+  double own_elementwise_ = 0;  // outside of layers
+  bool bounding_ = false;       // what depends on the cut is taken as the least
   double transfer_ = 0;
   double gather_ = 0, reduce_ = 0;  // of a layer, in a pass, where ZeRO does
   Prediction result_;
@@ -119,6 +126,10 @@ void Evaluation::MakeStages() {
   stages_.back().forward += head.forward;
   stages_.back().backward += head.backward;
   stages_.back().weights += head.weights;
+  if (IsOwn(setting_) && d_.pp > 1)
+    for (int s = 0; s < stages; ++s)
+      stages_[s].backward.elementwise +=
+          RestOf(d_.RankOfStage(s)).sums / (d_.microbatches() * d_.vpp);
   rank_work_.resize(d_.pp);
   for (int s = 0; s < stages; ++s) {
     rank_work_[d_.RankOfStage(s)] += stages_[s].forward;
@@ -131,7 +142,7 @@ void Evaluation::MakeStages() {
 // ZeRO-3: gathers before each pass of a layer, and with 2 and more a reduction
 // of every microbatch's gradients.
 void Evaluation::FindGathers() {
-  if (d_.zero < 2 || d_.dp * d_.cp == 1) return;
+  if (d_.zero < 2 || d_.dp * d_.cp == 1 || IsOwn(setting_)) return;
   const double layers = double(a_.layers) / d_.pp * PartsOfLayer();
   const double bytes = RankParameters() / layers * BytesOf(d_.precision);
   const auto time = [&](CollectiveKind kind) {
@@ -156,21 +167,7 @@ Evaluation::Exposed Evaluation::ExposedOf(double layers,
 double Evaluation::TableTime(int64_t microbatches,
                              const core::Costs& costs) const {
   const int m = static_cast<int>(microbatches);
-  const auto schedule = [&] {
-    switch (d_.schedule) {
-      case PipelineSchedule::kGpipe:
-        return core::GPipe(d_.pp, m);
-      case PipelineSchedule::kZbH1:
-        return core::ZeroBubbleH1(d_.pp, m);
-      case PipelineSchedule::kZbV:
-        return core::ZeroBubbleV(d_.pp, m);
-      case PipelineSchedule::k1F1B:
-        break;
-    }
-    return d_.vpp > 1 ? core::Interleaved(d_.pp, d_.vpp, m)
-                      : core::OneForwardOneBackward(d_.pp, m);
-  };
-  return core::MakeTimetable(schedule(), costs).end;
+  return core::MakeTimetable(ScheduleOf(d_, m), costs).end;
 }
 
 void Evaluation::RunPipeline() {
@@ -252,6 +249,41 @@ double Evaluation::LeastPipeline() const {
   return least;
 }
 
+// What ranks with as many layers and the same ends do after them is the same.
+const OwnRest& Evaluation::RestOf(int rank) {
+  double layers = 0;
+  for (int s = 0; s < d_.stages(); ++s)
+    if (d_.RankOfStage(s) == rank) layers += d_.LayersOfStage(a_.layers, s);
+  const bool last = d_.RankOfStage(d_.stages() - 1) == rank;
+  const auto [found, is_new] =
+      rests_.try_emplace({layers, d_.RankOfStage(0) == rank, last});
+  if (is_new) found->second = OwnRestTime(a_, d_, cluster_, rank);
+  return found->second;
+}
+
+// Of the rank that takes longest for it; as a bound, the ranks' mean of what
+// grows with parameters. In pipelines, sums are part of the backward cells.
+void Evaluation::FinishOwn() {
+  OwnRest most;
+  if (bounding_) {
+    Division whole = d_;
+    whole.pp = whole.vpp = 1;
+    whole.schedule = PipelineSchedule::k1F1B;
+    most = OwnRestTime(a_, whole, cluster_, 0);
+    most.exposed = 0;
+    most.packing /= d_.pp;
+    most.update /= d_.pp;
+  } else {
+    for (int r = 0; r < d_.pp; ++r)
+      if (RestOf(r).total() > most.total()) most = RestOf(r);
+  }
+  if (d_.pp > 1) most.sums = 0;
+  own_elementwise_ = most.sums + most.packing;
+  result_.data += most.exposed;
+  result_.optimizer = most.update;
+  result_.step += most.total();
+}
+
 void Evaluation::ReduceGradients() {
   const GroupShape group = DataGroup();
   const double trained = a_.frozen ? 0.01 : 1;
@@ -300,12 +332,13 @@ void Evaluation::Account() {
   const Pass work = m * rank_work_[busiest_];
   result_.products = work.products;
   result_.attention = work.attention;
-  result_.elementwise = work.elementwise;
+  result_.elementwise = work.elementwise + own_elementwise_;
   result_.host = work.host;
   result_.tensor = work.tensor;
   if (d_.pp > 1)
-    result_.bubble = std::max(0.0, result_.step - work.total() - result_.data -
-                                       result_.optimizer - result_.other);
+    result_.bubble =
+        std::max(0.0, result_.step - work.total() - own_elementwise_ -
+                          result_.data - result_.optimizer - result_.other);
   const std::pair<double, const char*> parts[] = {
       {result_.products, "matrix products"},
       {result_.attention, "attention"},
@@ -322,8 +355,12 @@ Prediction Evaluation::Run() {
   MakeStages();
   FindGathers();
   RunPipeline();
-  ReduceGradients();
-  Update();
+  if (IsOwn(setting_)) {
+    FinishOwn();
+  } else {
+    ReduceGradients();
+    Update();
+  }
   Account();
   result_.memory = EvaluateMemory(a_, d_, software_);
   result_.fits = result_.memory.total() <= cluster_.device.room() &&
@@ -344,8 +381,12 @@ StepBound Evaluation::Least() {
   }
   StepBound bound;
   bound.pipeline = result_.step;
-  ReduceGradients();
-  Update();
+  if (IsOwn(setting_)) {
+    FinishOwn();
+  } else {
+    ReduceGradients();
+    Update();
+  }
   bound.rest = result_.step - bound.pipeline;
   return bound;
 }

@@ -268,7 +268,7 @@ TEST(Evaluate, CutsMoveWorkAndMemory) {
 
 TEST(Evaluate, LeastStepIsNoMore) {
   const Architecture model = Gpt(12, 1024, 16);
-  for (const char* framework : {"", "Megatron-LM"})
+  for (const char* framework : {"", "partita as planned", "Megatron-LM"})
     for (int pp : {1, 2, 4})
       for (int vpp : {1, 2, 3})
         for (int64_t m : {1, 2, 6, 40})
@@ -294,7 +294,8 @@ TEST(Evaluate, LeastStepIsNoMore) {
             d.cut.clear();
             const double even = Evaluate(model, d, cluster, software)->step;
             EXPECT_LE(least, even * (1 + 1e-9));
-            EXPECT_GE(least, (m >= 6 ? 0.6 : 0.4) * even);
+            // Of what a search asks for.
+            if (!software.own) EXPECT_GE(least, (m >= 6 ? 0.6 : 0.4) * even);
           }
 }
 
@@ -325,7 +326,7 @@ TEST(Evaluate, MoreIsMore) {
 // In a pipeline ZeRO-3 gathers a stage's layers in both passes of every
 // microbatch, and holds a part of the parameters.
 TEST(Evaluate, ZeroThreeInAPipelineGathersForEveryMicrobatch) {
-  Software software = SoftwareOf("");
+  Software software = SoftwareOf("partita as planned");
   software.gather_overlap = 0;
   const Cluster cluster = *BuiltInCluster("8x a100-80-sxm");
   const Architecture model = Gpt(24, 4096, 32);
@@ -351,9 +352,9 @@ TEST(Evaluate, ZeroThreeInAPipelineGathersForEveryMicrobatch) {
 TEST(Evaluate, StatesOnTheHost) {
   const Architecture model = Gpt(24, 4096, 32);
   Division d = Divide(2, 1, 4, 1, 32);
-  const Prediction device = Of(model, d, "");
+  const Prediction device = Of(model, d, "partita as planned");
   d.offload = true;
-  const Prediction host = Of(model, d, "");
+  const Prediction host = Of(model, d, "partita as planned");
   EXPECT_EQ(host.memory.host, device.memory.optimizer);
   EXPECT_DOUBLE_EQ(host.memory.total() + host.memory.host,
                    device.memory.total());
@@ -362,11 +363,12 @@ TEST(Evaluate, StatesOnTheHost) {
       host.memory.host / BuiltInCluster("a100-80-sxm")->device.host_bandwidth);
   EXPECT_DOUBLE_EQ(host.step - host.optimizer, device.step - device.optimizer);
   d.zero = 1;
-  EXPECT_DOUBLE_EQ(4 * Of(model, d, "").memory.host, host.memory.host);
+  EXPECT_DOUBLE_EQ(4 * Of(model, d, "partita as planned").memory.host,
+                   host.memory.host);
   // The host does not hold everything.
   d = Divide(1, 1, 1, 1, 32);
   d.offload = true;
-  EXPECT_FALSE(Of(Gpt(96, 12288, 96), d, "").fits);
+  EXPECT_FALSE(Of(Gpt(96, 12288, 96), d, "partita as planned").fits);
 }
 
 TEST(Evaluate, IsNearPublishedSteps) {

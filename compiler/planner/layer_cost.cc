@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/planner/cost.h"
+#include "compiler/planner/own_layers.h"
 
 namespace partita::planner {
 namespace {
@@ -223,6 +224,16 @@ PartCost LayerModel::Head() {
   return cost_;
 }
 
+PartCost OwnCost(const Setting& setting, const OwnPart& part) {
+  const GroupShape tensor =
+      ShapeOfStride(setting.cluster, 1, setting.division.tp);
+  PartCost cost;
+  cost.forward = part.forward.Time(setting.cluster, tensor);
+  cost.backward = part.backward.Time(setting.cluster, tensor);
+  cost.weights = part.backward.WeightTime(setting.cluster);
+  return cost;
+}
+
 }  // namespace
 
 Pass& Pass::operator+=(const Pass& other) {
@@ -243,7 +254,14 @@ Pass operator*(double times, Pass pass) {
   return pass;
 }
 
+bool IsOwn(const Setting& setting) {
+  return setting.software.own &&
+         KnowsOwn(setting.architecture, setting.division);
+}
+
 PartCost LayerCost(const Setting& setting) {
+  if (IsOwn(setting))
+    return OwnCost(setting, OwnLayer(setting.architecture, setting.division));
   const Architecture& a = setting.architecture;
   const Division& d = setting.division;
   LayerModel layer(setting);
@@ -273,9 +291,16 @@ PartCost DecoderLayerCost(const Setting& setting) {
 }
 
 PartCost EmbeddingCost(const Setting& setting) {
+  if (IsOwn(setting))
+    return OwnCost(setting,
+                   OwnEmbedding(setting.architecture, setting.division));
   return LayerModel(setting).Embedding();
 }
 
-PartCost HeadCost(const Setting& setting) { return LayerModel(setting).Head(); }
+PartCost HeadCost(const Setting& setting) {
+  if (IsOwn(setting))
+    return OwnCost(setting, OwnHead(setting.architecture, setting.division));
+  return LayerModel(setting).Head();
+}
 
 }  // namespace partita::planner

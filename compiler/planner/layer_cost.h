@@ -36,6 +36,9 @@ struct Setting {
   const Software& software;
 };
 
+// Whether what is asked is what our own programs do.
+bool IsOwn(const Setting& setting);
+
 PartCost LayerCost(const Setting& setting);
 PartCost DecoderLayerCost(const Setting& setting);
 PartCost EmbeddingCost(const Setting& setting);

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "compiler/planner/evaluate.h"
+#include "compiler/planner/own_layers.h"
+#include "compiler/planner/own_step.h"
 
 namespace partita::planner {
 namespace {
@@ -130,6 +132,7 @@ double InFlight(const Division& d) {
 
 MemoryUse EvaluateRankMemory(const Architecture& a, const Division& d,
                              const Software& software, int rank) {
+  if (software.own && KnowsOwn(a, d)) return OwnMemory(a, d, rank);
   double layers = 0;
   for (int chunk = 0; chunk < d.vpp; ++chunk)
     layers += d.LayersOfStage(a.layers, d.StageOfRank(rank, chunk));

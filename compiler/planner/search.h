@@ -35,7 +35,7 @@ struct Request {
   Precision precision = Precision::kBf16;
   double memory = 0;  // bytes per device; 0: what the device has
   FixedChoices fixed;
-  const Software* software = &SoftwareOf("");
+  const Software* software = &SoftwareOf("partita as planned");
   // How many different meshes to find the best of, the chosen one included.
   int meshes = 6;
   // Cells of timetables to make at the most: what bounds the time of a search.

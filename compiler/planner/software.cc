@@ -20,11 +20,18 @@ constexpr double kLibraries = 100e6;
 std::vector<Software> MakeTable() {
   std::vector<Software> table;
   Software partita = Make("partita");
-  partita.dispatch = 0.1e-3;
-  partita.step = 1e-3;
   partita.gradient_overlap = 0.8;
   partita.gather_overlap = 0.8;
+  partita.own = true;
   table.push_back(partita);
+
+  // Smooth in layers and parameters, as bounds of a search need it.
+  Software planned = partita;
+  planned.name = "partita as planned";
+  planned.own = false;
+  planned.dispatch = 0.1e-3;
+  planned.step = 1e-3;
+  table.push_back(planned);
 
   Software megatron = Make("megatron-lm");
   megatron.fused_attention = false;
@@ -114,7 +121,8 @@ const Software& SoftwareOf(const std::string& framework) {
   const auto has = [&](const char* word) {
     return framework.find(word) != std::string::npos;
   };
-  const char* name = "partita";
+  const char* name =
+      framework == "partita as planned" ? "partita as planned" : "partita";
   if (has("unfused attention"))
     name = "megatron-core unfused";
   else if (has("ZeRO-3 in Megatron"))

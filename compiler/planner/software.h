@@ -10,6 +10,7 @@ namespace partita::planner {
 
 struct Software {
   std::string name;
+  bool own = false;  // our programs, operation by operation (own_layers.h)
   bool fused_attention = true;  // the L x L matrix never reaches memory
   double products =
       1;  // of the device's rate, by choice of kernels and layouts
@@ -30,7 +31,9 @@ struct Software {
 };
 
 // By the words of a `framework` column ("Megatron-LM v1.x", "Composer+PyTorch
-// FSDP" ...); our own where none fits.
+// FSDP" ...); our own where none fits. "partita as planned" is what a search
+// takes ours to be, which goes through too many divisions to look at each
+// operation.
 const Software& SoftwareOf(const std::string& framework);
 // For those who fit: the table itself.
 std::vector<Software>& SoftwareTable();

@@ -1,0 +1,141 @@
+// Writes the functions of own_layers.h: what they have in common.
+#ifndef PARTITA_COMPILER_PLANNER_OWN_WRITER_H_
+#define PARTITA_COMPILER_PLANNER_OWN_WRITER_H_
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "compiler/planner/architecture.h"
+#include "compiler/planner/program_sketch.h"
+
+namespace partita::planner {
+
+// What is computed of 16-bit values in f32 and what indices are.
+constexpr double kWide = 4, kIndex = 8;
+
+// Sizes of one microbatch on one device; bytes where they are doubles.
+struct Sizes {
+  Sizes(const Architecture& a, const Division& d)
+      : gated(a.gated()),
+        split(d.tp > 1),
+        sequence(d.sequence_parallel && d.tp > 1),
+        again(d.recompute == Recomputation::kFull),
+        narrow(BytesOf(d.precision) < 4),
+        one_kv_head(a.kv_heads <= d.tp),
+        tokens(d.microbatch * a.seq),
+        own(sequence ? tokens / d.tp : tokens),
+        hidden(a.hidden),
+        wide(a.hidden / d.tp),
+        kv(a.hidden / a.heads * std::max<int64_t>(a.kv_heads / d.tp, 1)),
+        inner(a.ffn / d.tp),
+        vocab((a.vocab + d.tp - 1) / d.tp),
+        element(BytesOf(d.precision)),
+        stream(element * double(own) * hidden),
+        whole(element * double(tokens) * hidden),
+        queries(element * double(tokens) * wide),
+        keys(element * double(tokens) * kv),
+        middle(element * double(tokens) * inner),
+        logits(element * double(tokens) * vocab),
+        vector(element * hidden),
+        positions(element * double(a.seq) * hidden / (sequence ? d.tp : 1)),
+        rotary(kWide * double(a.seq) * hidden / a.heads / 2),
+        pairs(2.0 * d.microbatch * wide *
+              (a.causal() ? double(a.seq) * (a.seq + 1) / 2
+                          : double(a.seq) * a.seq)) {}
+
+  bool gated, split, sequence, again, narrow, one_kv_head;
+  int64_t tokens, own, hidden, wide, kv, inner, vocab;
+  double element;
+  double stream, whole;  // activations between layers, on a device and gathered
+  double queries, keys, middle, logits, vector, positions;
+  double rotary;  // one of the two tables
+  double pairs;   // operations of one product of attention
+  double WideStream() const { return kWide * double(own) * hidden; }
+  double WideMiddle() const { return kWide * double(tokens) * inner; }
+  double PerToken() const { return kWide * double(tokens); }
+};
+
+// One function in the making.
+class Writer {
+ public:
+  using Value = ProgramSketch::Value;
+
+  Writer(const Sizes& sizes, const Division& d)
+      : s(sizes), f(s.element, d.precision), tp_(d.tp) {}
+
+ protected:
+  Value Weight(double elements) { return f.Argument(s.element * elements); }
+  Value Norm(Value x) {
+    if (s.gated) return f.Kernel({x, Weight(s.hidden)}, s.stream);
+    return f.Kernel({x, Weight(s.hidden), Weight(s.hidden)}, s.stream);
+  }
+  // The whole sequence, where it is divided.
+  Value Gather(Value x) {
+    if (!s.sequence) return x;
+    return f.Collective(core::CollectiveKind::kAllGather, x, s.whole, s.whole);
+  }
+  // Cosines and sines of all positions.
+  Value Tables() {
+    Value tables = f.Argument(2 * s.rotary);
+    if (!s.sequence) return tables;
+    for (int i = 0; i < 2; ++i)
+      f.Collective(core::CollectiveKind::kAllGather, tables, s.rotary,
+                   s.rotary);
+    return tables;
+  }
+  // What each device has a part of the sum of.
+  Value Sum(Value x) {
+    if (!s.split) return x;
+    return s.sequence ? f.Collective(core::CollectiveKind::kReduceScatter, x,
+                                     s.whole, s.stream)
+                      : f.Collective(core::CollectiveKind::kAllReduce, x,
+                                     s.whole, s.whole);
+  }
+  void TokenSum(Value x, core::CollectiveKind kind) {
+    f.Collective(kind, x, s.PerToken(),
+                 kind == core::CollectiveKind::kReduceScatter
+                     ? s.PerToken() / tp_
+                     : s.PerToken());
+  }
+  void Gradient(int64_t m, int64_t n, int64_t k, std::vector<Value> reads) {
+    f.Return(f.Product(m, n, k, std::move(reads), true));
+  }
+  void VectorGradient(std::vector<Value> reads, double elements) {
+    f.Return(f.Kernel(std::move(reads), s.element * elements));
+  }
+  Value Wide(Value x) { return s.narrow ? f.Kernel({x}, s.WideStream()) : x; }
+  // Sums of what comes back from several products, in f32 for the norm.
+  Value SumOf(std::vector<Value> parts) {
+    if (s.split) {
+      Value sum = parts[0];
+      if (parts.size() > 1) sum = f.Kernel(std::move(parts), s.whole);
+      return Wide(Sum(sum));
+    }
+    if (parts.size() > 1) return f.Kernel(std::move(parts), s.WideStream());
+    return Wide(parts[0]);
+  }
+  // `gradient` of the norm's result in f32, `source` what it normed (in f32
+  // where it is gated). `residual`: what is added, or -1.
+  Value NormBackward(Value gradient, Value source, Value residual) {
+    if (!s.gated) VectorGradient({gradient}, s.hidden);
+    const Value centered =
+        s.gated ? source : f.Kernel({source}, s.WideStream());
+    const Value scale = f.Kernel({centered}, kWide * double(s.own));
+    const Value normed = f.Kernel({centered, scale}, s.WideStream());
+    VectorGradient({gradient, normed}, s.hidden);
+    Value weight = Weight(s.hidden);
+    if (s.narrow) weight = f.Kernel({weight}, kWide * double(s.hidden));
+    std::vector<Value> reads = {gradient, weight, normed, scale};
+    if (residual >= 0) reads.push_back(residual);
+    return f.Kernel(reads, s.stream);
+  }
+
+  const Sizes& s;
+  ProgramSketch f;
+  const int tp_;
+};
+
+}  // namespace partita::planner
+
+#endif  // PARTITA_COMPILER_PLANNER_OWN_WRITER_H_
