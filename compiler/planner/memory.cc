@@ -74,8 +74,8 @@ double WorkingBytes(const Architecture& a, const Division& d,
   }
   double working = std::max(loss, again);
   if (d.zero >= 3)
-    working +=
-        2.0 * (BytesOf(d.precision) < 4 ? 2 : 4) * LayerParameters(a) / d.tp;
+    working += software.gathered * (BytesOf(d.precision) < 4 ? 2 : 4) *
+               LayerParameters(a) / d.tp;
   return working;
 }
 

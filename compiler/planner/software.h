@@ -21,6 +21,7 @@ struct Software {
   double gradient_overlap = 0;  // part of dp's that the last backward hides
   double gather = 1;  // of the bandwidth, ZeRO-3's gathers and reductions
   double gather_overlap = 0;  // part of those that layers hide
+  double gathered = 2;        // layers that ZeRO-3 holds whole at once
   int gradient_bytes = 2;     // of a gradient as it is reduced
   int state_bytes = 16;       // parameter, gradient and optimizer state of Adam
   int optimizer_bytes = 12;   // of these, what ZeRO-1 divides

@@ -6,8 +6,10 @@ FOLDER has megatron_ci_golden.csv: bytes that Megatron-LM's continuous tests had
 pipeline, which is the one that logs. What the table leaves out is of the tests' own files: they run on eight devices, or on one node if
 they are named so, data parallelism takes the devices that are left, a vocabulary is GPT-2's or BERT's. Which attention ran is not in the table
 either: TransformerEngine's is fused or not by a flag and by the version; each row is predicted both ways, and counted as
-what it is nearer to unless its software has only the unfused one. Other files of the folder are of runs that did not run out of
-memory: each of their rows should fit. Needs nothing but Python.
+what it is nearer to unless its software has only the unfused one.
+
+Then, of the other files: what ran should be predicted to fit, and what ran out of memory (a `status` that is not "ok") not to. Rows
+whose division was not printed say nothing of that and are left out. Needs nothing but Python.
 """
 
 import argparse
@@ -25,6 +27,8 @@ GOLDEN = "megatron_ci_golden.csv"
 # inference engine, images' encoders, distillation; releases run on some number of nodes.
 OTHER = ("grpo", "mimo", "multimodal", "llava", "experts", "mla", "reruns",
          "modelopt", "release")
+# Of the confusion table: whether it ran, and `fits`.
+CELLS = ((True, "y"), (True, "n"), (False, "y"), (False, "n"))
 
 
 def sweep(partita, path, folder):
@@ -83,6 +87,39 @@ def golden(partita, path, folder, show):
     return errors, refused
 
 
+def ran(row):
+    """Whether a row is of a run that had enough memory; None where nobody can say how it was divided."""
+    if not row.get("tp") and not row.get("pp"):
+        return None
+    return row.get("status", "ok").strip().lower() in ("", "ok")
+
+
+def confusion(partita, folder):
+    """Prints how many of those that ran, and of those that ran out of memory, are predicted to fit, and each that is wrong."""
+    print("\n%-34s %22s %22s" % ("", "ran, predicted", "out of memory, predicted"))
+    print("%-34s %10s %11s %10s %13s" % ("", "to fit", "not to fit", "to fit", "not to fit"))
+    total, wrong = collections.Counter(), []
+    for path in sorted(glob.glob(os.path.join(folder, "*.csv"))):
+        with open(path, encoding="utf-8", newline="") as file:
+            header = next(csv.reader(file))
+        if os.path.basename(path) == GOLDEN or "gbs" not in header or "n_gpus" not in header:
+            continue
+        source, counts = os.path.basename(path)[:-4], collections.Counter()
+        with tempfile.TemporaryDirectory() as scratch:
+            for row in sweep(partita, path, scratch):
+                if row["predicted_mem_GB"] and ran(row) is not None:
+                    counts[ran(row), row["fits"]] += 1
+                    if ran(row) != (row["fits"] == "y"):
+                        wrong.append("%s %s: predicted %s GB" % (source, row["row_id"], row["predicted_mem_GB"]))
+        total += counts
+        print("%-34s %10d %11d %10d %13d" % (source, *(counts[key] for key in CELLS)))
+    print("%-34s %10d %11d %10d %13d" % ("all", *(total[key] for key in CELLS)))
+    for line in wrong:
+        print("wrong: " + line)
+    if not total[False, "y"] + total[False, "n"]:
+        print("no row is of a run that ran out of memory")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
@@ -99,15 +136,7 @@ def main():
                 100 * statistics.mean(found)))
         for problem, count in refused.items():
             print("%6d without prediction: %s" % (count, problem))
-        print("\nruns that were not out of memory")
-        for path in sorted(glob.glob(os.path.join(arguments.folder, "*.csv"))):
-            with open(path, encoding="utf-8", newline="") as file:
-                header = next(csv.reader(file))
-            if os.path.basename(path) == GOLDEN or "gbs" not in header or "n_gpus" not in header:
-                continue
-            predicted = [row for row in sweep(arguments.partita, path, folder) if row["predicted_mem_GB"]]
-            wrong = [row for row in predicted if row["fits"] == "n"]
-            print("%-34s %6d rows, %d predicted not to fit" % (os.path.basename(path)[:-4], len(predicted), len(wrong)))
+    confusion(arguments.partita, arguments.folder)
     return 0 if statistics.mean(map(abs, everything)) <= 0.05 else 1
 
 
