@@ -20,7 +20,8 @@ int run(AnnotateCommand& command) {
   ModelArguments& arguments = command.model;
   AnnotateOptions& options = command.options;
   if (!arguments.finish()) return kUsageError;
-  if (!finish(command.plan, options.plan)) return kUserError;
+  if (ExitCode code = finish(command.plan, options.plan); code != kSuccess)
+    return code;
   options.model = arguments.model;
   options.import = arguments.options;
   Session session;

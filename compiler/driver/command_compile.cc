@@ -56,11 +56,12 @@ int run(CompileCommand& command) {
   ModelArguments& arguments = command.model;
   CompileOptions& options = command.options;
   if (!arguments.finish()) return kUsageError;
-  if (!finish(command.plan, options.plan) ||
-      !finish(command.plan, options.precision) ||
+  if (!finish(command.plan, options.precision) ||
       !take(command.plan.FindRecompute(), options.train.recompute) ||
       !take(command.plan.FindMemory(), options.memory))
-    return kUserError;
+    return kUsageError;
+  if (ExitCode code = finish(command.plan, options.plan); code != kSuccess)
+    return code;
   // Before a large model is read.
   if (std::string wrong = prepareOptions(options); !wrong.empty()) {
     complain(wrong);

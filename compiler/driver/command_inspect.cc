@@ -74,7 +74,11 @@ int inspectPlanFile(InspectCommand& command) {
 }
 
 int run(InspectCommand& command) {
-  if (!command.model.finish()) return kUsageError;
+  double transfer = 0;
+  core::StageCost cost;
+  if (!command.model.finish() ||
+      !take(parseStageCost(command.view.costs, transfer), cost))
+    return kUsageError;
   command.view.json = command.json;
   const llvm::StringRef path = command.model.model;
   if (path.ends_with(".yaml") || path.ends_with(".yml"))

@@ -31,7 +31,7 @@ int judge(JudgeCommand& command,
   ModelArguments& arguments = command.model;
   if (!arguments.finish()) return kUsageError;
   std::optional<plan::Plan> plan;
-  if (!finish(command.plan, plan)) return kUserError;
+  if (ExitCode code = finish(command.plan, plan); code != kSuccess) return code;
   Session session;
   auto module = arguments.import(session);
   if (!module || mlir::failed(checkModel(*module))) return kUserError;
@@ -50,7 +50,7 @@ int judge(JudgeCommand& command,
 
 int explain(JudgeCommand& command) {
   TrainOptions& train = command.verify.train;
-  if (!take(command.plan.FindRecompute(), train.recompute)) return kUserError;
+  if (!take(command.plan.FindRecompute(), train.recompute)) return kUsageError;
   command.model.options.training = !train.optimizer.empty();
   return judge(
       command,
@@ -64,7 +64,7 @@ int explain(JudgeCommand& command) {
 
 int verify(JudgeCommand& command) {
   TrainOptions& train = command.verify.train;
-  if (!take(command.plan.FindRecompute(), train.recompute)) return kUserError;
+  if (!take(command.plan.FindRecompute(), train.recompute)) return kUsageError;
   command.model.options.training = !train.optimizer.empty();
   command.model.options.small_dims = true;
   command.verify.source_folder = command.model.folder();

@@ -216,14 +216,23 @@ void addJson(bool& json, CLI::App* command) {
   command->add_flag("--json", json, "Print one JSON object instead of a table");
 }
 
-bool finish(const PlanArguments& arguments, std::optional<plan::Plan>& plan) {
+CLI::Validator wholeNumber(int64_t least) {
+  return number("a whole number of at least " + std::to_string(least),
+                [=](double x) {
+                  return x >= static_cast<double>(least) && x == std::floor(x);
+                });
+}
+
+ExitCode finish(const PlanArguments& arguments,
+                std::optional<plan::Plan>& plan) {
   auto finished = arguments.Finish();
-  if (!finished.ok()) {
-    complain(std::string(finished.status().message()));
-    return false;
+  if (finished.ok()) {
+    plan = *std::move(finished);
+    return kSuccess;
   }
-  plan = *std::move(finished);
-  return true;
+  complain(std::string(finished.status().message()));
+  return absl::IsFailedPrecondition(finished.status()) ? kUserError
+                                                       : kUsageError;
 }
 
 bool finish(const PlanArguments& arguments, plan::Precision& precision) {

@@ -15,7 +15,8 @@
 
 namespace CLI {
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace partita::driver {
 
@@ -49,8 +50,13 @@ void addTraining(TrainOptions& train, CLI::App* command);
 void addTrainingPlan(PlanArguments& arguments, CLI::App* command);
 void addJson(bool& json, CLI::App* command);
 
-// The plan that the options describe; false after a message.
-bool finish(const PlanArguments& arguments, std::optional<plan::Plan>& plan);
+// A whole number of at least `least`.
+CLI::Validator wholeNumber(int64_t least);
+
+// The plan that the options describe. After a message kUsageError where they
+// are wrong by themselves, kUserError where the plan file is.
+ExitCode finish(const PlanArguments& arguments,
+                std::optional<plan::Plan>& plan);
 // What some of them say; false after a message.
 template <typename T>
 bool take(absl::StatusOr<T> found, T& value) {

@@ -55,15 +55,8 @@ ExitCode readLayers(PlanCommand& command, Session& session) {
 }
 
 ExitCode readModel(PlanCommand& command) {
+  if (!command.row.empty()) return kSuccess;
   planner::Request& asked = command.request.request;
-  if (!command.row.empty()) {
-    planner::SweepRow row;
-    if (!take(parseRow(command.row), row)) return kUserError;
-    asked.batch = command.batch;
-    asked.architecture = row.architecture;
-    asked.software = row.software;
-    return kSuccess;
-  }
   Session session;
   if (!command.by_layer) {
     auto module = command.model.import(session);
@@ -88,16 +81,27 @@ bool readMachine(PlanCommand& command) {
   if (command.devices > 0 &&
       !take(planner::Resize(asked.cluster, command.devices), asked.cluster))
     return false;
+  return true;
+}
+
+// What options say by themselves.
+bool readOptions(PlanCommand& command) {
+  planner::Request& asked = command.request.request;
   if (!take(parseFixed(command.fixed), asked.fixed)) return false;
   if (!command.memory.empty()) {
-    int64_t bytes = 0;
-    absl::StatusOr<int64_t> parsed = plan::ParseBytes(command.memory);
-    if (!parsed.ok()) {
-      complain("--memory: " + std::string(parsed.status().message()));
+    absl::StatusOr<int64_t> bytes = plan::ParseBytes(command.memory);
+    if (!bytes.ok()) {
+      complain("--memory: " + std::string(bytes.status().message()));
       return false;
     }
-    bytes = *parsed;
-    asked.memory = static_cast<double>(bytes);
+    asked.memory = static_cast<double>(*bytes);
+  }
+  if (!command.row.empty()) {
+    planner::SweepRow row;
+    if (!take(parseRow(command.row), row)) return false;
+    asked.batch = command.batch;
+    asked.architecture = row.architecture;
+    asked.software = row.software;
   }
   // A model computes in what it has; a row is of no file.
   asked.precision = command.row.empty() ? planner::Precision::kF32
@@ -129,6 +133,7 @@ int run(PlanCommand& command) {
     complain("expected --batch: the sequences of a step, of all devices");
     return kUsageError;
   }
+  if (!readOptions(command)) return kUsageError;
   if (!readMachine(command)) return kUserError;
   if (const ExitCode code = readModel(command); code != kSuccess) return code;
   llvm::json::Value facts = nullptr;

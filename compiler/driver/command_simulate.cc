@@ -1,4 +1,5 @@
 // partita simulate: a compiled program on a cluster that need not be there.
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include "compiler/driver/commands.h"
 #include "compiler/driver/simulate.h"
 #include "compiler/driver/sweep.h"
+#include "compiler/simulator/faults.h"
 
 namespace partita::driver {
 namespace {
@@ -39,6 +41,12 @@ int run(SimulateCommand& command) {
         "ROWS.csv");
     return kUsageError;
   }
+  // Whose ranks there are only the program knows.
+  simulator::Faults faults;
+  if (!take(simulator::ParseFaults(command.arguments.faults,
+                                   std::numeric_limits<int64_t>::max()),
+            faults))
+    return kUsageError;
   llvm::json::Value facts = nullptr;
   if (!take(simulateArtifact(command.arguments), facts)) return kUserError;
   show(facts, command.json, printSimulation);
@@ -73,7 +81,7 @@ Command addSimulate(CLI::App& app) {
   command
       ->add_option("--operations", arguments.operations,
                    "How many of the most expensive operations to list")
-      ->check(CLI::NonNegativeNumber);
+      ->check(wholeNumber(0));
   CLI::Option* sweep =
       command
           ->add_option("--sweep", state->sweep.rows,

@@ -107,15 +107,19 @@ absl::StatusOr<std::optional<plan::Plan>> PlanArguments::Finish() const {
   absl::StatusOr<plan::Plan> plan = plan_path.empty()
                                         ? Assemble(*this, parsed_names)
                                         : plan::ReadPlan(plan_path);
-  if (!plan.ok()) return plan.status();
+  const auto refuse = [&](const absl::Status& status) {
+    return plan_path.empty() ? status
+                             : absl::FailedPreconditionError(status.message());
+  };
+  if (!plan.ok()) return refuse(plan.status());
   if (!plan_path.empty())
     plan->names.insert(plan->names.end(), parsed_names.begin(),
                        parsed_names.end());
   absl::Status fine = plan::CheckPipeline(*plan);
   if (fine.ok() && devices > 0) fine = plan::CheckDeviceCount(*plan, devices);
-  if (!fine.ok()) return fine;
+  if (!fine.ok()) return refuse(fine);
   absl::StatusOr<plan::Plan> divided = plan::DivideStages(*plan);
-  if (!divided.ok()) return divided.status();
+  if (!divided.ok()) return refuse(divided.status());
   return std::optional<plan::Plan>(*std::move(divided));
 }
 

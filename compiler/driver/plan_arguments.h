@@ -23,7 +23,9 @@ struct PlanArguments {
   std::string memory;              // --memory; empty: any
   int64_t devices = 0;             // --devices; 0: as many as the mesh has
 
-  // The plan they describe; none where they say nothing. Refuses a plan file
+  // The plan they describe; none where they say nothing. FailedPrecondition
+  // where a plan file is at fault, InvalidArgument where the options are by
+  // themselves. Refuses a plan file
   // together with --mesh, --shard, --zero, --microbatches, --schedule,
   // --precision, --recompute or --memory, --shard without --mesh, a mesh of
   // another number of devices, and what the compiler does not act on yet.

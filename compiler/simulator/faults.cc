@@ -22,9 +22,9 @@ absl::Status Bad(const std::string& text, const std::string& what) {
 absl::StatusOr<int64_t> ParseRank(const std::string& text,
                                   const std::string& rank, int64_t devices) {
   int64_t value = -1;
-  if (!absl::SimpleAtoi(rank, &value))
+  if (!absl::SimpleAtoi(rank, &value) || value < 0)
     return Bad(text, absl::StrCat("'", rank, "' is no rank"));
-  if (value < 0 || value >= devices)
+  if (value >= devices)
     return Bad(text, absl::StrCat("the program has ranks 0 to ", devices - 1));
   return value;
 }
@@ -40,7 +40,7 @@ absl::Status AddFault(const std::string& text, int64_t devices,
   double share = 0;
   if (!absl::SimpleAtod(text.substr(colon + 1), &share) ||
       !(share > 0 && share <= 1))
-    return Bad(text, "the share must be a number from 0 to 1");
+    return Bad(text, "the share must be above 0 and at most 1");
   if (kind == "device") {
     PARTITA_ASSIGN_OR_RETURN(const int64_t rank,
                              ParseRank(text, where, devices));

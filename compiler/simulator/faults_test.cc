@@ -33,12 +33,13 @@ TEST(FaultsTest, WhatIsNoFaultIsRefused) {
       {"node=1:0.5", "link=RANK-RANK:SHARE"},
       {"device=4:0.5", "the program has ranks 0 to 3"},
       {"device=x:0.5", "'x' is no rank"},
+      {"device=-1:0.5", "'-1' is no rank"},
       {"link=1-1:0.5", "a link has two ends"},
       {"link=1-:0.5", "'' is no rank"},
-      {"link=0-1:0", "a number from 0 to 1"},
-      {"link=0-1:2", "a number from 0 to 1"},
-      {"link=0-1:nan", "a number from 0 to 1"},
-      {"link=0-1:", "a number from 0 to 1"},
+      {"link=0-1:0", "above 0 and at most 1"},
+      {"link=0-1:2", "above 0 and at most 1"},
+      {"link=0-1:nan", "above 0 and at most 1"},
+      {"link=0-1:", "above 0 and at most 1"},
   };
   for (const auto& each : kCases) {
     const auto faults = ParseFaults({each.text}, 4);

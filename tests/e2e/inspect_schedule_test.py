@@ -57,8 +57,8 @@ class InspectScheduleTest(unittest.TestCase):
         facts = self.facts("gpipe", "--costs", "F=2.5,B=4")
         self.assertAlmostEqual(facts["step"], 11 * 6.5)
         self.assertAlmostEqual(self.facts("gpipe", "--costs", "F=1,B=2,T=0.5")["step"], 11 * 3 + 3 * 2 * 0.5)
-        self.assertIn("expected times of at least 0 for F, B, I, W and T", self.inspect(PLAN, "--costs", "F=1,X=2", code=1))
-        self.assertIn("found 'B=-1'", self.inspect(PLAN, "--costs", "B=-1", code=1))
+        self.assertIn("expected times of at least 0 for F, B, I, W and T", self.inspect(PLAN, "--costs", "F=1,X=2", code=2))
+        self.assertIn("found 'B=-1'", self.inspect(PLAN, "--costs", "B=-1", code=2))
 
     def test_rows_are_a_table_that_draws_the_same(self):
         facts = self.facts("zb-v")

@@ -106,12 +106,12 @@ class PlanTest(unittest.TestCase):
         self.assertIn("expected a division within 5.0 GB a device, found none: the least is ", text)
         self.assertIn("it fits with a limit of ", text)
         self.assertIn("--batch", self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8", code=2))
-        self.assertIn("--fix tp=", self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,tp=2", "--batch", "4", code=1))
-        self.assertIn("hidden: says nothing", self.plan("--row", "layers=2,hidden=,heads=2,seq_len=8", "--batch", "4", code=1))
+        self.assertIn("--fix tp=", self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,tp=2", "--batch", "4", code=2))
+        self.assertIn("hidden: says nothing", self.plan("--row", "layers=2,hidden=,heads=2,seq_len=8", "--batch", "4", code=2))
 
     def test_refusals(self):
         self.assertIn("expected a model, or --row", self.plan(code=2))
-        self.assertIn("--fix: expected NAME=VALUE with tp, pp,", self.plan(GPT2, "--dim", "batch=8,seq=8", "--fix", "tp=x", code=1))
+        self.assertIn("--fix: expected NAME=VALUE with tp, pp,", self.plan(GPT2, "--dim", "batch=8,seq=8", "--fix", "tp=x", code=2))
         self.assertIn("--batch: expected the model's own, 8, found 4",
                       self.plan(GPT2, "--dim", "batch=8,seq=8", "--batch", "4", code=1))
         self.assertIn("tpu-v9", self.partita("plan", GPT2, "--dim", "batch=8,seq=8", "--cluster", "tpu-v9", code=1))

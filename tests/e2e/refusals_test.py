@@ -220,9 +220,37 @@ class RefusalsTest(unittest.TestCase):
     def test_plans_that_do_not_fit(self):
         gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=1,seq=4", "-o", "m.partita", "--mesh", "t=2")
         self.refuse(1, ["--shard: shard at", "'h.9.*'", "holds none", "near are"], *gpt2, "--shard", "M=t@h.9.*")
-        self.refuse(1, ["--shard: shard 'B'", "'t' here and in entry 1"], *gpt2, "--shard", "B=t;B=t")
-        self.refuse(1, ["--devices: expected the 2 devices of the mesh {t: 2} (--mesh), found 3"], *gpt2, "--shard", "M=t;",
+        self.refuse(2, ["--shard: shard 'B'", "'t' here and in entry 1"], *gpt2, "--shard", "B=t;B=t")
+        self.refuse(2, ["--devices: expected the 2 devices of the mesh {t: 2} (--mesh), found 3"], *gpt2, "--shard", "M=t;",
                     "--devices", "3")
+
+    def test_exit_codes_say_whose_mistake_it_is(self):
+        # 2: the command line by itself, whatever the files are; 1: what it names.
+        gpt2 = os.path.join(DATA, "gpt2")
+        compiling = ("compile", "no/model.onnx", "-o", "m.partita")
+        planning = ("plan", "--row", "layers=2,hidden=64,heads=2,seq_len=8", "--batch", "4", "--cluster")
+        simulating = ("simulate", "no.partita", "--cluster", "8x a100-80-sxm")
+        for code, fragment, arguments in (
+                (1, "no/model.onnx", compiling),
+                (2, "--precision: expected f32", (*compiling, "--precision", "f64")),
+                (2, "--memory: expected a number", (*compiling, "--memory", "20 k")),
+                (2, "recompute", (*compiling, "--train", "adamw", "--recompute", "some")),
+                (2, "--shard: expected --mesh", (*compiling, "--shard", "B=d")),
+                (1, "no.yaml", (*compiling, "--plan", "no.yaml")),
+                (2, "found both", (*compiling, "--plan", "no.yaml", "--mesh", "d=2")),
+                (1, "tpu", (*planning, "tpu")),
+                (2, "--fix: expected NAME=VALUE", (*planning, "tpu", "--fix", "tp=x")),
+                (2, "--memory: expected a number", (*planning, "tpu", "--memory", "5 XB")),
+                (2, "--row", ("plan", "--row", "layers=x", "--batch", "4", "--cluster", "tpu")),
+                (1, "no.partita", simulating),
+                (2, "the share must be above 0 and at most 1", (*simulating, "--fault", "device=0:0")),
+                (2, "'-1' is no rank", (*simulating, "--fault", "device=-1:0.5")),
+                (2, "--operations: expected a whole number of at least 0, found '-1'", (*simulating, "--operations", "-1")),
+                (2, "--costs: expected times", ("inspect", "no.yaml", "--schedule", "--costs", "X=1")),
+                (2, "--data-range: expected two shares from 0 to 1", ("train", "no.partita", "--data-range", "1:0")),
+                (1, "found none", ("plan", gpt2, "--dim", "batch=8,seq=8", "--cluster", "8x a100-80-sxm", "--fix", "tp=3"))):
+            with self.subTest(arguments=arguments):
+                self.refuse(code, [fragment], PARTITA, *arguments)
 
     def test_zero_belongs_to_training(self):
         gpt2 = (os.path.join(DATA, "gpt2"), "--dim", "batch=2,seq=4", "--mesh", "t=2", "--zero", "1")
@@ -236,15 +264,15 @@ class RefusalsTest(unittest.TestCase):
 
     def test_schedule(self):
         gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "-o", "m.partita", "--schedule")
-        self.refuse(1, ["--schedule: expected --mesh and --shard beside it, which divide D"], *gpt2, "gpipe")
+        self.refuse(2, ["--schedule: expected --mesh and --shard beside it, which divide D"], *gpt2, "gpipe")
         data = ("--mesh", "d=2", "--shard", "B=d")
-        self.refuse(1, ["--schedule: expected devices along D, which run the stages of a pipeline"], *gpt2, "gpipe", *data)
-        self.refuse(1, ["--schedule: expected gpipe, 1f1b", "found '1f1'; did you mean '1f1b'?"], *gpt2, "1f1", *data)
-        self.refuse(1, ["--schedule: interleaved: expected a whole number from 2 to 65536 of stages per device, found 'x'"],
+        self.refuse(2, ["--schedule: expected devices along D, which run the stages of a pipeline"], *gpt2, "gpipe", *data)
+        self.refuse(2, ["--schedule: expected gpipe, 1f1b", "found '1f1'; did you mean '1f1b'?"], *gpt2, "1f1", *data)
+        self.refuse(2, ["--schedule: interleaved: expected a whole number from 2 to 65536 of stages per device, found 'x'"],
                     *gpt2, "interleaved(x)", *data)
         with open(self.path("p.yaml"), "w", encoding="utf-8") as file:
             file.write("mesh: {d: 2}\nshard: [{B: d}]\n")
-        self.refuse(1, ["expected either --plan or --mesh", "found both"], *gpt2, "gpipe", "--plan", "p.yaml")
+        self.refuse(2, ["expected either --plan or --mesh", "found both"], *gpt2, "gpipe", "--plan", "p.yaml")
 
     def test_stages(self):
         gpt2 = (PARTITA, "compile", os.path.join(DATA, "gpt2"), "--dim", "batch=4,seq=4", "-o", "m.partita")
@@ -278,10 +306,10 @@ class RefusalsTest(unittest.TestCase):
             file.write("mesh: {d: 2}\nshard: [{B: d}]\nprecision: bf16\nrecompute: budget\nmemory: 20 kB\n")
         self.refuse(1, ["error: plan.yaml:5:9: memory: expected at most 20.0 KB a device, found ", "what would help: zero: 1 (divides ",
                         "of optimizer states over 2 devices); zero: 2 (divides ", "; a smaller batch, or more devices"], *compile_gpt2, "--plan", "plan.yaml")
-        self.refuse(1, ["error: --memory: ", "found '20 k'"], *compile_gpt2, "--memory", "20 k")
+        self.refuse(2, ["error: --memory: ", "found '20 k'"], *compile_gpt2, "--memory", "20 k")
         self.refuse(1, ["recompute: budget: expected beside it how much memory a device has, as in memory: 4 GB; found none"], *compile_gpt2,
                     "--recompute", "budget")
-        self.refuse(1, ["expected either --plan or", "put them into plan.yaml"], *compile_gpt2, "--plan", "plan.yaml", "--recompute", "full")
+        self.refuse(2, ["expected either --plan or", "put them into plan.yaml"], *compile_gpt2, "--plan", "plan.yaml", "--recompute", "full")
         self.refuse(1, ["--recompute: recompute at: expected a pattern of layers of the model, found 'h.9'", "near are "], *compile_gpt2,
                     "--recompute", "selective;full@h.9")
 

@@ -144,7 +144,7 @@ class SimulateTest(unittest.TestCase):
         self.assertIn("--cluster: expected at least 8 devices, which the program runs on, found '4x a100-80-sxm' with 4", text)
         self.assertIn("the program has ranks 0 to 7", self.simulate("pipe", "--cluster", "8x a100-80-sxm", "--fault", "device=8:0.5", code=1))
         self.assertIn("the device has a fault already", self.simulate("pipe", "--cluster", "8x a100-80-sxm", "--fault", "device=1:0.5", "--fault",
-                                                                      "device=1:0.2", code=1))
+                                                                      "device=1:0.2", code=2))
         self.assertIn("no/such", self.simulate("pipe", "--cluster", "8x a100-80-sxm", "--trace", "no/such/trace.json", code=1))
         self.assertIn("tpu-v9", self.simulate("pipe", "--cluster", "tpu-v9", code=1))
         self.assertIn("nothing.partita", self.simulate("nothing", "--cluster", "cpu", code=1))
