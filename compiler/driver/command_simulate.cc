@@ -79,6 +79,11 @@ Command addSimulate(CLI::App& app) {
       command->add_option("--html", arguments.html,
                           "Write a report: one page that needs no network");
   command
+      ->add_option("--choice", arguments.choice,
+                   "What partita plan --json printed of the model's plan: it "
+                   "and its runners-up go into the report")
+      ->needs(html);
+  command
       ->add_option("--operations", arguments.operations,
                    "How many of the most expensive operations to list")
       ->check(wholeNumber(0));
@@ -94,8 +99,13 @@ Command addSimulate(CLI::App& app) {
       ->needs(sweep);
   addJson(state->json, command);
   command->footer(
-      "Example:\n  partita simulate gpt2.partita --cluster \"16x a100-80-sxm\" "
-      "--trace trace.json\n  partita simulate --sweep rows.csv -o "
+      "Examples:\n  partita simulate gpt2.partita --cluster \"16x "
+      "a100-80-sxm\" "
+      "--trace trace.json\n  partita plan gpt2/ --cluster \"16x a100-80-sxm\" "
+      "-o "
+      "plan.yaml --json > choice.json\n  partita simulate gpt2.partita "
+      "--cluster \"16x a100-80-sxm\" --html report.html --choice "
+      "choice.json\n  partita simulate --sweep rows.csv -o "
       "predicted.csv");
   return {command, [state] { return run(*state); }};
 }

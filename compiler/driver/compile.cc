@@ -1,8 +1,10 @@
 // Runs the phases, generates code, plans memory and writes the artifact.
 #include "compiler/driver/compile.h"
 
+#include <array>
 #include <chrono>
 #include <filesystem>
+#include <set>
 
 #include "compiler/core/schedule_csv.h"
 #include "compiler/driver/budgets.h"
@@ -46,6 +48,30 @@ double now() {
   return std::chrono::duration<double>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+// Why collectives and transfers are there, by the function and the operation
+// that they are for: what a simulation of the program can say of them.
+llvm::json::Value reasonsOf(mlir::ModuleOp module) {
+  std::set<std::array<std::string, 4>> rows;
+  for (FuncOp function : module.getOps<FuncOp>())
+    function.walk([&](mlir::Operation* op) {
+      auto why = op->getAttrOfType<mlir::StringAttr>("why");
+      if (!why) return;
+      auto name = op->getLoc()->findInstanceOf<mlir::NameLoc>();
+      llvm::StringRef kind = op->getName().stripDialect();
+      if (auto collective = llvm::dyn_cast<exec::CollectiveOp>(op))
+        kind = exec::stringifyCollectiveKind(collective.getKind());
+      rows.insert(
+          {function.getName().str(), kind.str(),
+           name ? name.getName().str() : op->getName().getStringRef().str(),
+           why.str()});
+    });
+  llvm::json::Array reasons;
+  for (const auto& [function, kind, name, why] : rows)
+    reasons.push_back(llvm::json::Object{
+        {"function", function}, {"kind", kind}, {"name", name}, {"why", why}});
+  return reasons;
 }
 
 class Compilation {
@@ -363,6 +389,7 @@ class Compilation {
     llvm::json::Value summary = report_.toJson();
     for (const char* unknown_yet : {"artifact_bytes", "seconds"})
       summary.getAsObject()->erase(unknown_yet);
+    (*summary.getAsObject())["reasons"] = reasonsOf(module_);
     emit_options.summary_json = llvm::formatv("{0}", summary).str();
     emit_options.source_folder = options_.source_folder;
     emit_options.artifact_folder =

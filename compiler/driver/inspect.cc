@@ -138,7 +138,7 @@ void printFacts(const Object& facts, const std::string& indent,
     if (const Object* object = value->getAsObject()) {
       for (const auto& [field, content] : sorted(*object))
         printFact(key + "." + field, *content, indent, stream);
-    } else {
+    } else if (!value->getAsArray()) {  // lists in it are for programs
       printFact(key, *value, indent, stream);
     }
   }

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "compiler/core/schedule_csv.h"
+#include "compiler/driver/read_choice.h"
 #include "compiler/planner/cluster.h"
 #include "compiler/simulator/cluster_costs.h"
 #include "compiler/simulator/memory.h"
@@ -95,11 +96,41 @@ Array operationsOf(const Simulation& simulation, int64_t count) {
                {"kind", total.kind},
                {"calls", total.calls},
                {"seconds", total.seconds}};
+    if (!total.why.empty()) row["why"] = total.why;
     if (total.bytes > 0) row["bytes"] = total.bytes;
     if (total.group > 0) row["devices"] = total.group;
     operations.push_back(std::move(row));
   }
   return operations;
+}
+
+// What compile.cc wrote of collectives and transfers, at those.
+void addReasons(const program::Program& program, Simulation& simulation) {
+  if (program.model() == nullptr) return;
+  llvm::Expected<Value> model = llvm::json::parse(program.model()->str());
+  if (!model) return llvm::consumeError(model.takeError());
+  const Object* facts = model->getAsObject();
+  const Array* rows = facts ? facts->getArray("reasons") : nullptr;
+  if (rows == nullptr) return;
+  using Place = std::tuple<std::string, std::string, std::string>;
+  std::map<Place, std::string> reasons;
+  for (const Value& value : *rows)
+    if (const Object* row = value.getAsObject()) {
+      const auto text = [&](llvm::StringRef key) {
+        return row->getString(key).value_or("").str();
+      };
+      std::string& why =
+          reasons[{text("function"), text("kind"), text("name")}];
+      why += (why.empty() ? "" : "; ") + text("why");
+      // What is received is received for what it was sent for.
+      if (text("kind") == "send")
+        reasons[{"", "receive", text("name")}] = text("why");
+    }
+  for (simulator::OperationTotal& total : simulation.operations)
+    for (const std::string& function : {total.function, std::string()})
+      if (auto found = reasons.find({function, total.kind, total.name});
+          total.why.empty() && found != reasons.end())
+        total.why = found->second;
 }
 
 // What leaves devices, those that hide behind other work too: by kind, axes and
@@ -182,20 +213,25 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
   simulator::SimulateOptions options;
   options.steps = stepsOf(program);
   options.spans = !arguments.trace.empty() || !arguments.html.empty();
-  const Simulation simulation = simulator::Simulate(
+  Simulation simulation = simulator::Simulate(
       program, simulator::ClusterCosts(cluster, std::move(faults)), options);
+  addReasons(program, simulation);
   if (!arguments.trace.empty())
     PARTITA_RETURN_IF_ERROR(write("--trace", arguments.trace,
                                   simulator::WriteTrace(simulation, program)));
   if (!arguments.html.empty()) {
-    simulator::ReportTitle title;
-    title.model = arguments.artifact;
-    title.mesh = program::DescribeMesh(program.mesh());
-    title.cluster = cluster.name;
-    title.device_memory = cluster.device.room();
+    simulator::ReportFacts page;
+    page.model = arguments.artifact;
+    page.mesh = program::DescribeMesh(program.mesh());
+    page.cluster = cluster.name;
+    page.device_memory = cluster.device.room();
+    if (!arguments.choice.empty()) {
+      PARTITA_ASSIGN_OR_RETURN(page.plan,
+                               readChoice(arguments.choice, program));
+    }
     PARTITA_RETURN_IF_ERROR(
         write("--html", arguments.html,
-              simulator::WriteReport(simulation, program, title)));
+              simulator::WriteReport(simulation, program, page)));
   }
   int64_t most = 0;
   for (const simulator::DeviceClass& each : simulation.classes)

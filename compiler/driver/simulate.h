@@ -16,6 +16,7 @@ struct SimulateArguments {
   std::vector<std::string> faults;  // as simulator/faults.h
   std::string trace;                // a file to write; empty: none
   std::string html;                 // the same, of a report
+  std::string choice;               // a file to read, as readChoice; or empty
   int64_t operations = 10;          // how many of the most expensive
 };
 

@@ -23,19 +23,28 @@ constexpr size_t kMostRows = 48, kMostOperations = 40;
 constexpr double kVisible = 1.0 / 4000, kNamed = 1.0 / 60;
 constexpr int kRowHeight = 22, kLinkHeight = 8;
 
+// Names stand beside a drawing; where the page is narrow they get less of it.
 constexpr char kStyle[] = R"(
+:root{--names:230px}*{box-sizing:border-box}
 body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:1180px;padding:24px;color:#1b2733;background:#fff}
-h1{font-size:24px;margin:0 0 4px}h2{font-size:18px;margin:34px 0 8px}p{margin:4px 0 10px;color:#51606e}
+h1{font-size:24px;margin:0 0 4px;overflow-wrap:anywhere}h2{font-size:18px;margin:34px 0 8px}h3{font-size:15px;margin:18px 0 6px}
+p{margin:4px 0 10px;color:#51606e}small{color:#51606e;font-size:12px}
 .facts{display:flex;flex-wrap:wrap;gap:12px;margin:16px 0}.fact{border:1px solid #d9e0e6;border-radius:8px;padding:8px 14px}
 .fact b{display:block;font-size:20px;color:#1b2733}.fact span{color:#51606e;font-size:13px}
-table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:#51606e;font-weight:600}
+table{border-collapse:collapse;width:100%;font-size:13px}th{text-align:left;color:#51606e;font-weight:600;vertical-align:bottom}
 td,th{padding:3px 10px 3px 0;border-bottom:1px solid #e8edf1;vertical-align:top}td.n,th.n{text-align:right;white-space:nowrap}
-.legend span{margin-right:16px;font-size:13px;white-space:nowrap}.legend i{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:5px;vertical-align:-1px}
-.rows{display:grid;grid-template-columns:230px 1fr;border-top:1px solid #e8edf1}.names div{font-size:12px;white-space:nowrap;overflow:hidden;text-overflow:ellipsis;padding-right:8px}
+td small{display:block}td+td small{min-width:180px}tr.chosen td{font-weight:600}tr.chosen small{font-weight:400}
+pre{font-size:13px;background:#f6f8fa;border:1px solid #e8edf1;border-radius:8px;padding:10px 14px;overflow-x:auto}
+.legend{line-height:1.7}.legend span{margin-right:16px;font-size:13px;display:inline-block}
+.legend i{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:5px;vertical-align:-1px}
+.rows{display:grid;grid-template-columns:var(--names) minmax(0,1fr);border-top:1px solid #e8edf1}
+.names div{font-size:12px;white-space:nowrap;overflow:hidden;text-overflow:ellipsis;padding-right:8px}
 .scroll{overflow-x:auto}svg{display:block}svg text{font:11px system-ui,sans-serif;fill:#fff;pointer-events:none}
 .c0{fill:#2f7d6d}.c1{fill:#c4622d}.c2{fill:#e0a458}.c3{fill:#8a6fb3}.c4{fill:#5b8bc0}.c5{fill:#e6eaee}
 button{font:inherit;font-size:13px;padding:2px 12px;margin-right:6px;border:1px solid #c3ccd4;border-radius:6px;background:#f6f8fa;cursor:pointer}
-.axis{font-size:12px;color:#51606e;display:flex;justify-content:space-between}
+.axis{font-size:12px;color:#51606e;display:flex;justify-content:space-between}.beside{padding-left:var(--names)}
+@media(max-width:700px){:root{--names:104px}body{padding:12px}h1{font-size:19px}.fact{padding:6px 10px}.fact b{font-size:17px}
+.names div{white-space:normal;font-size:10px;line-height:11px!important}}
 )";
 
 // In the order of Span::Kind.
@@ -59,10 +68,10 @@ std::string Percent(double share) {
 class ReportWriter {
  public:
   ReportWriter(const Simulation& simulation, const program::Program& program,
-               const ReportTitle& title)
+               const ReportFacts& facts)
       : simulation_(simulation),
         program_(program),
-        title_(title),
+        facts_(facts),
         rows_(std::min(kMostRows, simulation.classes.size())) {}
 
   std::string Write() {
@@ -72,6 +81,7 @@ class ReportWriter {
     Memory();
     Communication();
     Operations();
+    if (facts_.plan) Plan(*facts_.plan);
     absl::StrAppend(&page_, "</body></html>\n");
     return std::move(page_);
   }
@@ -87,11 +97,12 @@ class ReportWriter {
   void Head() {
     Add(absl::StrCat(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta "
-        "charset=\"utf-8\"><title>",
-        HtmlText(title_.model), "</title><style>", kStyle,
-        "</style></head><body>\n<h1>", HtmlText(title_.model), "</h1>\n<p>",
-        title_.mesh.empty() ? "one device" : "mesh ", HtmlText(title_.mesh),
-        ", simulated on ", HtmlText(title_.cluster),
+        "charset=\"utf-8\"><meta name=\"viewport\" "
+        "content=\"width=device-width,initial-scale=1\"><title>",
+        HtmlText(facts_.model), "</title><style>", kStyle,
+        "</style></head><body>\n<h1>", HtmlText(facts_.model), "</h1>\n<p>",
+        facts_.mesh.empty() ? "one device" : "mesh ", HtmlText(facts_.mesh),
+        ", simulated on ", HtmlText(facts_.cluster),
         "</p>\n<div class=\"facts\">\n"));
     int64_t devices = 0, most = 0;
     for (const DeviceClass& each : simulation_.classes) {
@@ -104,10 +115,10 @@ class ReportWriter {
     Fact(Percent(simulation_.Exposed()), "exposed communication");
     Fact(base::FormatBytes(most),
          absl::StrCat(
-             static_cast<double>(most) > title_.device_memory
+             static_cast<double>(most) > facts_.device_memory
                  ? "does not fit in the "
                  : "at most, of ",
-             base::FormatBytes(static_cast<int64_t>(title_.device_memory)),
+             base::FormatBytes(static_cast<int64_t>(facts_.device_memory)),
              " of a device"));
     Add("</div>\n");
   }
@@ -249,8 +260,8 @@ class ReportWriter {
         DrawSpan(span, y + kRowHeight - 4, kLinkHeight);
     }
     Add(
-        absl::StrCat("</svg></div></div>\n<div class=\"axis\"><span "
-                     "style=\"padding-left:230px\">0</span><span>",
+        absl::StrCat("</svg></div></div>\n<div class=\"axis beside\"><span>0"
+                     "</span><span>",
                      Seconds(simulation_.step), "</span></div>\n"));
     NoteRows();
     Add("<script>let scale=1;function zoom(by){scale=Math.max(1,scale*by);"
@@ -315,51 +326,108 @@ class ReportWriter {
                            static_cast<int>(360 * row / rows_ + 165) % 360);
   }
 
-  void Row(const OperationTotal& total, bool moves) {
-    const double share =
-        simulation_.step > 0 ? total.seconds / simulation_.step : 0;
-    Add(absl::StrFormat("<tr><td>%s</td><td>%s</td><td>%s</td>",
-                        HtmlText(total.kind), HtmlText(total.name),
-                        HtmlText(total.function)));
-    if (moves)
-      Add(absl::StrFormat(
-          "<td class=\"n\">%s</td><td class=\"n\">%s</td>",
-          base::FormatBytes(total.bytes),
-          total.group > 0 ? absl::StrCat(total.group) : std::string("2")));
-    Add(
-        absl::StrFormat("<td class=\"n\">%.4g</td><td class=\"n\">%s</td><td "
-                        "class=\"n\">%s</td></tr>\n",
-                        total.calls, Seconds(total.seconds), Percent(share)));
+  void OpenTable(std::initializer_list<const char*> words,
+                 std::initializer_list<const char*> numbers) {
+    Add("<div class=\"scroll\"><table><tr>");
+    for (const char* word : words) Add(absl::StrCat("<th>", word, "</th>"));
+    for (const char* number : numbers)
+      Add(absl::StrCat("<th class=\"n\">", number, "</th>"));
+    Add("</tr>\n");
+  }
+  void CloseTable() { Add("</table></div>\n"); }
+
+  void Word(const std::string& text, const std::string& below = "") {
+    Add(absl::StrCat("<td>", HtmlText(text)));
+    if (!below.empty())
+      Add(absl::StrCat("<small>", HtmlText(below), "</small>"));
+    Add("</td>");
+  }
+  void Figure(const std::string& text) {
+    Add(absl::StrCat("<td class=\"n\">", text, "</td>"));
+  }
+
+  // Times that were waited for.
+  void Times(const OperationTotal& total) {
+    Figure(absl::StrFormat("%.4g", total.calls));
+    Figure(Seconds(total.seconds));
+    Figure(
+        Percent(simulation_.step > 0 ? total.seconds / simulation_.step : 0));
+    Add("</tr>\n");
+  }
+
+  // A slice is a collective that is a device's own affair.
+  static bool Moves(const OperationTotal& total) {
+    return total.bytes > 0 && total.kind != "all_slice";
   }
 
   void Communication() {
     Add("<h2>Collectives and transfers</h2>\n<p>Each by the operation that it "
-        "is for and the function it stands in. Times are those waited for; "
-        "means of all devices.</p>\n<table><tr><th>what</th><th>for</th>"
-        "<th>in</th><th class=\"n\">bytes</th><th class=\"n\">among</th><th "
-        "class=\"n\">a step</th><th class=\"n\">time</th><th class=\"n\">of "
-        "step</th></tr>\n");
-    for (const OperationTotal& total : simulation_.operations)
-      if (total.bytes > 0) Row(total, /*moves=*/true);
-    Add("</table>\n");
+        "is for, why it is there, and the function it stands in. Times are "
+        "those waited for; means of all devices.</p>\n");
+    OpenTable({"what", "for", "in"},
+              {"bytes", "among", "a step", "time", "of step"});
+    for (const OperationTotal& total : simulation_.operations) {
+      if (!Moves(total)) continue;
+      Add("<tr>");
+      Word(total.kind, total.axes.empty() ? "" : "over " + total.axes);
+      Word(total.name, total.why);
+      Word(total.function);
+      Figure(base::FormatBytes(total.bytes));
+      Figure(total.group > 0 ? absl::StrCat(total.group) : std::string("2"));
+      Times(total);
+    }
+    CloseTable();
   }
 
   void Operations() {
-    Add("<h2>Most expensive operations</h2>\n<table><tr><th>what</th>"
-        "<th>of</th><th>in</th><th class=\"n\">a step</th><th "
-        "class=\"n\">time</th><th class=\"n\">of step</th></tr>\n");
+    Add("<h2>Most expensive operations</h2>\n");
+    OpenTable({"what", "of", "in"}, {"a step", "time", "of step"});
     size_t listed = 0;
     for (const OperationTotal& total : simulation_.operations) {
-      if (total.bytes > 0 || total.seconds <= 0) continue;
+      if (Moves(total) || total.seconds <= 0) continue;
       if (++listed > kMostOperations) break;
-      Row(total, /*moves=*/false);
+      Add("<tr>");
+      Word(total.kind);
+      Word(total.name);
+      Word(total.function);
+      Times(total);
     }
-    Add("</table>\n");
+    CloseTable();
+  }
+
+  void Plan(const ReportPlan& plan) {
+    const double chosen = plan.rows.front().step;
+    Add(absl::StrCat(
+        "<h2>The plan and its runners-up</h2>\n<p>The planner predicted a step "
+        "of ",
+        Seconds(chosen), "; this simulation of the compiled program has ",
+        Seconds(simulation_.step), ". What binds: ", HtmlText(plan.binds),
+        ".</p>\n<pre>", HtmlText(plan.text), "</pre>\n"));
+    OpenTable({"division"}, {"step", "longer by", "a device"});
+    for (const ReportPlan::Row& row : plan.rows) {
+      Add(&row == &plan.rows.front() ? "<tr class=\"chosen\">" : "<tr>");
+      Word(row.division, row.why);
+      Figure(Seconds(row.step));
+      Figure(chosen > 0 ? Percent(row.step / chosen - 1) : "");
+      Figure(base::FormatBytes(static_cast<int64_t>(row.memory)));
+      Add("</tr>\n");
+    }
+    CloseTable();
+    if (plan.gains.empty()) return;
+    Add("<h3>What more of the machine would save</h3>\n");
+    OpenTable({"more"}, {"of a step"});
+    for (const ReportPlan::Gain& gain : plan.gains) {
+      Add("<tr>");
+      Word(gain.what);
+      Figure(Seconds(gain.saved));
+      Add("</tr>\n");
+    }
+    CloseTable();
   }
 
   const Simulation& simulation_;
   const program::Program& program_;
-  const ReportTitle& title_;
+  const ReportFacts& facts_;
   const size_t rows_;
   std::map<size_t, std::vector<Span>> sorted_;
   std::string page_;
@@ -386,8 +454,8 @@ std::string HtmlText(const std::string& text) {
 
 std::string WriteReport(const Simulation& simulation,
                         const program::Program& program,
-                        const ReportTitle& title) {
-  return ReportWriter(simulation, program, title).Write();
+                        const ReportFacts& facts) {
+  return ReportWriter(simulation, program, facts).Write();
 }
 
 }  // namespace partita::simulator

@@ -54,6 +54,9 @@ struct OperationTotal {
   int64_t bytes = 0;   // of a collective or transfer: the larger operand's
   int64_t group = 0;   // of a collective: how many devices
   std::string axes;    // and along what: "data", "data,tensor"
+  // The reasons that put a collective or transfer there, for people: empty
+  // unless whoever had the program simulated knows them and writes them here.
+  std::string why;
 };
 
 struct Simulation {

@@ -110,6 +110,7 @@ class SimulateTest(unittest.TestCase):
             page = file.read()
         for part in ("Where the time goes", "Timeline", "Memory over time", "Collectives and transfers", "all_reduce", "block_forward", "</html>"):
             self.assertIn(part, page)
+        self.assertNotIn("runners-up", page)
         # It opens without a network.
         for part in ("http:", "https:", "src=", "@import"):
             self.assertNotIn(part, page)
