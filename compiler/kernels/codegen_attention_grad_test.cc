@@ -132,6 +132,10 @@ const Case kMmaCases[] = {
     {"queries_alone", 1, 1, 1, 70, 70, 32, 32, "", "", "bf16", 3e-2, "0"},
     {"keys_alone", 1, 1, 1, 70, 70, 32, 32, "", "", "bf16", 3e-2, "1"},
     {"f16", 1, 2, 2, 70, 90, 64, 32, "causal_offset = 20", "", "f16", 4e-3},
+    {"f32", 1, 2, 2, 70, 90, 64, 32, "causal_offset = 20", "", "f32", 1e-4},
+    {"f32_bias", 2, 2, 2, 49, 49, 32, 32, "", "1x2x49x49", "f32", 1e-4, "0123"},
+    {"f32_shared_keys", 2, 4, 2, 20, 70, 48, 48, "causal_offset = 50", "",
+     "f32", 1e-4},
 };
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionGrad,
                          testing::ValuesIn(kMmaCases),
@@ -145,10 +149,11 @@ constexpr int kMostSpilled = 16;
 
 // No result depends on an order that hardware chooses, parts follow each other,
 // and registers and shared memory suffice.
-class MmaAttentionGradCode : public testing::TestWithParam<int64_t> {};
+class MmaAttentionGradCode
+    : public testing::TestWithParam<std::pair<std::string, int64_t>> {};
 
 TEST_P(MmaAttentionGradCode, FitsIntoRegistersAndSharedMemory) {
-  const int64_t head = GetParam();
+  const auto& [element, head] = GetParam();
   Case test = {"",
                8,
                12,
@@ -159,7 +164,7 @@ TEST_P(MmaAttentionGradCode, FitsIntoRegistersAndSharedMemory) {
                head,
                "causal_offset = 0",
                "1x12x1024x1024"};
-  test.element = "bf16";
+  test.element = element;
   test.results = "0123";
   for (const char* chip : {"sm_80", "sm_90", "sm_90a"}) {
     llvm::SmallVector<PtxKernel> launches;
@@ -181,9 +186,12 @@ TEST_P(MmaAttentionGradCode, FitsIntoRegistersAndSharedMemory) {
     }
   }
 }
+const std::pair<std::string, int64_t> kSizes[] = {
+    {"bf16", 32}, {"bf16", 64}, {"f16", 64}, {"bf16", 128}, {"f32", 64}};
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionGradCode,
-                         testing::Values(32, 64, 128), [](const auto& info) {
-                           return "Heads" + std::to_string(info.param);
+                         testing::ValuesIn(kSizes), [](const auto& info) {
+                           return info.param.first + "Heads" +
+                                  std::to_string(info.param.second);
                          });
 
 }  // namespace

@@ -77,6 +77,9 @@ const Case kCases[] = {
     {"softcap", 1, 1, 1, 20, 70, 32, 32, "causal_offset = 50 softcap = 2.0",
      ""},
     {"f16", 1, 2, 2, 70, 90, 64, 32, "causal_offset = 20", "", "f16", 2e-3},
+    {"f32", 1, 2, 2, 70, 90, 64, 32, "causal_offset = 20", "", "f32", 3e-5},
+    {"f32_large_heads", 1, 1, 1, 40, 50, 128, 128, "", "", "f32", 3e-5},
+    {"f32_bias", 2, 2, 2, 49, 49, 32, 32, "", "1x2x49x49", "f32", 3e-5},
 };
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttention, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
@@ -117,7 +120,7 @@ func.func @k(%x: tensor<2x45x192xbf16>, %s: tensor<bf16>, %r: tensor<2x45x64xbf1
 TEST(MmaAttentionTest, OthersHaveOneThread) {
   for (const Case& test : {Case{"", 1, 1, 1, 20, 20, 24, 16, "", ""},
                            Case{"", 1, 1, 1, 20, 20, 16, 144, "", ""},
-                           Case{"", 1, 1, 1, 20, 20, 16, 16, "", "", "f32"}}) {
+                           Case{"", 1, 1, 1, 20, 20, 16, 16, "", "", "f64"}}) {
     std::unique_ptr<CompiledKernel> kernel =
         CompiledKernel::fromText(textOf(test), emulated());
     ASSERT_NE(kernel, nullptr);
@@ -126,38 +129,48 @@ TEST(MmaAttentionTest, OthersHaveOneThread) {
 }
 
 struct Size {
+  std::string element;
   int64_t head;
+  int64_t queries;     // of a block
   int most_registers;  // of a thread
+  int most_spilled = 0;
 };
+void PrintTo(const Size& size, std::ostream* out) {
+  *out << size.element << "_" << size.head;
+}
 class MmaAttentionCode : public testing::TestWithParam<Size> {};
 
 TEST_P(MmaAttentionCode, FitsIntoRegistersAndSharedMemory) {
-  for (const char* attributes : {"", "causal_offset = 0"}) {
-    const int64_t head = GetParam().head;
-    PtxKernel launch;
-    const Case test = {"", 8, 12, 12, 1024, 1024, head, head, attributes, ""};
-    for (const char* chip : {"sm_80", "sm_90", "sm_90a"}) {
-      const std::string ptx = ptxOf(textOf(test), chip, launch);
-      ASSERT_NE(ptx, "");
-      EXPECT_NE(ptx.find("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"),
-                std::string::npos);
-      EXPECT_EQ(launch.blocks, 8 * 12 * (1024 / (head <= 64 ? 128 : 64)));
-      EXPECT_EQ(launch.scratch_bytes, 0);
-      if (!hasPtxas()) continue;
-      Assembled assembled = assemble(ptx, chip);
-      ASSERT_TRUE(assembled.ok) << assembled.report;
-      const Assembled::Kernel& kernel = assembled.kernels.at("k");
-      EXPECT_EQ(kernel.spilled_bytes, 0) << attributes << assembled.report;
-      EXPECT_LE(kernel.registers, GetParam().most_registers) << chip;
-      EXPECT_LE(kernel.shared_bytes, 48 * 1024);
-    }
+  const Size& size = GetParam();
+  PtxKernel launch;
+  Case test = {"", 8, 12, 12, 1024, 1024, size.head, size.head};
+  test.attributes = "causal_offset = 0";
+  test.element = size.element;
+  for (const char* chip : {"sm_80", "sm_90", "sm_90a"}) {
+    const std::string ptx = ptxOf(textOf(test), chip, launch);
+    ASSERT_NE(ptx, "");
+    EXPECT_NE(ptx.find("mma.sync.aligned.m16n8k"), std::string::npos);
+    EXPECT_NE(ptx.find("cp.async.cg.shared.global"), std::string::npos);
+    EXPECT_EQ(launch.blocks, 8 * 12 * (1024 / size.queries));
+    EXPECT_EQ(launch.scratch_bytes, 0);
+    if (!hasPtxas()) continue;
+    const Assembled assembled = assemble(ptx, chip);
+    ASSERT_TRUE(assembled.ok) << assembled.report;
+    const Assembled::Kernel& kernel = assembled.kernels.at("k");
+    EXPECT_LE(kernel.spilled_bytes, size.most_spilled) << assembled.report;
+    EXPECT_LE(kernel.registers, size.most_registers) << chip;
+    EXPECT_LE(kernel.shared_bytes, 48 * 1024);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionCode,
-                         testing::Values(Size{32, 255}, Size{64, 255},
-                                         Size{128, 255}),
+// Of f32, large queries and what is left of them behind 11 bits are more than
+// the registers there are.
+const Size kSizes[] = {{"bf16", 32, 128, 255}, {"bf16", 64, 128, 255},
+                       {"f16", 64, 128, 255},  {"bf16", 128, 64, 200},
+                       {"f32", 64, 64, 255},   {"f32", 128, 64, 255, 1200}};
+INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionCode, testing::ValuesIn(kSizes),
                          [](const auto& info) {
-                           return "Heads" + std::to_string(info.param.head);
+                           return info.param.element + "Heads" +
+                                  std::to_string(info.param.head);
                          });
 
 }  // namespace

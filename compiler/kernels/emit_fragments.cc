@@ -14,8 +14,6 @@ using namespace mlir;
 
 namespace {
 
-constexpr int64_t kLanes = 8;  // elements in 16 bytes
-
 // The argument that `value` is a part of, in another order; null if there is
 // more to it.
 BlockArgument movedArgument(Value value) {
@@ -32,7 +30,7 @@ Fragments::Fragments(Emitter& emitter, Type element, int64_t bytes)
     : emitter_(emitter), builder_(emitter.builder()), element_(element) {
   const int64_t offset = emitter.reserveScratch(bytes);
   base_ = emitter.scratchView(offset, builder_.getI8Type(), 1);
-  elements_ = emitter.scratchView(offset, element, bytes / 2);
+  elements_ = emitter.scratchView(offset, element, bytes / elementBytes());
   const auto divide = [&](Value a, int64_t b) -> Value {
     return arith::DivUIOp::create(builder_, a, emitter_.indexConstant(b));
   };
@@ -46,9 +44,9 @@ Fragments::Fragments(Emitter& emitter, Type element, int64_t bytes)
   Value low = remainder(lane, 8), middle = remainder(divide(lane, 8), 2),
         high = divide(lane, 16);
   down_row_ = remainder(lane, 16);
-  down_column_ = times(high, 8);
+  down_column_ = times(high, lanes());
   right_row_ = plus(times(high, 8), low);
-  right_column_ = times(middle, 8);
+  right_column_ = times(middle, lanes());
 }
 
 Value Fragments::plus(Value a, Value b) {
@@ -79,14 +77,15 @@ std::optional<std::pair<Buffer, Index>> Fragments::directAccess(
   for (const Term& term : position.terms()) {
     const bool has_lanes = term.symbol->lanes != 0;
     if (term.symbol == lane && term.scale == 1 && term.divisor == 1 &&
-        term.modulus % kLanes == 0)
+        term.modulus % lanes() == 0)
       ++whole;
     else if (term.symbol->depth > emitter_.depth() ||
-             term.scale % kLanes != 0 ||
-             (has_lanes && (term.symbol != lane || term.divisor % kLanes != 0)))
+             term.scale % lanes() != 0 ||
+             (has_lanes &&
+              (term.symbol != lane || term.divisor % lanes() != 0)))
       return std::nullopt;
   }
-  if (whole != 1 || position.offset() % kLanes != 0) return std::nullopt;
+  if (whole != 1 || position.offset() % lanes() != 0) return std::nullopt;
   return std::pair(emitter_.bufferOf(argument), position);
 }
 
@@ -94,7 +93,7 @@ LogicalResult Fragments::fill(const Tile& tile, Value shift, Value tensor,
                               ArrayRef<Index> index, Value first) {
   const int64_t rows = cast<RankedTensorType>(tensor.getType()).getDimSize(2);
   FailureOr<Values> filled = emitter_.laneLoop(
-      tile.rows * tile.columns, kLanes, {},
+      tile.rows * tile.columns, lanes(), {},
       [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
         auto [row, column] = emitter_.split(Index(lane), tile.columns);
         Value in_tile = emitter_.number(row, builder_.getIndexType()).value;
@@ -114,7 +113,7 @@ LogicalResult Fragments::fill(const Tile& tile, Value shift, Value tensor,
         if (failed(loaded)) return failure();
         auto store = vector::StoreOp::create(
             builder_,
-            emitter_.fromCompute(emitter_.splat(*loaded, kLanes), element_),
+            emitter_.fromCompute(emitter_.splat(*loaded, lanes()), element_),
             elements_, to);
         store.setAlignmentAttr(builder_.getI64IntegerAttr(16));
         return Values();
@@ -139,11 +138,11 @@ LogicalResult Fragments::drain(const Tile& tile, const Buffer& to,
   const int64_t extent = tile.rows * tile.columns;
   FailureOr<Values> drained = emitter_.laneLoop(
       emitter_.indexConstant(0), times(rows, tile.columns), extent, extent,
-      kLanes, {}, [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
+      lanes(), {}, [&](const Symbol* lane, ValueRange) -> FailureOr<Values> {
         auto [row, column] = emitter_.split(Index(lane), tile.columns);
         Value in_tile = emitter_.number(row, builder_.getIndexType()).value;
         auto load = vector::LoadOp::create(
-            builder_, VectorType::get({kLanes}, element_), elements_,
+            builder_, VectorType::get({lanes()}, element_), elements_,
             elementAt(tile, lane, in_tile));
         load.setAlignmentAttr(builder_.getI64IntegerAttr(16));
         Symbol position;
@@ -153,7 +152,7 @@ LogicalResult Fragments::drain(const Tile& tile, const Buffer& to,
         at.push_back(Index(emitter_.newSymbol(position)));
         at.push_back(column);
         emitter_.store(to, linearize(at, rowMajorStrides(shape)),
-                       {load, kLanes});
+                       {load, lanes()});
         return Values();
       });
   return success(succeeded(drained));
@@ -170,7 +169,7 @@ void Fragments::put(Value sums, const Tile& tile, Value shift, int64_t column) {
                                          column));
     auto store = vector::StoreOp::create(
         builder_, round(scalar(2 * half), scalar(2 * half + 1)), elements_, at);
-    store.setAlignmentAttr(builder_.getI64IntegerAttr(4));
+    store.setAlignmentAttr(builder_.getI64IntegerAttr(2 * elementBytes()));
   }
 }
 
@@ -184,10 +183,12 @@ void Fragments::copy(const Buffer& from, const Index& position,
   Value at = emitter_.number(scalar, builder_.getIndexType()).value;
   Value address = plus(
       memref::ExtractAlignedPointerAsIndexOp::create(builder_, from.memref),
-      times(at, 2));
-  callTarget(builder_, kCopy, TypeRange(),
-             {base_, arith::IndexCastOp::create(builder_, i64, times(to, 2)),
-              arith::IndexCastOp::create(builder_, i64, address)});
+      times(at, elementBytes()));
+  callTarget(
+      builder_, kCopy, TypeRange(),
+      {base_,
+       arith::IndexCastOp::create(builder_, i64, times(to, elementBytes())),
+       arith::IndexCastOp::create(builder_, i64, address)});
 }
 
 void Fragments::waitForTiles() {
@@ -197,53 +198,97 @@ void Fragments::waitForTiles() {
 
 void Fragments::sync() { teamSync(builder_, kBlock); }
 
-Value Fragments::load(StringRef function, const Tile& tile, Value shift,
-                      int64_t row, int64_t column, Value lane_row,
-                      Value lane_column) {
+Fragment Fragments::load(StringRef function, const Tile& tile, Value shift,
+                         int64_t row, int64_t column, Value lane_row,
+                         Value lane_column) {
   Value at = plus(times(lane_row, tile.stride()), lane_column);
   if (shift) at = plus(at, shift);
-  at = times(at, 2);
-  // Constants come last, so that they are part of the access.
-  at = plus(at, emitter_.indexConstant(
-                    2 * (tile.first + row * tile.stride() + column)));
-  Type i64 = builder_.getI64Type();
-  Value offset = arith::IndexCastOp::create(builder_, i64, at);
-  return callTarget(builder_, function,
-                    VectorType::get({4}, builder_.getI32Type()),
-                    {base_, offset})[0];
+  at = times(at, elementBytes());
+  Fragment fragment;
+  auto words = VectorType::get({4}, builder_.getI32Type());
+  for (int64_t half = 0; half < (isF32() ? 2 : 1); ++half) {
+    // Constants come last, so that they are part of the access.
+    const int64_t first = tile.first + row * tile.stride() + column + 8 * half;
+    Value offset = arith::IndexCastOp::create(
+        builder_, builder_.getI64Type(),
+        plus(at, emitter_.indexConstant(elementBytes() * first)));
+    Value loaded = callTarget(builder_, function, words, {base_, offset})[0];
+    if (isF32())
+      loaded = vector::BitCastOp::create(
+          builder_, words.clone(builder_.getF32Type()), loaded);
+    fragment.halves[half] = loaded;
+  }
+  return fragment;
 }
 
-Value Fragments::left(const Tile& tile, Value shift, int64_t row,
-                      int64_t column) {
+Fragment Fragments::left(const Tile& tile, Value shift, int64_t row,
+                         int64_t column) {
   return load(kLoadMatrices, tile, shift, row, column, down_row_, down_column_);
 }
 
-Value Fragments::rightTransposed(const Tile& tile, Value shift, int64_t row,
-                                 int64_t column) {
+Fragment Fragments::rightTransposed(const Tile& tile, Value shift, int64_t row,
+                                    int64_t column) {
   return load(kLoadMatrices, tile, shift, row, column, right_row_,
               right_column_);
 }
 
-Value Fragments::right(const Tile& tile, Value shift, int64_t row,
-                       int64_t column) {
+Fragment Fragments::right(const Tile& tile, Value shift, int64_t row,
+                          int64_t column) {
+  if (isF32()) return rightOfFloats(tile, shift, row, column);
   return load(kLoadTransposed, tile, shift, row, column, down_row_,
               down_column_);
+}
+
+Fragment Fragments::rightOfFloats(const Tile& tile, Value shift, int64_t row,
+                                  int64_t column) {
+  Value at = plus(times(t_, 2 * tile.stride()), g_);
+  if (shift) at = plus(at, shift);
+  Fragment fragment;
+  for (int64_t half = 0; half < 2; ++half) {
+    Values floats;
+    for (int64_t i = 0; i < 4; ++i) {
+      const int64_t first = tile.first + column + 8 * (i / 2) +
+                            (row + 8 * half + i % 2) * tile.stride();
+      floats.push_back(memref::LoadOp::create(
+          builder_, elements_, plus(at, emitter_.indexConstant(first))));
+    }
+    fragment.halves[half] = vector::FromElementsOp::create(
+        builder_, VectorType::get({4}, element_), floats);
+  }
+  return fragment;
 }
 
 Value Fragments::zero() {
   return emitter_.constant(builder_.getF32Type(), 0, 4);
 }
 
-Value Fragments::multiply(Value left, Value right, int half, Value sums) {
-  const auto word = [&](int i) -> Value {
-    return vector::ExtractOp::create(builder_, right, int64_t{i});
-  };
-  return callTarget(builder_, element_.isBF16() ? kMultiplyBf16 : kMultiplyF16,
-                    sums.getType(),
-                    {left, word(2 * half), word(2 * half + 1), sums})[0];
+Value Fragments::multiply(const Fragment& left, const Fragment& right, int half,
+                          Value sums) {
+  const StringRef function = isF32()             ? kMultiplyF32
+                             : element_.isBF16() ? kMultiplyBf16
+                                                 : kMultiplyF16;
+  for (int i = 0; i < 2 && left.halves[i]; ++i) {
+    const auto word = [&](int at) -> Value {
+      return vector::ExtractOp::create(builder_, right.halves[i],
+                                       int64_t{2 * half + at});
+    };
+    sums = callTarget(builder_, function, sums.getType(),
+                      {left.halves[i], word(0), word(1), sums})[0];
+  }
+  return sums;
 }
 
-Value Fragments::leftOf(ArrayRef<Value> floats) {
+Fragment Fragments::leftOf(ArrayRef<Value> floats) {
+  Fragment fragment;
+  if (isF32()) {
+    for (int half = 0; half < 2; ++half) {
+      const ArrayRef<Value> four = floats.slice(4 * half, 4);
+      fragment.halves[half] = vector::FromElementsOp::create(
+          builder_, VectorType::get({4}, element_),
+          ValueRange{four[0], four[2], four[1], four[3]});
+    }
+    return fragment;
+  }
   Values words;
   for (int i = 0; i < 8; i += 2) {
     Value two = round(floats[i], floats[i + 1]);
@@ -251,13 +296,15 @@ Value Fragments::leftOf(ArrayRef<Value> floats) {
         builder_, VectorType::get({1}, builder_.getI32Type()), two);
     words.push_back(vector::ExtractOp::create(builder_, two, int64_t{0}));
   }
-  return vector::FromElementsOp::create(
+  fragment.halves[0] = vector::FromElementsOp::create(
       builder_, VectorType::get({4}, builder_.getI32Type()), words);
+  return fragment;
 }
 
 Value Fragments::round(Value a, Value b) {
   Value two = vector::FromElementsOp::create(
       builder_, VectorType::get({2}, builder_.getF32Type()), ValueRange{a, b});
+  if (isF32()) return two;
   return arith::TruncFOp::create(builder_, VectorType::get({2}, element_), two);
 }
 

@@ -1,4 +1,4 @@
-// Products of 16-bit matrices by warps, on tensor cores.
+// Products of matrices by warps, on tensor cores.
 //
 // Matrices lie in scratch, as tiles. A warp loads fragments of them, which its
 // threads hold together, and multiplies these into sums. As PTX's mma.m16n8k16
@@ -12,18 +12,30 @@
 //   sums   16 x 8   4 floats: rows g, g, g + 8, g + 8; columns 2t, 2t + 1, 2t,
 //                   2t + 1
 //
-// So sums of 16 columns, rounded, are a left fragment. What a target must
-// provide beside emit_team.h's functions, called by all threads of a warp (the
-// last three by any):
+// So sums of 16 columns, rounded, are a left fragment. Elements of f32 are
+// multiplied by mma.m16n8k8, twice: a fragment has two halves of
+//
+//   left   16 x 8   4 floats: rows g, g + 8, g, g + 8; columns t, t, t + 4, t +
+//   4 right  8 x 16   4 floats: columns g, g, g + 8, g + 8; rows t, t + 4, t, t
+//   + 4
+//
+// Where sums become a left fragment, its columns t and t + 4 stand for 2t and
+// 2t + 1, and so do the rows of what `right` loads. What a target must provide
+// beside emit_team.h's functions, called by all threads of a warp (the last
+// three by any):
 //   v4f32 partita_multiply_bf16(v4i32 left, i32 right, i32 right, v4f32 sums)
 //   v4f32 partita_multiply_f16(...)       left * right + sums, 8 columns
+//   v4f32 partita_multiply_f32(v4f32 left, f32 right, f32 right, v4f32 sums)
+//                                         the same of half fragments; products
+//                                         are good to 21 bits or more
 //   v4i32 partita_load_matrices(ptr base, i64 offset)
-//                                         four 8 x 8 matrices, whose rows lie
-//                                         at lanes' base + offset bytes: matrix
-//                                         i's at those of lanes 8 i ...; word i
-//                                         is row g, columns 2t and 2t + 1 of it
+//                                         four matrices of 8 rows of 16 bytes,
+//                                         which lie at lanes' base + offset
+//                                         bytes: matrix i's at those of lanes
+//                                         8 i ...; word i is word t of row g
 //   v4i32 partita_load_transposed(ptr base, i64 offset)
-//                                         the same of transposed matrices
+//                                         the same of matrices of 8 x 8 halves
+//                                         of words, transposed
 //   void partita_copy(ptr base, i64 offset, i64 source)
 //                                         begins to copy 16 bytes from address
 //                                         `source` to scratch
@@ -38,25 +50,33 @@ namespace partita::kernels {
 
 inline constexpr char kMultiplyBf16[] = "partita_multiply_bf16";
 inline constexpr char kMultiplyF16[] = "partita_multiply_f16";
+inline constexpr char kMultiplyF32[] = "partita_multiply_f32";
 inline constexpr char kLoadMatrices[] = "partita_load_matrices";
 inline constexpr char kLoadTransposed[] = "partita_load_transposed";
 inline constexpr char kCopy[] = "partita_copy";
 inline constexpr char kWaitForCopies[] = "partita_wait_for_copies";
 inline constexpr char kExp2[] = "partita_exp2";
 
-// Rows of a matrix in scratch, as bf16 or f16. Between two rows there are 16
-// bytes, with which eight of them lie in different banks of shared memory.
+// Rows of a matrix in scratch. Between two rows there are 16 bytes, with which
+// eight of them lie in different banks of shared memory.
 struct Tile {
   int64_t first = 0;  // element of the scratch memory
   int64_t rows = 0, columns = 0;
+  int64_t padding = 8;  // elements in 16 bytes
 
-  int64_t stride() const { return columns + 8; }
+  int64_t stride() const { return columns + padding; }
   int64_t elements() const { return rows * stride(); }
 };
 
+// A left or a right one.
+struct Fragment {
+  mlir::Value halves[2];  // of 16-bit elements only the first one, which is all
+};
+using FragmentList = llvm::SmallVector<Fragment>;
+
 class Fragments {
  public:
-  // Of elements of type `element`, bf16 or f16, in a kernel for teams of
+  // Of elements of type `element`, bf16, f16 or f32, in a kernel for teams of
   // kBlock. `bytes` of scratch become the memory of tiles.
   Fragments(Emitter& emitter, mlir::Type element, int64_t bytes);
 
@@ -88,22 +108,22 @@ class Fragments {
   // --- Fragments of tiles, of 16 rows from `row` and 16 columns ---
   // `shift` elements further on (null: 0).
   // The rows as rows of a left fragment.
-  mlir::Value left(const Tile& tile, mlir::Value shift, int64_t row,
-                   int64_t column);
+  Fragment left(const Tile& tile, mlir::Value shift, int64_t row,
+                int64_t column);
   // The rows as columns of a right fragment: for products with the transpose.
-  mlir::Value rightTransposed(const Tile& tile, mlir::Value shift, int64_t row,
-                              int64_t column);
-  // The rows as rows of a right fragment.
-  mlir::Value right(const Tile& tile, mlir::Value shift, int64_t row,
-                    int64_t column);
+  Fragment rightTransposed(const Tile& tile, mlir::Value shift, int64_t row,
+                           int64_t column);
+  // The rows as rows of a right fragment, for left ones that were sums.
+  Fragment right(const Tile& tile, mlir::Value shift, int64_t row,
+                 int64_t column);
 
   // --- Products ---
   mlir::Value zero();  // sums
   // sums + left * the columns 8 half ... of right.
-  mlir::Value multiply(mlir::Value left, mlir::Value right, int half,
+  mlir::Value multiply(const Fragment& left, const Fragment& right, int half,
                        mlir::Value sums);
   // From eight floats of a thread: four of columns 0 .. 7, four of 8 .. 15.
-  mlir::Value leftOf(llvm::ArrayRef<mlir::Value> floats);
+  Fragment leftOf(llvm::ArrayRef<mlir::Value> floats);
   // Two neighbours, rounded.
   mlir::Value round(mlir::Value a, mlir::Value b);
   // Combined over the four threads that hold a row of sums.
@@ -112,9 +132,14 @@ class Fragments {
   mlir::Value exp2(mlir::Value value);
 
  private:
-  mlir::Value load(llvm::StringRef function, const Tile& tile,
-                   mlir::Value shift, int64_t row, int64_t column,
-                   mlir::Value lane_row, mlir::Value lane_column);
+  bool isF32() const { return element_.isF32(); }
+  int64_t elementBytes() const { return isF32() ? 4 : 2; }
+  int64_t lanes() const { return 16 / elementBytes(); }  // of 16 bytes
+  Fragment rightOfFloats(const Tile& tile, mlir::Value shift, int64_t row,
+                         int64_t column);
+  Fragment load(llvm::StringRef function, const Tile& tile, mlir::Value shift,
+                int64_t row, int64_t column, mlir::Value lane_row,
+                mlir::Value lane_column);
   // The first element of a tile at which a loop over its elements, in eights,
   // is.
   mlir::Value elementAt(const Tile& tile, const Symbol* lane,

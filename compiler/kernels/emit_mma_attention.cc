@@ -18,6 +18,7 @@ namespace {
 using namespace mlir;
 
 constexpr int64_t kWarps = kBlock / kWarp;
+constexpr int64_t kMostBytes = 48 * 1024;  // of shared memory
 
 RankedTensorType typeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
@@ -29,16 +30,21 @@ struct Plan {
   explicit Plan(nn::AttentionOp op) {
     const auto q = typeOf(op.getQ()).getShape(),
                v = typeOf(op.getV()).getShape();
-    const KeyTiles tiles(q[3], v[3]);
+    const Type element = typeOf(op.getQ()).getElementType();
+    const KeyTiles tiles(element, q[3], v[3]);
+    const int64_t width = element.getIntOrFloatBitWidth() / 8;
     // What a thread's registers hold.
-    bands = std::max(q[3], v[3]) <= 64 && q[2] > 16 * kWarps ? 2 : 1;
+    const bool narrow = width * std::max(q[3], v[3]) <= 128;
+    bands = narrow && width == 2 && q[2] > 16 * kWarps ? 2 : 1;
     rows = 16 * kWarps * bands;
-    query = {tiles.buffer, rows, q[3]};
+    query = {tiles.buffer, rows, q[3], paddingOf(element)};
+    // Queries come before keys where there is no place for both.
+    if (width * (tiles.buffer + query.elements()) > kMostBytes) query.first = 0;
     // Eight floats between rows, which then lie in different banks.
     result_stride = v[3] + 8;
-    bytes =
-        std::max({2 * 2 * tiles.buffer, 2 * (tiles.buffer + query.elements()),
-                  4 * rows * result_stride});
+    bytes = std::max({width * 2 * tiles.buffer,
+                      width * (query.first + query.elements()),
+                      4 * rows * result_stride});
   }
 
   int64_t bands;  // of 16 queries that a warp has
@@ -88,15 +94,24 @@ class MmaAttentionEmitter : private MmaTiles {
     Value first = multiply(number(block), rows_);
     fragments_.sync();  // what the item before this one had there is read
     if (failed(fragments_.fill(plan_.query, Value(), op_.getQ(),
-                               {batch_, head_}, first)) ||
-        failed(fillKeys(emitter_.indexConstant(0), Value(), true)))
+                               {batch_, head_}, first)))
       return failure();
+    const bool together = plan_.query.first > 0;
+    if (together && failed(fillFirstKeys())) return failure();
     fragments_.waitForTiles();
     loadQueries(first);
+    if (!together) {
+      fragments_.sync();
+      if (failed(fillFirstKeys())) return failure();
+    }
     FailureOr<Values> sums = emitTiles(first);
     if (failed(sums)) return failure();
     storeSums(*sums);
     return emitOutputs(first);
+  }
+
+  LogicalResult fillFirstKeys() {
+    return fillKeys(emitter_.indexConstant(0), Value(), /*with_values=*/true);
   }
 
   void loadQueries(Value first) {
@@ -204,7 +219,7 @@ class MmaAttentionEmitter : private MmaTiles {
   int64_t blocks_;
   int64_t values_;  // columns of results, in eights
   Buffer results_;
-  Values query_;                          // left fragments, band by band
+  FragmentList query_;                    // left fragments, band by band
   SmallVector<const Symbol*> positions_;  // queries of the rows of sums
   Value scales_[4];                       // of the rows of sums
 };
@@ -221,7 +236,7 @@ bool fitsMma(func::FuncOp kernel, Operation* op, Value q, Value v) {
     return size % 16 == 0 && size >= 16 && size <= 128;
   };
   Type element = typeOf(q).getElementType();
-  if (!element.isBF16() && !element.isF16()) return false;
+  if (!element.isBF16() && !element.isF16() && !element.isF32()) return false;
   if (!fits(q) || !fits(v)) return false;
   // Reductions are for teams of one warp.
   WalkResult alone = kernel.walk([&](Operation* other) {

@@ -1,4 +1,4 @@
-// Kernels around nn.attention of 16-bit tensors, on tensor cores.
+// Kernels around nn.attention on tensor cores.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_MMA_ATTENTION_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_MMA_ATTENTION_H_
 
@@ -8,8 +8,8 @@
 namespace partita::kernels {
 
 // Whether the tiles of emitMmaAttention have the sizes and types of this one,
-// and nothing in `kernel` is reduced beside it: bf16 or f16, head sizes that
-// are multiples of 16 up to 128.
+// and nothing in `kernel` is reduced beside it: bf16, f16 or f32, head sizes
+// that are multiples of 16 up to 128.
 bool fitsMma(mlir::func::FuncOp kernel, nn::AttentionOp op);
 // The same of an attention's gradient, with these q and v.
 bool fitsMma(mlir::func::FuncOp kernel, mlir::Operation* op, mlir::Value q,

@@ -9,7 +9,11 @@ namespace partita::kernels {
 using namespace mlir;
 
 bool fitsMma(func::FuncOp kernel, nn::AttentionGradOp op) {
-  return fitsMma(kernel, op, op.getQ(), op.getV());
+  // Of f32, keys and values of larger heads are more than a block's memory.
+  const int64_t largest =
+      std::max(shapeOf(op.getQ())[3], shapeOf(op.getV())[3]);
+  return fitsMma(kernel, op, op.getQ(), op.getV()) &&
+         (bytesOf(elementOf(op.getQ())) == 2 || largest <= 64);
 }
 
 SmallVector<GradPart> gradPartsOf(nn::AttentionGradOp op,

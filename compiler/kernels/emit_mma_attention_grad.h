@@ -1,4 +1,4 @@
-// The gradient of attention of 16-bit tensors, on tensor cores.
+// The gradient of attention on tensor cores.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_MMA_ATTENTION_GRAD_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_MMA_ATTENTION_GRAD_H_
 
@@ -8,7 +8,8 @@
 namespace partita::kernels {
 
 // Whether there are tiles for this one, as for the attention itself
-// (emit_mma_attention.h). `kernel` is one that findAttentionGrad likes.
+// (emit_mma_attention.h); of f32 for head sizes up to 64. `kernel` is one that
+// findAttentionGrad likes.
 bool fitsMma(mlir::func::FuncOp kernel, nn::AttentionGradOp op);
 
 // Kernels that run one after the other, each for some of the results; so each

@@ -10,13 +10,14 @@ using namespace mlir;
 // Queries and keys, and then in the same place what results get and values.
 struct Plan {
   explicit Plan(nn::AttentionGradOp op) {
+    const Type element = elementOf(op.getQ());
     // What a thread's registers hold.
     keys =
         std::max(shapeOf(op.getQ())[3], shapeOf(op.getV())[3]) <= 64 ? 64 : 32;
     const auto place = [&](int64_t size, Tile& left, Tile& right) {
-      left = {0, kGradRows, size};
-      right = {left.elements(), keys, size};
-      return 2 * (left.elements() + right.elements());
+      left = {0, kGradRows, size, paddingOf(element)};
+      right = {left.elements(), keys, size, paddingOf(element)};
+      return bytesOf(element) * (left.elements() + right.elements());
     };
     bytes = std::max(place(shapeOf(op.getQ())[3], query, key),
                      place(shapeOf(op.getV())[3], given, value));

@@ -17,9 +17,11 @@ struct Plan {
   explicit Plan(nn::AttentionGradOp op) {
     const int64_t size = shapeOf(op.getQ())[3],
                   value_size = shapeOf(op.getV())[3];
-    resident = std::max(size, value_size) > 64;
-    key = {0, kGradRows, size};
-    value = {key.elements(), kGradRows, value_size};
+    const Type element = elementOf(op.getQ());
+    const int64_t padding = paddingOf(element), width = bytesOf(element);
+    resident = width * std::max(size, value_size) > 128;
+    key = {0, kGradRows, size, padding};
+    value = {key.elements(), kGradRows, value_size, padding};
     const int64_t pair = key.elements() + value.elements();
     // Scores of 64 queries leave too few registers where heads are larger.
     const int64_t most = std::max(size, value_size) <= 32 ? 64 : 32;
@@ -27,12 +29,12 @@ struct Plan {
         {most, 2}, {16, 2}, {32, 1}, {16, 1}};
     for (auto [rows, count] : choices) {
       const int64_t first = resident ? pair : 0;
-      query = {first, rows, size};
-      given = {first + query.elements(), rows, value_size};
+      query = {first, rows, size, padding};
+      given = {first + query.elements(), rows, value_size, padding};
       buffer = query.elements() + given.elements();
       buffers = count;
-      bytes = 2 * (resident ? pair + count * buffer
-                            : buffer + std::max(buffer, pair));
+      bytes = width * (resident ? pair + count * buffer
+                                : buffer + std::max(buffer, pair));
       if (bytes <= kMostBytes) break;
     }
     if (resident) return;
@@ -214,7 +216,7 @@ class GradKeys : private MmaGradTiles {
 
   Plan plan_;
   int64_t key_blocks_;
-  Values key_, value_;  // left fragments
+  FragmentList key_, value_;  // left fragments
 };
 
 }  // namespace

@@ -25,6 +25,13 @@ inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor) {
   return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
 }
 
+inline mlir::Type elementOf(mlir::Value tensor) {
+  return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getElementType();
+}
+inline int64_t bytesOf(mlir::Type element) {
+  return element.getIntOrFloatBitWidth() / 8;
+}
+
 // What the parts share.
 class MmaGradTiles : protected MmaTiles {
  protected:

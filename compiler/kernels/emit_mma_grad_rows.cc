@@ -17,11 +17,14 @@ struct Plan {
   explicit Plan(nn::AttentionGradOp op) {
     const int64_t size = shapeOf(op.getQ())[3],
                   value_size = shapeOf(op.getV())[3];
-    const KeyTiles tiles(size, value_size);
-    query = {tiles.buffer, kGradRows, size};
-    given = {tiles.buffer, kGradRows, value_size};
-    bytes = 2 * (tiles.buffer +
-                 std::max({tiles.buffer, query.elements(), given.elements()}));
+    const Type element = elementOf(op.getQ());
+    const KeyTiles tiles(element, size, value_size);
+    const int64_t padding = paddingOf(element);
+    query = {tiles.buffer, kGradRows, size, padding};
+    given = {tiles.buffer, kGradRows, value_size, padding};
+    bytes = bytesOf(element) *
+            (tiles.buffer +
+             std::max({tiles.buffer, query.elements(), given.elements()}));
   }
   Tile query, given;
   int64_t bytes;
@@ -58,7 +61,7 @@ class GradRows : private MmaGradTiles {
 
   // This warp's rows of a tensor as fragments.
   LogicalResult loadRows(const Tile& tile, Value tensor, Value first,
-                         Values& left) {
+                         FragmentList& left) {
     fragments_.sync();  // what was there is read
     if (failed(fragments_.fill(tile, Value(), tensor, {batch_, head_}, first)))
       return failure();
@@ -182,7 +185,7 @@ class GradRows : private MmaGradTiles {
   }
 
   Plan plan_;
-  Values query_, given_;  // left fragments
+  FragmentList query_, given_;  // left fragments
   SmallVector<const Symbol*> rows_of_sums_;
   Value logarithms_[2], means_[2];
 };

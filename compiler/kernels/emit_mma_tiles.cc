@@ -14,11 +14,14 @@ constexpr double kLog2E = 1.4426950408889634;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
-KeyTiles::KeyTiles(int64_t size, int64_t value_size) {
-  // Two buffers are within what a block has.
-  const int64_t keys = std::max(size, value_size) <= 80 ? 64 : 32;
-  key = {0, keys, size};
-  value = {key.elements(), keys, value_size};
+KeyTiles::KeyTiles(Type element, int64_t size, int64_t value_size) {
+  // Two buffers are within what a block has, scores within what a thread has.
+  const int64_t largest = std::max(size, value_size),
+                padding = paddingOf(element);
+  const int64_t keys =
+      element.isF32() ? (largest <= 32 ? 32 : 16) : (largest <= 80 ? 64 : 32);
+  key = {0, keys, size, padding};
+  value = {key.elements(), keys, value_size, padding};
   buffer = key.elements() + value.elements();
 }
 
@@ -82,22 +85,24 @@ FailureOr<Values> MmaTiles::emitTile(Value tile, Value count, bool with_values,
 // Products
 //===----------------------------------------------------------------------===//
 
-Values MmaTiles::leftFragments(const Tile& tile, Value shift, int64_t bands) {
-  Values fragments;
+FragmentList MmaTiles::leftFragments(const Tile& tile, Value shift,
+                                     int64_t bands) {
+  FragmentList fragments;
   for (int64_t band = 0; band < bands; ++band)
     for (int64_t column = 0; column < tile.columns; column += 16)
       fragments.push_back(fragments_.left(tile, shift, 16 * band, column));
   return fragments;
 }
 
-Values MmaTiles::timesTransposed(ArrayRef<Value> left, const Tile& tile,
+Values MmaTiles::timesTransposed(ArrayRef<Fragment> left, const Tile& tile,
                                  Value shift) {
   const int64_t steps = tile.columns / 16, width = tile.rows / 8,
                 bands = static_cast<int64_t>(left.size()) / steps;
   Values sums(bands * width, fragments_.zero());
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t row = 0; row < width; row += 2) {
-      Value right = fragments_.rightTransposed(tile, shift, 8 * row, 16 * step);
+      const Fragment right =
+          fragments_.rightTransposed(tile, shift, 8 * row, 16 * step);
       for (int64_t half = 0; half < 2; ++half)
         for (int64_t band = 0; band < bands; ++band) {
           Value& sum = sums[band * width + row + half];
@@ -108,13 +113,14 @@ Values MmaTiles::timesTransposed(ArrayRef<Value> left, const Tile& tile,
   return sums;
 }
 
-void MmaTiles::addTimes(ArrayRef<Value> left, const Tile& tile, Value shift,
+void MmaTiles::addTimes(ArrayRef<Fragment> left, const Tile& tile, Value shift,
                         MutableArrayRef<Value> sums) {
   const int64_t steps = tile.rows / 16, width = tile.columns / 8,
                 bands = static_cast<int64_t>(left.size()) / steps;
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t column = 0; column < width; column += 2) {
-      Value right = fragments_.right(tile, shift, 16 * step, 8 * column);
+      const Fragment right =
+          fragments_.right(tile, shift, 16 * step, 8 * column);
       for (int64_t half = 0; half < 2; ++half)
         for (int64_t band = 0; band < bands; ++band) {
           Value& sum = sums[band * width + column + half];
@@ -124,8 +130,8 @@ void MmaTiles::addTimes(ArrayRef<Value> left, const Tile& tile, Value shift,
     }
 }
 
-Values MmaTiles::leftOf(ArrayRef<Value> floats) {
-  Values fragments;
+FragmentList MmaTiles::leftOf(ArrayRef<Value> floats) {
+  FragmentList fragments;
   for (size_t i = 0; i < floats.size(); i += 8)
     fragments.push_back(fragments_.leftOf(floats.slice(i, 8)));
   return fragments;

@@ -8,9 +8,14 @@
 
 namespace partita::kernels {
 
+// Elements in 16 bytes.
+inline int64_t paddingOf(mlir::Type element) {
+  return 128 / element.getIntOrFloatBitWidth();
+}
+
 // Tiles of keys and values, twice: while one is read, the next one is filled.
 struct KeyTiles {
-  KeyTiles(int64_t size, int64_t value_size);
+  KeyTiles(mlir::Type element, int64_t size, int64_t value_size);
 
   Tile key, value;
   int64_t buffer;  // elements of both, once
@@ -27,7 +32,9 @@ class MmaTiles : protected AttentionTiles {
                    mlir::cast<mlir::RankedTensorType>(op.getQ().getType())
                        .getElementType(),
                    bytes),
-        tiles_(size_, value_size_),
+        tiles_(mlir::cast<mlir::RankedTensorType>(op.getQ().getType())
+                   .getElementType(),
+               size_, value_size_),
         scale_(op.getScale().convertToDouble()),
         k_(op.getK()),
         v_(op.getV()) {
@@ -52,15 +59,16 @@ class MmaTiles : protected AttentionTiles {
   // all columns; so have the sums, 8 columns after 8 columns.
 
   // The left fragments of a tile, of `bands` bands.
-  Values leftFragments(const Tile& tile, mlir::Value shift, int64_t bands);
+  FragmentList leftFragments(const Tile& tile, mlir::Value shift,
+                             int64_t bands);
   // left * transposed tile, which is `shift` elements further on.
-  Values timesTransposed(llvm::ArrayRef<mlir::Value> left, const Tile& tile,
+  Values timesTransposed(llvm::ArrayRef<Fragment> left, const Tile& tile,
                          mlir::Value shift);
   // sums += left * tile.
-  void addTimes(llvm::ArrayRef<mlir::Value> left, const Tile& tile,
+  void addTimes(llvm::ArrayRef<Fragment> left, const Tile& tile,
                 mlir::Value shift, llvm::MutableArrayRef<mlir::Value> sums);
   // Rounded, as a left fragment, of 16 columns after 16 columns.
-  Values leftOf(llvm::ArrayRef<mlir::Value> floats);
+  FragmentList leftOf(llvm::ArrayRef<mlir::Value> floats);
   // Scales the upper and the lower rows of sums.
   mlir::Value scaleRows(mlir::Value sums, mlir::Value upper, mlir::Value lower);
 

@@ -71,6 +71,37 @@ class TargetFunctions {
                       llvm::FixedVectorType::get(builder_.getHalfTy(), 2),
                       arguments);
     });
+    defineFunction(kMultiplyF32, [&](Arguments arguments) {
+      return multiplyFloats(arguments);
+    });
+  }
+
+  // A float is taken as the sum of two of tf32, of 11 bits each; the product of
+  // the small ones is left out.
+  llvm::Value* multiplyFloats(Arguments arguments) {
+    llvm::SmallVector<llvm::Value*> large, small;
+    for (int i = 0; i < 6; ++i) {
+      llvm::Value* value = i < 4
+                               ? builder_.CreateExtractElement(arguments[0], i)
+                               : arguments[i - 3];
+      large.push_back(call(llvm::Intrinsic::nvvm_f2tf32_rna, {value}));
+      llvm::Value* rest = builder_.CreateFSub(
+          value, builder_.CreateBitCast(large[i], builder_.getFloatTy()));
+      small.push_back(call(llvm::Intrinsic::nvvm_f2tf32_rna, {rest}));
+    }
+    llvm::Value* sums = multiplyParts(small, large, arguments[3]);
+    sums = multiplyParts(large, small, sums);
+    return multiplyParts(large, large, sums);
+  }
+
+  llvm::Value* multiplyParts(Arguments left, Arguments right,
+                             llvm::Value* sums) {
+    llvm::SmallVector<llvm::Value*> operands(left.take_front(4));
+    operands.append({right[4], right[5]});
+    for (int i = 0; i < 4; ++i)
+      operands.push_back(builder_.CreateExtractElement(sums, i));
+    return vectorOf(
+        call(llvm::Intrinsic::nvvm_mma_m16n8k8_row_col_tf32, operands));
   }
 
   llvm::Value* multiply(llvm::Intrinsic::ID intrinsic, llvm::Type* word,

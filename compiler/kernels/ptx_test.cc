@@ -66,11 +66,11 @@ func.func @k(%a: tensor<96x512xf32>) -> tensor<96x512xf32> {
 TEST(PtxTest, WhatOneThreadComputesHasScratchInMemory) {
   PtxKernel launch;
   const std::string ptx = ptxOf(
-      "func.func @k(%q: tensor<1x2x20x16xf32>, %k: tensor<1x2x20x16xf32>, %v: "
-      "tensor<1x2x20x16xf32>) -> tensor<1x2x20x16xf32> { %r = nn.attention %q, "
-      "%k, %v scale = 2.0e-1 : (tensor<1x2x20x16xf32>, tensor<1x2x20x16xf32>, "
-      "tensor<1x2x20x16xf32>) -> tensor<1x2x20x16xf32> return %r : "
-      "tensor<1x2x20x16xf32> }",
+      "func.func @k(%q: tensor<1x2x20x24xf32>, %k: tensor<1x2x20x24xf32>, %v: "
+      "tensor<1x2x20x24xf32>) -> tensor<1x2x20x24xf32> { %r = nn.attention %q, "
+      "%k, %v scale = 2.0e-1 : (tensor<1x2x20x24xf32>, tensor<1x2x20x24xf32>, "
+      "tensor<1x2x20x24xf32>) -> tensor<1x2x20x24xf32> return %r : "
+      "tensor<1x2x20x24xf32> }",
       "sm_80", launch);
   EXPECT_GT(launch.scratch_bytes, 0);
   EXPECT_THAT(ptx, HasSubstr("k_param_4"));  // three inputs, a result, scratch

@@ -94,13 +94,16 @@ std::string runWarp(int first, int threads) {
 std::string runToEnd() {
   const int threads = static_cast<int>(team->fibers.size()),
             warp = std::min(threads, kLanesOfWarp);
-  for (;;) {
-    for (int first = 0; first < threads; first += warp) {
-      std::string wrong = runWarp(first, warp);
+  // Between two meetings of all, the first warp is ahead of the others or
+  // behind them.
+  for (bool forwards = true;; forwards = !forwards) {
+    for (int i = 0; i < threads; i += warp) {
+      std::string wrong = runWarp(forwards ? i : threads - warp - i, warp);
       if (!wrong.empty()) return wrong;
-      if (!isTogether(team->fibers[0], team->fibers[first]))
-        return difference(0, first);
     }
+    for (int i = 0; i < threads; i += warp)
+      if (!isTogether(team->fibers[0], team->fibers[i]))
+        return difference(0, i);
     if (team->fibers[0].meeting != &kDone) continue;
     for (int i = 0; i < threads; ++i)
       if (!team->fibers[i].copies.empty())
@@ -127,17 +130,19 @@ void emulate(Fiber* warp, int threads) {
   emulation(flag, lanes);
 }
 
-const Meeting kExchange = {"exchanges", false, exchange},
-              kTeamSync = {"synchronises", false},
-              kBlockSync = {"synchronises with all", true},
-              kBf16 = {"multiplies bf16", false,
-                       emulate<multiplyFragments, true, ProductOfLane>},
-              kF16 = {"multiplies f16", false,
-                      emulate<multiplyFragments, false, ProductOfLane>},
-              kLoad = {"loads matrices", false,
-                       emulate<loadMatrices, false, LoadOfLane>},
-              kTransposed = {"loads transposed matrices", false,
-                             emulate<loadMatrices, true, LoadOfLane>};
+const Meeting
+    kExchange = {"exchanges", false, exchange},
+    kTeamSync = {"synchronises", false},
+    kBlockSync = {"synchronises with all", true},
+    kBf16 = {"multiplies bf16", false,
+             emulate<multiplyFragments, true, ProductOfLane>},
+    kF16 = {"multiplies f16", false,
+            emulate<multiplyFragments, false, ProductOfLane>},
+    kF32 = {"multiplies f32", false,
+            emulate<multiplyFloatFragments, false, FloatProductOfLane>},
+    kLoad = {"loads matrices", false, emulate<loadMatrices, false, LoadOfLane>},
+    kTransposed = {"loads transposed matrices", false,
+                   emulate<loadMatrices, true, LoadOfLane>};
 
 using Words = int32_t __attribute__((vector_size(16)));
 using Floats = float __attribute__((vector_size(16)));
@@ -207,6 +212,16 @@ FOR_GENERATED_CODE Floats partita_multiply_bf16(Words left, int32_t right,
 FOR_GENERATED_CODE Floats partita_multiply_f16(Words left, int32_t right,
                                                int32_t below, Floats sums) {
   return multiply(kF16, left, right, below, sums);
+}
+
+FOR_GENERATED_CODE Floats partita_multiply_f32(Floats left, float right,
+                                               float below, Floats sums) {
+  FloatProductOfLane product = {{}, {right, below}, {}};
+  std::memcpy(product.left, &left, sizeof(left));
+  std::memcpy(product.sums, &sums, sizeof(sums));
+  wait(kF32, 0, &product);
+  std::memcpy(&sums, product.sums, sizeof(sums));
+  return sums;
 }
 
 FOR_GENERATED_CODE Words partita_load_matrices(const char* base,

@@ -19,6 +19,16 @@ struct ProductOfLane {
 // without rounding, which hardware need not do.
 void multiplyFragments(bool bf16, ProductOfLane* lanes[kLanesOfWarp]);
 
+// Of one thread, of floats.
+struct FloatProductOfLane {
+  float left[4];
+  float right[2];
+  float sums[4];  // and then the result
+};
+// mma.sync.m16n8k8 of f32 sums and elements that are each the sum of two of
+// tf32, without the products of the second ones.
+void multiplyFloatFragments(bool, FloatProductOfLane* lanes[kLanesOfWarp]);
+
 struct LoadOfLane {
   const char* row;  // 16 bytes
   uint32_t words[4];

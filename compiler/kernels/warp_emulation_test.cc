@@ -81,6 +81,40 @@ INSTANTIATE_TEST_SUITE_P(WarpEmulation, Products, testing::Bool(),
                            return info.param ? "Bf16" : "F16";
                          });
 
+// mma.m16n8k8 of tf32: elements a0 ... a3, b0 and b1. Three products give what
+// floats give but for their last bits; one would be wrong by 2^-11.
+TEST(WarpEmulationTest, ProductsOfFloatsAreGoodTo21Bits) {
+  std::vector<FloatProductOfLane> products(kLanesOfWarp);
+  FloatProductOfLane* lanes[kLanesOfWarp];
+  const auto left = [](int row, int column) {
+    return 1.0f + static_cast<float>(row * 8 + column) / 1777;
+  };
+  const auto right = [](int row, int column) {
+    return 1.0f - static_cast<float>(row * 8 + column) / 1913;
+  };
+  for (int lane = 0; lane < kLanesOfWarp; ++lane) {
+    lanes[lane] = &products[lane];
+    const int group = lane >> 2, in_group = lane % 4;
+    for (int i = 0; i < 4; ++i)
+      products[lane].left[i] = left(i == 0 || i == 2 ? group : group + 8,
+                                    i < 2 ? in_group : in_group + 4);
+    for (int i = 0; i < 2; ++i)
+      products[lane].right[i] = right(in_group + (i == 0 ? 0 : 4), group);
+    for (float& sum : products[lane].sums) sum = 0;
+  }
+  multiplyFloatFragments(false, lanes);
+  for (int lane = 0; lane < kLanesOfWarp; ++lane)
+    for (int i = 0; i < 4; ++i) {
+      const int row = (lane >> 2) + (i < 2 ? 0 : 8),
+                column = (lane % 4) * 2 + (i & 1);
+      double expected = 0;
+      for (int k = 0; k < 8; ++k)
+        expected += static_cast<double>(left(row, k)) * right(k, column);
+      EXPECT_NEAR(products[lane].sums[i], expected, expected / (1 << 21))
+          << lane << " " << i;
+    }
+}
+
 // Rows of matrix i are those that lanes 8 i ... 8 i + 7 point to; a thread gets
 // two elements of row lane / 4, or of column lane / 4.
 TEST(WarpEmulationTest, LoadsMatrices) {
