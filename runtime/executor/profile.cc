@@ -9,27 +9,56 @@
 
 namespace partita::executor {
 
+namespace {
+
+double Median(std::vector<int64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  const auto high = static_cast<double>(*middle);
+  if (values.size() % 2 == 1) return high;
+  return 0.5 * (high +
+                static_cast<double>(*std::max_element(values.begin(), middle)));
+}
+
+}  // namespace
+
 Profile::Profile(std::vector<StepLabel> labels)
-    : labels_(std::move(labels)), nanoseconds_(labels_.size(), 0) {}
+    : name_of_(labels.size()), nanoseconds_(labels.size(), 0) {
+  std::map<std::string, size_t> numbers;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const StepLabel& label = labels[i];
+    const auto [found, is_new] = numbers.emplace(label.name, names_.size());
+    if (is_new) names_.emplace_back().name = label.name;
+    name_of_[i] = found->second;
+    ProfileRow& row = names_[found->second];
+    row.calls += 1;
+    row.flops += label.flops;
+    row.bytes += label.bytes;
+  }
+  Reset();
+}
 
 void Profile::Reset() {
   std::fill(nanoseconds_.begin(), nanoseconds_.end(), 0);
-  runs_ = 0;
+  runs_.assign(names_.size(), {});
+}
+
+void Profile::CountRun() {
+  std::vector<int64_t> sums(names_.size(), 0);
+  for (size_t i = 0; i < nanoseconds_.size(); ++i)
+    sums[name_of_[i]] += std::exchange(nanoseconds_[i], 0);
+  for (size_t i = 0; i < sums.size(); ++i) runs_[i].push_back(sums[i]);
 }
 
 std::vector<ProfileRow> Profile::Rows() const {
-  std::map<std::string, ProfileRow> by_name;
-  for (size_t i = 0; i < labels_.size(); ++i) {
-    ProfileRow& row = by_name[labels_[i].name];
-    row.name = labels_[i].name;
-    row.calls += 1;
-    row.milliseconds += static_cast<double>(nanoseconds_[i]) * 1e-6 /
-                        static_cast<double>(std::max<int64_t>(runs_, 1));
-    row.flops += labels_[i].flops;
-    row.bytes += labels_[i].bytes;
+  std::vector<ProfileRow> rows = names_;
+  for (size_t i = 0; i < rows.size() && !runs_[i].empty(); ++i) {
+    double sum = 0;
+    for (const int64_t time : runs_[i]) sum += static_cast<double>(time);
+    rows[i].milliseconds = 1e-6 * sum / static_cast<double>(runs_[i].size());
+    rows[i].median_milliseconds = 1e-6 * Median(runs_[i]);
   }
-  std::vector<ProfileRow> rows;
-  for (auto& entry : by_name) rows.push_back(std::move(entry.second));
   std::sort(rows.begin(), rows.end(),
             [](const ProfileRow& a, const ProfileRow& b) {
               return a.milliseconds > b.milliseconds;

@@ -18,12 +18,13 @@ struct StepLabel {
 struct ProfileRow {
   std::string name;
   int64_t calls = 0;
-  double milliseconds = 0;
+  double milliseconds = 0;         // mean of the runs
+  double median_milliseconds = 0;  // of the runs
   double flops = 0;
   double bytes = 0;
 };
 
-// Time per step, summed over runs.
+// Time of steps, by name and run.
 class Profile {
  public:
   explicit Profile(std::vector<StepLabel> labels);
@@ -31,7 +32,7 @@ class Profile {
   void Add(int64_t step, int64_t nanoseconds) {
     nanoseconds_[static_cast<size_t>(step)] += nanoseconds;
   }
-  void CountRun() { ++runs_; }
+  void CountRun();
   void Reset();
 
   // Per run, most expensive first.
@@ -40,9 +41,10 @@ class Profile {
   std::string ToString() const;
 
  private:
-  std::vector<StepLabel> labels_;
-  std::vector<int64_t> nanoseconds_;
-  int64_t runs_ = 0;
+  std::vector<ProfileRow> names_;           // each once, without times
+  std::vector<size_t> name_of_;             // [step], in names_
+  std::vector<int64_t> nanoseconds_;        // [step], of the run under way
+  std::vector<std::vector<int64_t>> runs_;  // [name][run]
 };
 
 }  // namespace partita::executor

@@ -191,11 +191,10 @@ std::string ToJson(const RunReport& report,
   }
   for (size_t i = 0; i < report.profiles.size(); ++i) {
     for (const executor::ProfileRow& row : report.profiles[i]->Rows()) {
-      json line = {{"name", row.name},
-                   {"calls", row.calls},
-                   {"ms", row.milliseconds},
-                   {"flops", row.flops},
-                   {"bytes", row.bytes}};
+      json line = {
+          {"name", row.name},       {"calls", row.calls},
+          {"ms", row.milliseconds}, {"median_ms", row.median_milliseconds},
+          {"flops", row.flops},     {"bytes", row.bytes}};
       if (!report.ranks.empty())
         line["pipeline_rank"] = PipelineRankOf(report, i);
       object["profile"].push_back(std::move(line));
