@@ -390,6 +390,10 @@ class Compilation {
     for (const char* unknown_yet : {"artifact_bytes", "seconds"})
       summary.getAsObject()->erase(unknown_yet);
     (*summary.getAsObject())["reasons"] = reasonsOf(module_);
+    llvm::json::Object cycles;
+    for (const auto& code : kernels::cyclesOfCode(module_))
+      cycles[code.getKey().str()] = code.getValue();
+    (*summary.getAsObject())["kernel_cycles"] = std::move(cycles);
     emit_options.summary_json = llvm::formatv("{0}", summary).str();
     emit_options.source_folder = options_.source_folder;
     emit_options.artifact_folder =

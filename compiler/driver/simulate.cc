@@ -97,6 +97,7 @@ Array operationsOf(const Simulation& simulation, int64_t count) {
                {"calls", total.calls},
                {"seconds", total.seconds}};
     if (!total.why.empty()) row["why"] = total.why;
+    if (!total.label.empty()) row["label"] = total.label;
     if (total.bytes > 0) row["bytes"] = total.bytes;
     if (total.group > 0) row["devices"] = total.group;
     operations.push_back(std::move(row));
@@ -214,7 +215,10 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
   options.steps = stepsOf(program);
   options.spans = !arguments.trace.empty() || !arguments.html.empty();
   Simulation simulation = simulator::Simulate(
-      program, simulator::ClusterCosts(cluster, std::move(faults)), options);
+      program,
+      simulator::ClusterCosts(cluster, std::move(faults),
+                              simulator::KernelCyclesOf(program)),
+      options);
   addReasons(program, simulation);
   if (!arguments.trace.empty())
     PARTITA_RETURN_IF_ERROR(write("--trace", arguments.trace,

@@ -321,7 +321,8 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   SmallVector<Type> inputs(body.getArgumentTypes());
   inputs[last] = type;
   body.setFunctionType(FunctionType::get(kernel.getContext(), inputs, {}));
-  code.grain = chooseGrain(body, code.range);
+  code.cycles = cyclesOfPiece(body);
+  code.grain = chooseGrain(code.cycles, code.range);
   return code;
 }
 

@@ -31,6 +31,7 @@ struct KernelCode {
   int64_t range = 0;  // 0 if there is nothing to compute
   int64_t grain = 1;  // the smallest part of the range worth a thread (about 20
                       // microseconds of work)
+  double cycles = 0;  // of one core, for one of the range, roughly
   int64_t scratch_bytes = 0;  // per thread, or per team
   int64_t team = 1;           // threads that compute an item together
   // Kernels that run first, in this order, each when the one before has ended,

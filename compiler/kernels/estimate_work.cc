@@ -66,12 +66,16 @@ double cyclesOf(Region& region) {
 
 }  // namespace
 
-int64_t chooseGrain(func::FuncOp body, int64_t range) {
+double cyclesOfPiece(func::FuncOp body) {
   // The loops at the top run over the range; what one trip costs is what
   // counts.
   double cycles = 1;
   for (scf::ForOp loop : body.getOps<scf::ForOp>())
     cycles += cyclesOf(loop.getRegion());
+  return cycles;
+}
+
+int64_t chooseGrain(double cycles, int64_t range) {
   return std::clamp<int64_t>(static_cast<int64_t>(kGrainCycles / cycles), 1,
                              std::max<int64_t>(range, 1));
 }

@@ -14,6 +14,9 @@ namespace {
 
 using namespace mlir;
 
+// On a kernel function that has code: KernelCode::cycles.
+constexpr char kCyclesAttr[] = "kernel.cycles";
+
 OwningOpRef<ModuleOp> makeCodeModule(ModuleOp module) {
   return ModuleOp::create(module.getLoc(), "kernels");
 }
@@ -83,6 +86,8 @@ class HostCode {
   void set(func::FuncOp kernel, const KernelCode& code) {
     kernel->setAttr(exec::kKernelAttr,
                     StringAttr::get(kernel.getContext(), code.symbol));
+    kernel->setAttr(kCyclesAttr,
+                    Builder(kernel.getContext()).getF64FloatAttr(code.cycles));
     kernels_[kernel.getName()] = code;
   }
 
@@ -135,6 +140,15 @@ FailureOr<std::string> generateObject(ModuleOp module,
     launch.setScratch(kernel.scratch_bytes);
   });
   return compileToObject(*code, options);
+}
+
+llvm::StringMap<double> cyclesOfCode(ModuleOp module) {
+  llvm::StringMap<double> cycles;
+  for (func::FuncOp kernel : kernelsOf(module))
+    if (auto own = kernel->getAttrOfType<FloatAttr>(kCyclesAttr))
+      cycles[kernel->getAttrOfType<StringAttr>(exec::kKernelAttr)] =
+          own.getValueAsDouble();
+  return cycles;
 }
 
 FailureOr<std::string> generatePtx(ModuleOp module, const PtxOptions& options) {

@@ -6,6 +6,7 @@
 
 #include "compiler/kernels/object.h"
 #include "compiler/kernels/ptx.h"
+#include "llvm/ADT/StringMap.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::kernels {
@@ -16,6 +17,10 @@ namespace partita::kernels {
 // one symbol per name (empty if there is none), for linkSharedObject.
 mlir::FailureOr<std::string> generateObject(mlir::ModuleOp module,
                                             const ObjectOptions& options);
+
+// After that: cycles of one core for one of a launch's range, as estimated, by
+// the name of the code.
+llvm::StringMap<double> cyclesOfCode(mlir::ModuleOp module);
 
 // As PTX, which is complete; each kernel has code of its own.
 mlir::FailureOr<std::string> generatePtx(mlir::ModuleOp module,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -392,17 +393,32 @@ StatusOr<Cluster> BuiltInCluster(const std::string& text) {
   return UnknownCluster(text, request);
 }
 
+std::string LocalClusterPath() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  const std::string folder = cache != nullptr && *cache != '\0' ? cache
+                             : home != nullptr ? std::string(home) + "/.cache"
+                                               : std::string("/tmp");
+  return folder + "/partita/local.yaml";
+}
+
 StatusOr<Cluster> OpenCluster(const std::string& path_or_name) {
-  std::ifstream file(path_or_name, std::ios::binary);
+  const bool local = path_or_name == "local";
+  const std::string path = local ? LocalClusterPath() : path_or_name;
+  std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (file.is_open()) return ReadCluster(text.str(), path_or_name);
-  const bool is_path = path_or_name.find('/') != std::string::npos ||
-                       path_or_name.find(".y") != std::string::npos;
-  if (!is_path) return BuiltInCluster(path_or_name);
+  if (file.is_open()) return ReadCluster(text.str(), path);
+  if (local)
+    return absl::NotFoundError("expected this machine's measurements in " +
+                               path +
+                               ", found none: run `partita measure` first");
+  const bool is_path = path.find('/') != std::string::npos ||
+                       path.find(".y") != std::string::npos;
+  if (!is_path) return BuiltInCluster(path);
   return absl::NotFoundError(
-      "expected a cluster.yaml that can be read, found " +
-      plan::Quote(path_or_name) + ", which cannot");
+      "expected a cluster.yaml that can be read, found " + plan::Quote(path) +
+      ", which cannot");
 }
 
 }  // namespace partita::planner

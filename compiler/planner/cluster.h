@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/planner/measured.h"
 
 namespace partita::planner {
 
@@ -37,6 +38,10 @@ struct Device {
   double matmul = 1;  // of the peak, products of the best shapes, sustained
   double attention = 0.7;  // of products' rate, fused attention
   double streaming = 1;    // of memory_bandwidth, large kernels
+  double cycle = 0;  // seconds of a cycle that the compiler estimates kernels
+                     // in, on one core; 0: not measured
+  bool overlaps = true;  // collectives take none of its time to compute
+  RateTables tables;     // what was measured, in place of formulas
 };
 
 // All devices within one unit of a level reach each other with its bandwidth;
@@ -77,7 +82,12 @@ absl::StatusOr<Cluster> ReadCluster(const std::string& text,
 // What ReadCluster reads back as the same.
 std::string WriteCluster(const Cluster& cluster);
 
-// A file that exists, else a built-in name.
+// Where `partita measure` describes this machine unless it is told otherwise:
+// $XDG_CACHE_HOME, or ~/.cache, and partita/local.yaml.
+std::string LocalClusterPath();
+
+// A file that exists, "local" for that of LocalClusterPath, else a built-in
+// name.
 absl::StatusOr<Cluster> OpenCluster(const std::string& path_or_name);
 
 // Whether all numbers can be: the first that cannot is named.

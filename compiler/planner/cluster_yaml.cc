@@ -9,6 +9,7 @@
 #include "compiler/plan/text.h"
 #include "compiler/plan/yaml.h"
 #include "compiler/planner/cluster.h"
+#include "compiler/planner/tables_yaml.h"
 
 namespace partita::planner {
 namespace {
@@ -98,6 +99,7 @@ class Reader {
   Status ReadPeak(const Node& node, Device& device) const;
   Status ReadDevice(const Node& node, Device& device) const;
   Status CheckDevice(const Node& node, const Device& device) const;
+  Status ReadFlag(const Node& map, const char* field, bool& value) const;
   Status ReadLevels(const Node& node, std::vector<Level>& levels) const;
 
   std::string origin_;
@@ -256,12 +258,16 @@ Status Reader::ReadDevice(const Node& node, Device& device) const {
           node, "device",
           {"like", "name", "peak", "memory", "context", "memory_bandwidth",
            "host_memory", "host_bandwidth", "units", "l2", "launch", "kernel",
-           "matmul", "attention", "streaming"},
+           "matmul", "attention", "streaming", "cycle", "overlaps", "tables"},
           required);
       !status.ok())
     return status;
   if (const Node* peak = Find(node, "peak"))
     if (Status status = ReadPeak(*peak, device); !status.ok()) return status;
+  if (const Node* tables = Find(node, "tables"))
+    if (Status status = planner::ReadTables(*tables, origin_, device.tables);
+        !status.ok())
+      return status;
   for (Status status :
        {ReadText(node, "name", device.name),
         ReadNumber(node, "memory", Bytes(), kPositive, device.memory),
@@ -277,9 +283,22 @@ Status Reader::ReadDevice(const Node& node, Device& device) const {
         ReadNumber(node, "kernel", Times(), kAny, device.kernel),
         ReadNumber(node, "matmul", Plain(), kShare, device.matmul),
         ReadNumber(node, "attention", Plain(), kShare, device.attention),
-        ReadNumber(node, "streaming", Plain(), kShare, device.streaming)})
+        ReadNumber(node, "streaming", Plain(), kShare, device.streaming),
+        ReadNumber(node, "cycle", Times(), kAny, device.cycle),
+        ReadFlag(node, "overlaps", device.overlaps)})
     if (!status.ok()) return status;
   return CheckDevice(node, device);
+}
+
+Status Reader::ReadFlag(const Node& map, const char* field, bool& value) const {
+  const Node* node = Find(map, field);
+  if (!node) return absl::OkStatus();
+  if (node->scalar != "true" && node->scalar != "false")
+    return Refuse(*node, std::string(field) +
+                             ": expected true or false, found " +
+                             plan::Describe(*node));
+  value = node->scalar == "true";
+  return absl::OkStatus();
 }
 
 Status Reader::ReadLevels(const Node& node, std::vector<Level>& levels) const {
@@ -386,6 +405,10 @@ std::string WriteCluster(const Cluster& cluster) {
   text += "  matmul: " + Number(device.matmul, 1, "", "") + "\n";
   text += "  attention: " + Number(device.attention, 1, "", "") + "\n";
   text += "  streaming: " + Number(device.streaming, 1, "", "") + "\n";
+  if (device.cycle > 0)
+    text += "  cycle: " + Number(device.cycle, 1e-9, "ns", "s") + "\n";
+  if (!device.overlaps) text += "  overlaps: false\n";
+  text += WriteTables(device.tables);
   if (cluster.levels.empty()) return text;
   text += "levels:\n";
   for (const Level& level : cluster.levels)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <set>
 
@@ -143,8 +144,63 @@ double AllToAllTime(const Cluster& cluster, double bytes,
 
 double PointToPointTime(const Cluster& cluster, int level, double bytes) {
   if (level < 0) return 0;
+  if (const RateTable* sends = FindTable(cluster.device.tables, kSendName))
+    return sends->Seconds(bytes);
   const Level& link = cluster.levels[level];
   return link.latency + bytes / (link.bandwidth * link.efficiency);
+}
+
+// Null where none of that kind was measured.
+const RateTable* MeasuredProducts(const Device& device, Precision precision,
+                                  ProductForm form) {
+  if (device.tables.empty()) return nullptr;
+  for (ProductForm each :
+       {form, ProductForm::kPlain, ProductForm::kRhsTransposed,
+        ProductForm::kLhsTransposed, ProductForm::kPacked})
+    if (const RateTable* table =
+            FindTable(device.tables, ProductName(ToString(precision), each)))
+      return table;
+  return nullptr;
+}
+
+// As the tables of collectives are called; empty: there is none.
+std::string MeasuredKind(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "all_reduce";
+    case CollectiveKind::kAllGather:
+      return "all_gather";
+    case CollectiveKind::kReduceScatter:
+      return "reduce_scatter";
+    case CollectiveKind::kAllToAll:
+      return "all_to_all";
+    case CollectiveKind::kExchange:
+    case CollectiveKind::kPermute:
+      return "exchange";
+    case CollectiveKind::kAllSlice:
+      break;
+  }
+  return "";
+}
+
+// That of the fewest devices that are enough, else of the most.
+const RateTable* MeasuredCollective(const Device& device, CollectiveKind kind,
+                                    int members) {
+  if (device.tables.empty()) return nullptr;
+  const std::string name = MeasuredKind(kind);
+  const RateTable* best = nullptr;
+  int best_devices = 0;
+  for (const auto& [what, table] : device.tables) {
+    if (name.empty() || what.rfind(name + " ", 0) != 0) continue;
+    const int devices = std::atoi(what.c_str() + name.size());
+    const bool enough = devices >= members, had = best_devices >= members;
+    const bool better = enough ? !had || devices < best_devices
+                               : !had && devices > best_devices;
+    if (best != nullptr && !better) continue;
+    best = &table;
+    best_devices = devices;
+  }
+  return best;
 }
 
 }  // namespace
@@ -162,8 +218,11 @@ std::string ToString(Algorithm algorithm) {
 }
 
 double MatmulTime(const Device& device, Precision precision, int64_t batch,
-                  int64_t m, int64_t n, int64_t k) {
+                  int64_t m, int64_t n, int64_t k, ProductForm form) {
   if (batch <= 0 || m <= 0 || n <= 0 || k <= 0) return 0;
+  if (const RateTable* table = MeasuredProducts(device, precision, form))
+    return 2.0 * double(batch) * double(m) * double(n) * double(k) /
+           table->At({double(m), double(n), double(k)});
   const double peak = device.peak[static_cast<int>(precision)];
   const double unit_rate = peak * device.matmul / device.units;
   const double element = precision == Precision::kFp8 ? 1 : BytesOf(precision);
@@ -199,6 +258,8 @@ double AttentionTime(const Device& device, Precision precision,
 
 double MemoryBoundTime(const Device& device, double bytes) {
   if (bytes <= 0) return 0;
+  if (const RateTable* copies = FindTable(device.tables, kCopyName))
+    return copies->Seconds(bytes);
   return device.kernel + bytes / (device.memory_bandwidth * device.streaming);
 }
 
@@ -262,6 +323,9 @@ double LargeMessageBandwidth(const Cluster& cluster, CollectiveKind kind,
 CollectiveCost CostOfCollective(const Cluster& cluster, CollectiveKind kind,
                                 double bytes, const GroupShape& group) {
   if (group.members() <= 1 || bytes <= 0) return {};
+  if (const RateTable* table =
+          MeasuredCollective(cluster.device, kind, group.members()))
+    return {table->Seconds(bytes), Algorithm::kRing};
   int top = -1;
   for (size_t l = 0; l < group.size.size(); ++l)
     if (group.size[l] > 1) top = static_cast<int>(l);

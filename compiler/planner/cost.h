@@ -13,9 +13,11 @@ namespace partita::planner {
 
 // `batch` products m x k by k x n on one device, without the launch: whole
 // tiles in whole waves over the device's units, reductions split where tiles
-// are few, and never faster than memory. 0 sizes take no time.
+// are few, and never faster than memory. Where products of that form, or of any
+// in that precision, were measured, what they took. 0 sizes take no time.
 double MatmulTime(const Device& device, Precision precision, int64_t batch,
-                  int64_t m, int64_t n, int64_t k);
+                  int64_t m, int64_t n, int64_t k,
+                  ProductForm form = ProductForm::kPlain);
 
 // Attention that keeps no scores: `operations` of its products, without the
 // launch.
@@ -60,7 +62,8 @@ struct CollectiveCost {
 // an all-to-all either; of an exchange and of a permute the bytes that a device
 // sends. All groups of the same shape are taken to be at it at once, which is
 // what bandwidth per device means. The best of the algorithms that the kind
-// has; a group of one, and an all-slice, take no time.
+// has, or what was measured of as many devices; a group of one, and an
+// all-slice, take no time.
 CollectiveCost CostOfCollective(const Cluster& cluster,
                                 core::CollectiveKind kind, double bytes,
                                 const GroupShape& group);

@@ -2,24 +2,27 @@
 #include "compiler/simulator/cluster_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "compiler/core/traffic.h"
 #include "compiler/planner/cost.h"
+#include "nlohmann/json.hpp"
 #include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
 
 namespace partita::simulator {
 namespace {
 
+using planner::ConvKind;
 using planner::Precision;
+using planner::ProductForm;
+using planner::RateTable;
 using program::DType;
 using program::Instruction;
 
-// compiler/kernels/estimate_work.cc: a grain is 20 us of 4 cycles a
-// nanosecond, and a cycle of fused products on full registers is 64
-// floating-point operations.
-constexpr double kGrainCycles = 20e3 * 4;
+// compiler/kernels/estimate_work.cc: a cycle of fused products on full
+// registers is 64 floating-point operations.
 constexpr double kOperationsOfCycle = 64;
 
 Precision PrecisionOf(const planner::Device& device, DType dtype) {
@@ -43,6 +46,46 @@ int64_t ProductOf(const std::vector<int64_t>& sizes) {
   int64_t product = 1;
   for (const int64_t size : sizes) product *= size;
   return product;
+}
+
+// How many elements of an image a window covers.
+int64_t Outside(const std::vector<int64_t>& weight) {
+  return ProductOf({weight.begin() + 2, weight.end()});
+}
+
+bool Trains(const program::Program& program) {
+  if (program.entries() == nullptr) return false;
+  for (const program::Entry* entry : *program.entries())
+    if (program::SizeOrZero(entry->main_updates()) > 0) return true;
+  return false;
+}
+
+// Weights that are never updated come as arguments, and are packed once.
+ProductForm FormOf(const program::Program& program, const program::Gemm& gemm,
+                   const Instruction& instruction) {
+  const program::Buffer& rhs = *instruction.operands()->Get(1);
+  if (rhs.space() != program::Space::frame && !Trains(program))
+    return ProductForm::kPacked;
+  if (gemm.rhs_strides()->Get(2) != 1 && gemm.n() > 1)
+    return ProductForm::kRhsTransposed;
+  return gemm.lhs_strides()->Get(2) != 1 && gemm.k() > 1
+             ? ProductForm::kLhsTransposed
+             : ProductForm::kPlain;
+}
+
+// Null where none like it was measured. The weight has elements.
+const RateTable* MeasuredConv(const planner::Device& device,
+                              const program::Conv& conv) {
+  if (device.tables.empty()) return nullptr;
+  const auto weight = program::ToVector(conv.weight_shape());
+  ConvKind kind =
+      Outside(weight) == 1 ? ConvKind::kPointwise : ConvKind::kWindow;
+  if (weight[0] == conv.groups() && weight[1] == 1) kind = ConvKind::kDepthwise;
+  return planner::FindTable(
+      device.tables,
+      planner::ConvName(planner::ToString(PrecisionOf(device, conv.dtype())),
+                        program::EnumNameConvDirection(conv.direction()),
+                        kind));
 }
 
 int64_t BytesOf(DType dtype, const std::vector<int64_t>& shape) {
@@ -99,8 +142,29 @@ int64_t CostBytes(const program::Collective& collective) {
               program::ToVector(collective.output_shape())));
 }
 
-ClusterCosts::ClusterCosts(planner::Cluster cluster, Faults faults)
-    : cluster_(std::move(cluster)), faults_(std::move(faults)) {}
+std::vector<double> KernelCyclesOf(const program::Program& program) {
+  std::vector<double> cycles(
+      static_cast<size_t>(program::SizeOrZero(program.kernels())), 0);
+  if (program.model() == nullptr) return cycles;
+  const auto model = nlohmann::json::parse(program.model()->str(), nullptr,
+                                           /*allow_exceptions=*/false);
+  if (!model.is_object() || !model.contains("kernel_cycles") ||
+      !model["kernel_cycles"].is_object())
+    return cycles;
+  for (size_t i = 0; i < cycles.size(); ++i) {
+    const auto known = model["kernel_cycles"].find(
+        program.kernels()->Get(static_cast<unsigned>(i))->str());
+    if (known != model["kernel_cycles"].end() && known->is_number())
+      cycles[i] = std::max(0.0, known->get<double>());
+  }
+  return cycles;
+}
+
+ClusterCosts::ClusterCosts(planner::Cluster cluster, Faults faults,
+                           std::vector<double> kernel_cycles)
+    : cluster_(std::move(cluster)),
+      faults_(std::move(faults)),
+      kernel_cycles_(std::move(kernel_cycles)) {}
 
 double ClusterCosts::Kernel(const program::Launch& launch,
                             const Instruction& instruction) const {
@@ -112,25 +176,43 @@ double ClusterCosts::Kernel(const program::Launch& launch,
   const Precision precision = PrecisionOf(
       device, types != nullptr && types->size() > 0 ? types->Get(0)->dtype()
                                                     : DType::f32);
-  // On a GPU there is no grain to tell of work.
+  // On a GPU nobody has estimated cycles.
   if (launch.grid() != nullptr && launch.operations() > 0)
     return std::max(memory, planner::AttentionTime(
                                 device, precision,
                                 static_cast<double>(launch.operations())));
-  // A grain of the whole range tells only that it is less.
-  if (launch.grain() <= 0 || launch.grain() >= launch.range()) return memory;
+  const size_t kernel = static_cast<size_t>(launch.kernel());
+  if (kernel >= kernel_cycles_.size()) return memory;
+  const double cycles =
+      kernel_cycles_[kernel] * static_cast<double>(launch.range());
+  if (device.cycle > 0)
+    return std::max(memory, device.kernel + device.cycle * cycles);
   const double rate =
       device.peak[static_cast<size_t>(precision)] * device.matmul;
-  const double cycles = kGrainCycles * static_cast<double>(launch.range()) /
-                        static_cast<double>(launch.grain());
   return std::max(memory, device.kernel + cycles * kOperationsOfCycle / rate);
 }
 
 double ClusterCosts::Product(DType dtype, int64_t batch, int64_t m, int64_t n,
-                             int64_t k) const {
-  const double seconds = planner::MatmulTime(
-      cluster_.device, PrecisionOf(cluster_.device, dtype), batch, m, n, k);
+                             int64_t k, ProductForm form) const {
+  const double seconds =
+      planner::MatmulTime(cluster_.device, PrecisionOf(cluster_.device, dtype),
+                          batch, m, n, k, form);
   return dtype == DType::f64 ? 2 * seconds : seconds;
+}
+
+double ClusterCosts::Gemm(const program::Program& program,
+                          const program::Gemm& gemm,
+                          const Instruction& instruction) const {
+  int64_t batch = gemm.batch(), m = gemm.m();
+  // One matrix for all of a batch of rows that lie one behind the other is one
+  // product (runtime/cpu/gemm.cc).
+  const auto& lhs = *gemm.lhs_strides();
+  if (gemm.rhs_strides()->Get(0) == 0 && lhs.Get(0) == m * lhs.Get(1)) {
+    m *= batch;
+    batch = 1;
+  }
+  return Product(gemm.dtype(), batch, m, gemm.n(), gemm.k(),
+                 FormOf(program, gemm, instruction));
 }
 
 double ClusterCosts::Convolution(const program::Conv& conv,
@@ -145,19 +227,31 @@ double ClusterCosts::Convolution(const program::Conv& conv,
   const int64_t all = ProductOf(out);
   if (channels == 0 || window == 0 || all == 0) return 0;
   const int64_t places = all / weight[0];
+  const double elements =
+      static_cast<double>(all) * static_cast<double>(window);
+  if (const RateTable* table = MeasuredConv(cluster_.device, conv)) {
+    const double ins = static_cast<double>(window / Outside(weight)) *
+                       static_cast<double>(conv.groups());
+    return 2 * elements /
+           table->At({std::sqrt(ins * static_cast<double>(weight[0])),
+                      static_cast<double>(places)});
+  }
   double product = 0;
   if (conv.direction() == program::ConvDirection::forward)
-    product = Product(conv.dtype(), conv.groups(), places, channels, window);
+    product = Product(conv.dtype(), conv.groups(), places, channels, window,
+                      ProductForm::kPacked);
   else if (conv.direction() == program::ConvDirection::input_grad)
-    product = Product(conv.dtype(), conv.groups(), places, window, channels);
+    product = Product(conv.dtype(), conv.groups(), places, window, channels,
+                      ProductForm::kRhsTransposed);
   else
-    product = Product(conv.dtype(), conv.groups(), channels, window, places);
+    product = Product(conv.dtype(), conv.groups(), channels, window, places,
+                      ProductForm::kLhsTransposed);
   // The product of a depthwise convolution is too thin for tiles: it goes at
   // the speed of memory.
   return channels == 1 ? memory : std::max(memory, product);
 }
 
-double ClusterCosts::Compute(const program::Program&,
+double ClusterCosts::Compute(const program::Program& program,
                              const Instruction& instruction) const {
   double seconds = 0;
   if (const program::Launch* launch = instruction.operation_as_Launch())
@@ -166,8 +260,7 @@ double ClusterCosts::Compute(const program::Program&,
                   ? 0
                   : Kernel(*launch, instruction);
   else if (const program::Gemm* gemm = instruction.operation_as_Gemm())
-    seconds =
-        Product(gemm->dtype(), gemm->batch(), gemm->m(), gemm->n(), gemm->k());
+    seconds = Gemm(program, *gemm, instruction);
   else if (const program::Conv* conv = instruction.operation_as_Conv())
     seconds = Convolution(*conv, instruction);
   else if (instruction.operation_as_Copy() != nullptr)

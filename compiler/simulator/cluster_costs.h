@@ -11,18 +11,23 @@
 
 namespace partita::simulator {
 
+// Cycles of one core for one of a launch's range, by kernel, as the compiler
+// estimates them and writes them into the program's description; 0: unknown.
+std::vector<double> KernelCyclesOf(const program::Program& program);
+
 // Rank r of the program's mesh is device r of the cluster, which must have as
 // many.
 //
 // A product takes its shape's time, a convolution that of the product it
-// amounts to. A kernel takes the longer of its bytes' time, operands counted
-// once each, and its arithmetic's, as far as the program tells: on CPUs its
-// grain is what keeps a core busy for 20 us, on GPUs it counts attention's
+// amounts to, or what such ones were measured to take. A kernel takes the
+// longer of its bytes' time, operands counted once each, and its arithmetic's:
+// on CPUs the compiler has estimated it, on GPUs it counts attention's
 // products. A fault on a device makes it compute slower, one on a link all that
 // passes it.
 class ClusterCosts : public Costs {
  public:
-  ClusterCosts(planner::Cluster cluster, Faults faults);
+  ClusterCosts(planner::Cluster cluster, Faults faults,
+               std::vector<double> kernel_cycles = {});
 
   const planner::Cluster& cluster() const { return cluster_; }
 
@@ -31,18 +36,22 @@ class ClusterCosts : public Costs {
   double Slowness(int64_t rank) const override;
   double Collective(const program::Collective& collective,
                     const std::vector<int64_t>& ranks) const override;
+  bool Overlaps() const override { return cluster_.device.overlaps; }
   double Transfer(int64_t from, int64_t to, int64_t bytes) const override;
 
  private:
   double Kernel(const program::Launch& launch,
                 const program::Instruction& instruction) const;
   double Product(program::DType dtype, int64_t batch, int64_t m, int64_t n,
-                 int64_t k) const;
+                 int64_t k, planner::ProductForm form) const;
+  double Gemm(const program::Program& program, const program::Gemm& gemm,
+              const program::Instruction& instruction) const;
   double Convolution(const program::Conv& conv,
                      const program::Instruction& instruction) const;
 
   planner::Cluster cluster_;
   Faults faults_;
+  std::vector<double> kernel_cycles_;
 };
 
 // The bytes that a collective's time depends on, as planner/cost.h counts them.

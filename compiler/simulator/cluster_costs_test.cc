@@ -23,10 +23,11 @@ planner::Cluster ClusterOf(const std::string& name) {
 }
 
 // What `instruction` takes on a node of eight A100.
-double SecondsOf(std::unique_ptr<program::InstructionT> instruction) {
+double SecondsOf(std::unique_ptr<program::InstructionT> instruction,
+                 double kernel_cycles = 0) {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(program::CreateInstruction(builder, instruction.get()));
-  const ClusterCosts costs(ClusterOf("a100-80-sxm"), {});
+  const ClusterCosts costs(ClusterOf("a100-80-sxm"), {}, {kernel_cycles});
   flatbuffers::FlatBufferBuilder of_program;
   of_program.Finish(program::CreateProgram(of_program));
   return costs.Compute(
@@ -50,20 +51,20 @@ TEST(ClusterCostsTest, ProductsTakeWhatTheModelSays) {
 TEST(ClusterCostsTest, KernelsTakeTheLongerOfBytesAndWork) {
   const planner::Device device = ClusterOf("a100-80-sxm").device;
   constexpr int64_t kBytes = int64_t{1} << 30;
-  auto launch = [&](int64_t range, int64_t grain, int64_t bytes) {
+  auto launch = [&](int64_t range, double cycles, int64_t bytes) {
     program::LaunchT kernel;
     kernel.range = range;
-    kernel.grain = grain;
     return SecondsOf(
-        program::MakeLaunch(kernel, {Frame(0, bytes), Frame(bytes, bytes)}, 1));
+        program::MakeLaunch(kernel, {Frame(0, bytes), Frame(bytes, bytes)}, 1),
+        cycles);
   };
-  EXPECT_DOUBLE_EQ(launch(1000, 1000, kBytes),
+  EXPECT_DOUBLE_EQ(launch(1000, 80, kBytes),
                    planner::MemoryBoundTime(device, 2.0 * kBytes));
-  // A million grains of 20 us are 20 s of a core that does 256 GFLOP/s.
-  EXPECT_NEAR(launch(1'000'000, 1, 64), 20 * 256e9 / (19.5e12 * device.matmul),
+  // 20 s of a core that does 256 GFLOP/s, in 4 cycles a nanosecond.
+  EXPECT_NEAR(launch(1000, 80e6, 64), 20 * 256e9 / (19.5e12 * device.matmul),
               1e-3);
-  EXPECT_DOUBLE_EQ(launch(1000, 1000, 64), device.launch);
-  EXPECT_DOUBLE_EQ(launch(0, 1, 64), 0);
+  EXPECT_DOUBLE_EQ(launch(1000, 80, 64), device.launch);
+  EXPECT_DOUBLE_EQ(launch(0, 0, 64), 0);
 }
 
 TEST(ClusterCostsTest, AttentionOfGpusTakesItsProductsTime) {

@@ -24,6 +24,9 @@ class Costs {
   // From when the last of `ranks`, the group in its order, is there.
   virtual double Collective(const program::Collective& collective,
                             const std::vector<int64_t>& ranks) const = 0;
+  // Whether a device goes on computing at full speed while a collective that
+  // it has started runs beside. If not, it computes that much longer.
+  virtual bool Overlaps() const { return true; }
   // From the first byte that leaves to the last one that arrives.
   virtual double Transfer(int64_t from, int64_t to, int64_t bytes) const = 0;
 };

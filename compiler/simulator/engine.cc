@@ -260,10 +260,14 @@ bool Engine::DoAwait(int device_class, const Step& step) {
   Record(device_class, Kind::kOverlapped, meeting.begin, meeting.end,
          started.name);
   Pass(device_class, Kind::kWait, meeting.begin, started.name);
+  // What ran beside took the time of what was computed meanwhile.
+  const double end = costs_.Overlaps() ? meeting.end
+                                       : std::max(rank.clock, meeting.begin) +
+                                             (meeting.end - meeting.begin);
   if (IsLast(rank))
     exposed_[{device_class, started.function, started.instruction}] +=
-        std::max(0.0, meeting.end - rank.clock);
-  Pass(device_class, Kind::kCollective, meeting.end, started.name);
+        std::max(0.0, end - rank.clock);
+  Pass(device_class, Kind::kCollective, end, started.name);
   return true;
 }
 

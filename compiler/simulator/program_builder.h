@@ -65,12 +65,14 @@ class NamedCosts : public Costs {
   double collective = 0;
   double transfer = 0;  // to anybody
   double latency = 0;   // of a collective, for each of its ranks that is odd
+  bool overlaps = true;
 
   double Compute(const program::Program& program,
                  const program::Instruction& instruction) const override;
   double Slowness(int64_t rank) const override;
   double Collective(const program::Collective& collective,
                     const std::vector<int64_t>& ranks) const override;
+  bool Overlaps() const override { return overlaps; }
   double Transfer(int64_t from, int64_t to, int64_t bytes) const override;
 };
 

@@ -76,12 +76,43 @@ std::string NamesOf(const program::Mesh* mesh, const program::AxisList* axes) {
   return text;
 }
 
+std::string Sizes(const flatbuffers::Vector<int64_t>* sizes) {
+  std::string text;
+  for (const int64_t size : program::ToVector(sizes))
+    absl::StrAppend(&text, text.empty() ? "" : "x", size);
+  return text;
+}
+
+// The beginning of what runtime/executor calls it in a profile.
+std::string LabelOf(const program::Program& program,
+                    const Instruction& instruction) {
+  if (const program::Launch* launch = instruction.operation_as_Launch())
+    return TextOf(
+        program.kernels()->Get(static_cast<unsigned>(launch->kernel())));
+  if (const program::Gemm* gemm = instruction.operation_as_Gemm())
+    return absl::StrCat("gemm ", gemm->batch(), "x", gemm->m(), "x", gemm->n(),
+                        "x", gemm->k(), " ",
+                        base::NameOf(program::ToBase(gemm->dtype())));
+  const program::Conv* conv = instruction.operation_as_Conv();
+  if (conv == nullptr) return "";
+  const bool forward = conv->direction() == program::ConvDirection::forward;
+  return absl::StrCat("conv ",
+                      forward ? ""
+                      : conv->direction() == program::ConvDirection::input_grad
+                          ? "input grad "
+                          : "weight grad ",
+                      Sizes(conv->input_shape()),
+                      conv->channels_last() ? " nhwc" : " nchw", " * ",
+                      Sizes(conv->weight_shape()));
+}
+
 OperationTotal Describe(const Steps& steps, int function, unsigned index) {
   const Instruction& instruction = steps.InstructionAt(function, index);
   OperationTotal total;
   total.function = TextOf(steps.FunctionAt(function).name());
   total.name = TextOf(instruction.name());
   total.kind = KindOf(instruction);
+  total.label = LabelOf(steps.program(), instruction);
   const program::Collective* collective = instruction.operation_as_Collective();
   if (collective != nullptr) {
     total.group = program::GroupSize(collective->axes());
@@ -126,13 +157,13 @@ std::vector<OperationTotal> AddUp(const Steps& steps, const Folding& folding,
     }
   }
   // What people cannot tell apart is one.
-  std::map<
-      std::tuple<std::string, std::string, std::string, int64_t, std::string>,
-      OperationTotal>
+  std::map<std::tuple<std::string, std::string, std::string, std::string,
+                      int64_t, std::string>,
+           OperationTotal>
       described;
   for (auto& [place, total] : totals) {
     OperationTotal& sum = described[{total.function, total.name, total.kind,
-                                     total.bytes, total.axes}];
+                                     total.label, total.bytes, total.axes}];
     const double calls = sum.calls + total.calls,
                  seconds = sum.seconds + total.seconds;
     sum = std::move(total);

@@ -49,6 +49,9 @@ struct DeviceTimes {
 // of it; or of main.
 struct OperationTotal {
   std::string function, name, kind;
+  // As profiles of the runtime begin to name it: "gemm 1x256x768x768 f32", a
+  // kernel's symbol; empty where it sends.
+  std::string label;
   double calls = 0;    // a step's, mean over all devices
   double seconds = 0;  // the same
   int64_t bytes = 0;   // of a collective or transfer: the larger operand's

@@ -205,6 +205,10 @@ TEST(SimulateTest, StartedCollectivesRunBesideWorkInTheirOrder) {
   EXPECT_DOUBLE_EQ(found.step, 8);
   EXPECT_DOUBLE_EQ(found.times[0].compute, 6);
   EXPECT_DOUBLE_EQ(found.times[0].collectives, 2);
+  // Where they take the device's own time, nothing is hidden.
+  costs.overlaps = false;
+  EXPECT_DOUBLE_EQ(Simulate(program, costs).step, 14);
+  costs.overlaps = true;
   int overlapped = 0;
   for (const Span& span : found.spans) {
     if (span.kind != Span::Kind::kOverlapped) continue;
