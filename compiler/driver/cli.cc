@@ -61,7 +61,7 @@ int runCommand(int argc, char** argv) {
   const std::vector<Command> commands = {
       addImport(app),   addCompile(app),  addExplain(app), addVerify(app),
       addAnnotate(app), addInspect(app),  addRun(app),     addTrain(app),
-      addPlanner(app),  addSimulate(app), addSlurm(app)};
+      addPlanner(app),  addSimulate(app), addMeasure(app), addSlurm(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -27,6 +27,7 @@ Command addRun(CLI::App& app);
 Command addTrain(CLI::App& app);
 Command addPlanner(CLI::App& app);
 Command addSimulate(CLI::App& app);
+Command addMeasure(CLI::App& app);
 Command addSlurm(CLI::App& app);
 
 }  // namespace partita::driver

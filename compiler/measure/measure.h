@@ -1,0 +1,37 @@
+// The tables of this machine.
+#ifndef PARTITA_COMPILER_MEASURE_MEASURE_H_
+#define PARTITA_COMPILER_MEASURE_MEASURE_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/measure/profile_times.h"
+#include "compiler/planner/cluster.h"
+#include "compiler/planner/measured.h"
+
+namespace partita::measure {
+
+struct MeasureOptions {
+  // How many devices share the machine: all of them are at work while one is
+  // measured.
+  int devices = 1;
+  std::vector<planner::Precision> precisions;  // of products: f32, bf16, f16
+  // Fewer and smaller sizes, for tests.
+  bool small = false;
+  std::string folder;  // for programs; exists and is the caller's
+  // Executes an artifact and returns its profile.
+  std::function<absl::StatusOr<ProfileTimes>(const std::string& artifact)> run;
+  // Is told what is measured next: it is step `number` of `count`.
+  std::function<void(const std::string& what, int number, int count)> progress;
+};
+
+// Products, convolutions in f32, collectives among 2, 4 ... devices and
+// messages. Errors are those of `run` and of the disk.
+absl::StatusOr<planner::RateTables> MeasureTables(
+    const MeasureOptions& options);
+
+}  // namespace partita::measure
+
+#endif  // PARTITA_COMPILER_MEASURE_MEASURE_H_
