@@ -2,6 +2,9 @@
 #include "compiler/driver/choose_layers.h"
 
 #include <chrono>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "compiler/plan/plan.h"
 #include "compiler/planner/layer_names.h"
@@ -91,23 +94,26 @@ Array layersOf(const planner::StepGraph& step, const Tables& tables,
 }
 
 // Uniform divisions first, as they are what a person would write, then the best
-// of other meshes.
+// of other meshes; of those that are the same plan one, none that is `chosen`.
 StatusOr<Array> alternativesTo(const planner::LayerResult& result,
                                const LayersRequest& request,
-                               const Tables& tables) {
+                               const Tables& tables, std::string chosen) {
   Array rows;
-  for (const auto* choices : {&result.uniform, &result.meshes})
-    for (const LayerChoice& choice :
-         llvm::ArrayRef(*choices).take_front(kMostAlternatives)) {
-      if (choices == &result.meshes && &choice == &result.meshes.front())
-        continue;
+  std::set<std::string> plans = {std::move(chosen)};
+  for (const auto* choices : {&result.uniform, &result.meshes}) {
+    size_t left = kMostAlternatives;
+    for (const LayerChoice& choice : *choices) {
+      if (left == 0) break;
       StatusOr<Object> row = toJson(request, tables, choice);
       if (!row.ok()) return row.status();
+      if (!plans.insert(row->getString("text")->str()).second) continue;
+      --left;
       (*row)["slower"] =
           choice.prediction.step / result.best.prediction.step - 1;
       (*row)["uniform"] = choices == &result.uniform;
       rows.push_back(*std::move(row));
     }
+  }
   return rows;
 }
 
@@ -126,9 +132,10 @@ StatusOr<Value> chooseLayers(const LayersRequest& request) {
       std::chrono::steady_clock::now() - start;
   const LayerChoice& best = result->best;
   StatusOr<Object> chosen = toJson(request, tables, best);
-  StatusOr<Array> alternatives = alternativesTo(*result, request, tables);
-  if (!chosen.ok() || !alternatives.ok())
-    return chosen.ok() ? alternatives.status() : chosen.status();
+  if (!chosen.ok()) return chosen.status();
+  StatusOr<Array> alternatives = alternativesTo(
+      *result, request, tables, chosen->getString("text")->str());
+  if (!alternatives.ok()) return alternatives.status();
   Object facts = *std::move(chosen);
   if (!request.output.empty())
     if (absl::Status status = base::WriteFileAtomically(
@@ -143,6 +150,7 @@ StatusOr<Value> chooseLayers(const LayersRequest& request) {
                           {"collectives", best.prediction.collectives},
                           {"boundaries", best.prediction.boundaries},
                           {"gradients", best.prediction.gradients}};
+  facts["because"] = request.because;
   facts["gap"] = result->gap;
   facts["meshes"] = static_cast<int64_t>(tables.size());
   facts["search_seconds"] = taken.count();
@@ -166,12 +174,15 @@ void printLayers(const Value& value, llvm::raw_ostream& stream) {
                 facts.getInteger("devices").value_or(0),
                 *facts.getString("cluster"), number(facts, "step_seconds"),
                 number(facts, "memory_bytes") / 1e9)
-         << *facts.getString("text")
-         << llvm::formatv(
-                "\nchosen: {0}\n\n{1,-34} {2,-8} {3,9} {4,12} "
-                "{5,10} {6,9}\n",
-                *facts.getString("division"), "layer, ms", "mapping",
-                "computes", "collectives", "gradients", "boundary");
+         << *facts.getString("text");
+  if (const llvm::StringRef because = *facts.getString("because");
+      !because.empty())
+    stream << "\ndivided by its layers: " << because << "\n";
+  stream << llvm::formatv(
+      "\nchosen: {0}\n\n{1,-34} {2,-8} {3,9} {4,12} "
+      "{5,10} {6,9}\n",
+      *facts.getString("division"), "layer, ms", "mapping", "computes",
+      "collectives", "gradients", "boundary");
   for (const Value& each : *facts.getArray("layers")) {
     const Object& layer = *each.getAsObject();
     stream << llvm::formatv(

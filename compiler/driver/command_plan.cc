@@ -61,9 +61,13 @@ ExitCode readModel(PlanCommand& command) {
   if (!command.by_layer) {
     auto module = command.model.import(session);
     if (!module) return kUserError;
-    // What is not one is planned by its layers.
-    mlir::ScopedDiagnosticHandler quiet(
-        session.context(), [](mlir::Diagnostic&) { return mlir::success(); });
+    // What is not one is planned by its layers, which says why.
+    mlir::ScopedDiagnosticHandler kept(
+        session.context(), [&](mlir::Diagnostic& diagnostic) {
+          if (command.layers.because.empty())
+            command.layers.because = diagnostic.str();
+          return mlir::success();
+        });
     if (auto found = findArchitecture(*module); mlir::succeeded(found)) {
       asked.architecture = found->architecture;
       command.request.names = found->names;
@@ -127,6 +131,12 @@ int run(PlanCommand& command) {
   if (command.cluster.empty()) {
     complain(
         "expected --cluster: a cluster.yaml, or a name as \"8x a100-80-sxm\"");
+    return kUsageError;
+  }
+  if (!command.row.empty() && command.by_layer) {
+    complain(
+        "--by-layer: expected a model, whose layers it divides, found "
+        "--row");
     return kUsageError;
   }
   if (!command.row.empty() && command.batch == 0) {

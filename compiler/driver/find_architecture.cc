@@ -125,9 +125,7 @@ mlir::LogicalResult Finder::readSizes() {
            << "expected a transformer whose layers are alike, found a model "
               "with "
            << (sizes.empty() ? std::string("no ") + name
-                             : std::string(name) + " of sizes " + sizes)
-           << ": write its plan by hand (partita inspect says what its "
-              "dimensions mean)";
+                             : std::string(name) + " of sizes " + sizes);
   }
   a.hidden = size("E");
   a.ffn = size("M");

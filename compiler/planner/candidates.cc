@@ -168,7 +168,10 @@ int64_t CellsOf(const Division& d) {
 
 std::string GigaBytes(double bytes) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%.1f GB", bytes / 1e9);
+  if (bytes < 0.05e9)
+    std::snprintf(text, sizeof(text), "%.3g MB", bytes / 1e6);
+  else
+    std::snprintf(text, sizeof(text), "%.1f GB", bytes / 1e9);
   return text;
 }
 

@@ -25,7 +25,7 @@ int64_t DevicesOfFixed(const Request& request);
 // Of the timetables that evaluating a division makes: what that takes.
 int64_t CellsOf(const Division& division);
 
-// "12.3 GB".
+// "12.3 GB"; below 50 MB "4.56 MB".
 std::string GigaBytes(double bytes);
 
 }  // namespace partita::planner

@@ -6,8 +6,10 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "compiler/plan/text.h"
 
@@ -405,10 +407,13 @@ std::string LocalClusterPath() {
 StatusOr<Cluster> OpenCluster(const std::string& path_or_name) {
   const bool local = path_or_name == "local";
   const std::string path = local ? LocalClusterPath() : path_or_name;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.is_open()) return ReadCluster(text.str(), path);
+  std::error_code none;
+  if (std::filesystem::is_regular_file(path, none)) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (file.good()) return ReadCluster(text.str(), path);
+  }
   if (local)
     return absl::NotFoundError("expected this machine's measurements in " +
                                path +

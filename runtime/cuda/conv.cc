@@ -240,6 +240,8 @@ bool DnnConv::MayTake(const DnnDescriptor& engine) const {
   std::array<DnnNote, kDnnMostNotes> notes = {};
   const int64_t count =
       engine.Get(kDnnEngineNotes, kDnnTypeNote, notes.data(), kDnnMostNotes);
+  // Of an engine without notes nothing is known.
+  if (count < 0) return false;
   return std::none_of(
       notes.begin(), notes.begin() + std::min<int64_t>(count, kDnnMostNotes),
       [&](DnnNote note) {
@@ -261,9 +263,9 @@ void DnnConv::Ask(int mode, std::vector<Plan>& plans) const {
     configs.push_back(std::make_unique<DnnDescriptor>(dnn_, kDnnEngineConfig));
     objects.push_back(configs.back()->get());
   }
-  const int64_t count =
-      heuristics.Get(kDnnHeuristicsResults, kDnnTypeObject, objects.data(),
-                     static_cast<int64_t>(objects.size()));
+  const int64_t count = std::max<int64_t>(
+      0, heuristics.Get(kDnnHeuristicsResults, kDnnTypeObject, objects.data(),
+                        static_cast<int64_t>(objects.size())));
   std::map<int64_t, int> seen;
   for (size_t i = 0; i < std::min(configs.size(), static_cast<size_t>(count)) &&
                      plans.size() < kCandidates;

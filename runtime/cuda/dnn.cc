@@ -62,7 +62,7 @@ int64_t DnnDescriptor::Get(DnnAttribute attribute, DnnType type, void* values,
   int64_t count = 0;
   const DnnStatus status =
       dnn_.GetAttribute(object_, attribute, type, most, &count, values);
-  return status == kDnnSuccess ? count : 0;
+  return status == kDnnSuccess ? count : -1;
 }
 
 }  // namespace partita::cuda

@@ -54,7 +54,7 @@ class DnnDescriptor {
     Set(attribute, kDnnTypeObject, &other.object_);
   }
   absl::Status Finalize(const std::string& doing);
-  // How many of at most `most` values there are.
+  // How many of at most `most` values there are; -1: the library does not say.
   int64_t Get(DnnAttribute attribute, DnnType type, void* values,
               int64_t most = 1) const;
 

@@ -162,15 +162,15 @@ class BoundProgram {
   // how many of each a run has come by.
   std::vector<Arrival> expects_, awaits_;
   size_t expected_ = 0, awaited_ = 0;
-  // kNever also where an attempt to capture failed.
+  // kNever also where an attempt to capture, or a run, failed.
   enum class Graphs { kFirstRun, kCapture, kReplay, kNever };
   Graphs graphs_ = Graphs::kFirstRun;
-  std::unique_ptr<device::Graph> graph_;
   std::vector<std::unique_ptr<device::LaunchPieces>> pieces_;
   std::map<std::string, std::unique_ptr<device::LibraryOp>> library_ops_;
   std::map<const program::Instruction*, std::unique_ptr<comm::Collective>>
       collectives_;
   std::set<const comm::Collective*> on_device_;  // of collectives_
+  std::unique_ptr<device::Graph> graph_;         // of the two above
   std::set<int64_t> started_on_device_;          // Step::started
   int64_t starts_ = 0;          // collectives that a run starts
   int64_t started_before_ = 0;  // by earlier runs

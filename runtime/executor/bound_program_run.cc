@@ -97,6 +97,8 @@ absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
                                   ? RunGraph(stream)
                                   : RunSteps(stream, profile, trace);
   if (status.ok()) return status;
+  // What a graph replays may be gone with its group.
+  graphs_ = Graphs::kNever;
   if (started_ != nullptr) started_->GiveUp(status);
   if (context_.communicator != nullptr) context_.communicator->Abandon();
   return status;

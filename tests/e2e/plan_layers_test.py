@@ -58,7 +58,10 @@ class PlanLayersTest(unittest.TestCase):
         names = [layer["name"] for layer in facts["layers"]]
         self.assertLess(names.index("stem"), names.index("stages.0.blocks.0"))
         self.assertLess(names.index("stages.3.blocks.1"), names.index("head"))
-        self.assertGreater(len(facts["alternatives"]), 4)
+        self.assertIn("expected a transformer whose layers are alike", facts["because"])
+        plans = [other["text"] for other in facts["alternatives"]] + [facts["text"]]
+        self.assertEqual(len(set(plans)), len(plans))
+        self.assertGreater(len(plans), 4)
         for other in facts["alternatives"]:
             self.assertGreaterEqual(other["slower"], 0)
         text = self.partita("plan", *options)
@@ -97,6 +100,8 @@ class PlanLayersTest(unittest.TestCase):
         options = ["coatnet-0", "--dim", "batch=4", "--cluster", "8x a100-80-sxm"]
         self.assertIn("expected a division within 0.1 GB a device, found none: the least is ",
                       self.partita("plan", *options, "--memory", "100 MB", code=1))
+        self.assertIn("--by-layer: expected a model", self.partita(
+            "plan", "--by-layer", "--row", "layers=2,hidden=64,heads=2,seq_len=8", "--batch", "4", "--cluster", "cpu", code=2))
         self.assertIn("--fix: expected none where each layer", self.partita("plan", *options, "--fix", "tp=2", code=1))
         self.assertIn("--batch: expected the model's own, 4, found 8", self.partita("plan", *options, "--batch", "8", code=1))
 
