@@ -105,7 +105,8 @@ bool readOptions(PlanCommand& command) {
     if (!take(parseRow(command.row), row)) return false;
     asked.batch = command.batch;
     asked.architecture = row.architecture;
-    asked.software = row.software;
+    // Of our own a search has no time to look at each operation.
+    if (!row.software->own) asked.software = row.software;
   }
   // A model computes in what it has; a row is of no file.
   asked.precision = command.row.empty() ? planner::Precision::kF32

@@ -101,7 +101,8 @@ void Enumeration::Microbatches(Division d) {
 }
 
 void Enumeration::States(Division d) {
-  const int most_zero = d.dp * d.cp == 1 ? 0 : 3;
+  // Over the axes of B: where there are none, nothing is divided.
+  const int most_zero = d.dp == 1 ? 0 : 3;
   const int first_zero = fixed_.zero.value_or(0);
   d.zero = first_zero;
   // Nothing below changes what goes together.

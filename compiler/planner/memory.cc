@@ -45,7 +45,7 @@ double LayerBytes(const Architecture& a, const Division& d,
 // What a rank has: parameters' states, then what microbatches in flight keep.
 void AddStates(const Architecture& a, const Division& d,
                const Software& software, double parameters, MemoryUse& use) {
-  const double replicas = d.dp * d.cp;
+  const double replicas = software.zero_over_batch ? d.dp : d.dp * d.cp;
   const auto over = [&](int zero) { return d.zero >= zero ? replicas : 1; };
   const bool narrow = BytesOf(d.precision) < 4;
   const double trained = a.frozen ? 0.01 : 1;

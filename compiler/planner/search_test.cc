@@ -66,6 +66,7 @@ double BruteForce(const Request& request) {
       d.zero = states / 2;
       d.offload = states % 2;
       if (request.fixed.zero && *request.fixed.zero != d.zero) continue;
+      if (!request.fixed.zero && d.zero > 0 && d.dp == 1) continue;
       EveryCut(a.layers, d.pp * d.vpp, {}, [&](const auto& cut) {
         d.cut = cut;
         const auto p = Evaluate(a, d, cluster, *request.software);

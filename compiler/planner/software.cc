@@ -23,6 +23,7 @@ std::vector<Software> MakeTable() {
   partita.gradient_overlap = 0.8;
   partita.gather_overlap = 0.8;
   partita.own = true;
+  partita.zero_over_batch = true;
   table.push_back(partita);
 
   // Smooth in layers and parameters, as bounds of a search need it.

@@ -27,7 +27,8 @@ struct Software {
   int optimizer_bytes = 12;   // of these, what ZeRO-1 divides
   bool dropout = true;        // of a GPT or BERT: masks are kept
   double libraries = 0;       // bytes of scratch memory that libraries hold
-  bool blocking = false;      // a rank computes nothing while it sends
+  bool zero_over_batch = false;  // ZeRO divides over dp, not over dp x cp
+  bool blocking = false;         // a rank computes nothing while it sends
   bool scatters = false;  // between stages each of tp's ranks sends its part
 };
 

@@ -157,12 +157,11 @@ class MappingCosts {
       for (const Sum& sum : sums) {
         LayerCost& cost = costs_[sum.layer];
         cost.gradients += sum.bytes * seconds_per_byte;
-        // In and out; a kernel that takes a part of a bucket counts all of it.
+        // Into the bucket, by the kernel that makes it, and out.
         if (sums.size() > 1)
           cost.compute +=
               MemoryBoundTime(device_, 2 * sum.bytes) - device_.kernel +
-              std::max(device_.launch,
-                       MemoryBoundTime(device_, joint.bytes + sum.bytes));
+              std::max(device_.launch, MemoryBoundTime(device_, 2 * sum.bytes));
       }
     }
   }

@@ -164,7 +164,8 @@ StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
       plan::ParseShardOption(ShardText(d, names), plan.mesh);
   if (!shard.ok()) return shard.status();
   plan.shard = *std::move(shard);
-  plan.zero = d.zero;
+  // Over the axes of B, of which there are none without dp.
+  plan.zero = d.dp > 1 ? d.zero : 0;
   if (d.offload) plan.offload = plan::Offload::kOptimizer;
   plan.microbatches = d.microbatches();
   if (d.pp > 1) {
