@@ -49,8 +49,8 @@ LLAMA_7B = dict(LLAMA, layers=32, hidden=4096, heads=32, kv=32, ffn=11008, seq=4
 LARGER = [row(model, **division) for model in (GPT2, GPT_1B, LLAMA_7B) for division in (
     dict(dp=8, mbs=2), dict(dp=8, zero=1, mbs=2), dict(dp=4, zero=2, m=4), dict(tp=4, sp=True, mbs=2), dict(tp=2, dp=4, sp=True, m=4),
     dict(tp=2, dp=2, zero=1, m=4), dict(tp=4, recompute="full", mbs=4), dict(dp=4, recompute="full", m=2, zero=1),
-    dict(pp=4, m=8), dict(pp=2, dp=4, tp=2, m=8, zero=1), dict(pp=4, vpp=2, m=8, tp=2), dict(tp=4, dp=2, precision="f32"))] + [row(GPT2, tp=2, mbs=4), 
-        row(GPT3, tp=8, pp=16, dp=2, m=32), row(LLAMA_70B, tp=8, pp=8, dp=4, m=16),
+    dict(pp=4, m=8), dict(pp=2, dp=4, tp=2, m=8, zero=1), dict(pp=4, vpp=2, m=8, tp=2), dict(tp=4, dp=2, precision="f32"))] + [
+        row(GPT2, tp=2, mbs=4), row(GPT3, tp=8, pp=16, dp=2, m=32), row(LLAMA_70B, tp=8, pp=8, dp=4, m=16),
         row(LLAMA_70B, tp=8, dp=8, sp=True, recompute="full")]
 
 
