@@ -22,16 +22,22 @@ int64_t AttentionParameters(const Architecture& a) {
   return weights + (a.gated() ? a.hidden : 4 * a.hidden + 2 * kv);
 }
 
+// With the norm before it. Of experts, the router and what is shared.
 int64_t MlpParameters(const Architecture& a) {
-  if (a.gated()) return 3 * a.hidden * a.ffn + a.hidden;
-  return 2 * a.hidden * a.ffn + a.ffn + 3 * a.hidden;
+  const int64_t ffn = a.experts > 0 ? a.shared_ffn : a.ffn;
+  const int64_t router = a.experts * a.hidden;
+  if (a.gated()) return 3 * a.hidden * ffn + router + a.hidden;
+  return 2 * a.hidden * ffn + ffn + router + 3 * a.hidden;
 }
 
 // Multiply-adds of a token in a layer, attention's products aside.
 double LayerProducts(const Architecture& a) {
   const double kv = double(a.hidden) / a.heads * a.kv_heads;
+  const double inner =
+      a.experts > 0 ? double(a.topk) * a.expert_ffn + a.shared_ffn : a.ffn;
   return 2.0 * a.hidden * a.hidden + 2 * a.hidden * kv +
-         (a.gated() ? 3.0 : 2.0) * a.hidden * a.ffn;
+         double(a.experts) * a.hidden +
+         (a.gated() ? 3.0 : 2.0) * a.hidden * inner;
 }
 
 Status CheckSize(const char* name, int64_t value, int64_t most) {
@@ -47,6 +53,35 @@ Status CheckDivides(const char* whole_name, int64_t whole,
   return InvalidArgumentError(std::string(whole_name) + " of " +
                               std::to_string(whole) + " does not divide by " +
                               part_name + " " + std::to_string(part));
+}
+
+Status CheckExperts(const Architecture& a, const Division& d) {
+  if (a.experts == 0)
+    return d.ep == 1 ? absl::OkStatus()
+                     : InvalidArgumentError(
+                           "ep: expected 1 of a model without experts "
+                           "(moe_experts), found " +
+                           std::to_string(d.ep));
+  if (a.kind == ModelKind::kT5)
+    return InvalidArgumentError("moe_experts: a t5 has none");
+  for (Status status :
+       {CheckSize("moe_experts", a.experts, kMostWidth),
+        CheckSize("moe_topk", a.topk, a.experts),
+        CheckSize("moe_ffn", a.expert_ffn, kMostWidth),
+        CheckSize("shared_experts' width", a.shared_ffn + 1, kMostWidth),
+        CheckSize("ep", d.ep, kMostDevices),
+        CheckSize("etp", d.etp, kMostDevices)})
+    if (!status.ok()) return status;
+  // The product of each two sizes has room in 64 bits.
+  if (double(a.experts) * a.hidden * a.expert_ffn > 1e15)
+    return InvalidArgumentError("moe_experts: expected at most 1e15 weights");
+  for (Status status :
+       {CheckDivides("moe_experts", a.experts, "ep", d.ep),
+        CheckDivides("moe_ffn", a.expert_ffn, "etp", d.etp),
+        CheckDivides("tp x cp x dp", int64_t{d.tp} * d.cp * d.dp, "ep x etp",
+                     int64_t{d.ep} * d.etp)})
+    if (!status.ok()) return status;
+  return absl::OkStatus();
 }
 
 Status CheckStages(const Architecture& a, const Division& d) {
@@ -94,6 +129,11 @@ int64_t LayerParameters(const Architecture& a) {
   return AttentionParameters(a) + MlpParameters(a);
 }
 
+int64_t ExpertParameters(const Architecture& a) {
+  const int64_t biases = a.gated() ? 0 : a.expert_ffn + a.hidden;
+  return a.experts * ((a.gated() ? 3 : 2) * a.hidden * a.expert_ffn + biases);
+}
+
 int64_t DecoderLayerParameters(const Architecture& a) {
   return 2 * AttentionParameters(a) + MlpParameters(a);
 }
@@ -109,8 +149,8 @@ int64_t Parameters(const Architecture& a) {
   const int64_t head = a.tied ? 0 : a.vocab * a.hidden;
   const int64_t decoder =
       a.kind == ModelKind::kT5 ? a.layers * DecoderLayerParameters(a) : 0;
-  return a.layers * LayerParameters(a) + decoder + EmbeddingParameters(a) +
-         head + (a.gated() ? 1 : 2) * a.hidden;
+  return a.layers * (LayerParameters(a) + ExpertParameters(a)) + decoder +
+         EmbeddingParameters(a) + head + (a.gated() ? 1 : 2) * a.hidden;
 }
 
 double ModelFlops(const Architecture& a, int64_t sequences) {
@@ -164,6 +204,7 @@ Status CheckDivision(const Architecture& a, const Division& d) {
         CheckDivides("seq_len", a.seq, "cp", d.cp),
         CheckDivides("gbs", d.batch, "mbs x dp", d.microbatch * d.dp)})
     if (!status.ok()) return status;
+  if (Status status = CheckExperts(a, d); !status.ok()) return status;
   if (Status status = CheckStages(a, d); !status.ok()) return status;
   if (a.kind == ModelKind::kT5 && d.pp > 1)
     return InvalidArgumentError(

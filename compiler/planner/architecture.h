@@ -29,6 +29,11 @@ struct Architecture {
   int64_t seq = 0;
   int64_t decoder_seq = 0;  // of kT5 alone
   int64_t vocab = 0;
+  // In place of one MLP a layer has `experts` of width `expert_ffn`, of which a
+  // router sends each token to `topk`, and beside them an MLP of width
+  // `shared_ffn` that all tokens pass (Shazeer et al., 2017; DeepSeekMoE,
+  // 2024). 0 experts: the MLP of width `ffn`.
+  int64_t experts = 0, topk = 0, expert_ffn = 0, shared_ffn = 0;
   bool tied = true;     // output weights are the embedding's
   bool frozen = false;  // low-rank adapters train: the weights get no gradients
 
@@ -40,15 +45,17 @@ struct Architecture {
   }
 };
 
-// Of one (encoder) layer; of a decoder layer; of all.
+// Of one (encoder) layer without its experts; of its experts; of a decoder
+// layer; of all.
 int64_t LayerParameters(const Architecture& architecture);
+int64_t ExpertParameters(const Architecture& architecture);
 int64_t DecoderLayerParameters(const Architecture& architecture);
 int64_t EmbeddingParameters(const Architecture& architecture);
 int64_t Parameters(const Architecture& architecture);
 
 // 72 B L s h^2 (1 + s/6h + V/12hL) of a GPT, its like of the others: forward
 // and backward of `sequences` without recomputation, attention as if not
-// causal.
+// causal; of experts those that a token passes.
 double ModelFlops(const Architecture& architecture, int64_t sequences);
 
 enum class Recomputation { kNone, kSelective, kFull };
@@ -63,6 +70,9 @@ std::string ToString(PipelineSchedule schedule);
 struct Division {
   int devices = 1;
   int tp = 1, pp = 1, dp = 1, cp = 1;
+  // Within each stage's tp x cp x dp ranks experts have a mesh of their own:
+  // etp divides an expert's width, ep the experts, the rest holds copies.
+  int ep = 1, etp = 1;
   int vpp = 1;  // stages a rank
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   // Layers of each of the pp x vpp stages; empty: as even as can be, the first
@@ -76,6 +86,7 @@ struct Division {
   int64_t batch = 1;       // sequences of a step, of all devices
   Precision precision = Precision::kBf16;
 
+  int expert_copies() const { return tp * cp * dp / (ep * etp); }
   int64_t microbatches() const { return batch / (microbatch * dp); }
   int stages() const { return pp * vpp; }
   int RankOfStage(int stage) const {

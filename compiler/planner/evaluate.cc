@@ -58,13 +58,18 @@ class Evaluation {
   void FinishOwn();
   void Account();
 
-  double SharesOf(int zero) const {
-    return d_.zero >= zero ? d_.dp * d_.cp : 1;
-  }
   // A T5's layer is one of its encoder and one of its decoder.
   int PartsOfLayer() const { return a_.kind == ModelKind::kT5 ? 2 : 1; }
-  // Of the fullest rank.
+  // Of the fullest rank: layers, and parameters without the experts'.
+  double RankLayers() const;
   double RankParameters() const;
+  // Parameters of a rank and the ranks that have the same ones: those of
+  // experts are fewer.
+  struct Share {
+    double parameters = 0;
+    GroupShape group;
+  };
+  std::vector<Share> Shares() const;
   // Whether the rank of the embedding is that of the head.
   bool SameEnds() const { return d_.RankOfStage(d_.stages() - 1) == 0; }
   GroupShape DataGroup() const {
@@ -88,20 +93,30 @@ class Evaluation {
   Prediction result_;
 };
 
+double Evaluation::RankLayers() const {
+  if (bounding_) return double(a_.layers) / d_.pp;
+  std::vector<double> ranks(d_.pp);
+  for (int s = 0; s < d_.stages(); ++s)
+    ranks[d_.RankOfStage(s)] += d_.LayersOfStage(a_.layers, s);
+  return *std::max_element(ranks.begin(), ranks.end());
+}
+
 double Evaluation::RankParameters() const {
-  double layers = double(a_.layers) / d_.pp;
-  if (!bounding_) {
-    std::vector<double> ranks(d_.pp);
-    for (int s = 0; s < d_.stages(); ++s)
-      ranks[d_.RankOfStage(s)] += d_.LayersOfStage(a_.layers, s);
-    layers = *std::max_element(ranks.begin(), ranks.end());
-  }
-  double parameters = layers * LayerParameters(a_);
+  double parameters = RankLayers() * LayerParameters(a_);
   if (a_.kind == ModelKind::kT5)
     parameters += a_.layers * DecoderLayerParameters(a_);
   parameters += EmbeddingParameters(a_);
   if (SameEnds() && !a_.tied) parameters += double(a_.vocab) * a_.hidden;
   return parameters / d_.tp;
+}
+
+std::vector<Evaluation::Share> Evaluation::Shares() const {
+  std::vector<Share> shares = {{RankParameters(), DataGroup()}};
+  const int part = d_.ep * d_.etp;
+  if (a_.experts > 0)
+    shares.push_back({RankLayers() * ExpertParameters(a_) / part,
+                      ShapeOfStride(cluster_, part, d_.expert_copies())});
+  return shares;
 }
 
 void Evaluation::MakeStages() {
@@ -144,10 +159,13 @@ void Evaluation::MakeStages() {
 void Evaluation::FindGathers() {
   if (d_.zero < 2 || d_.dp * d_.cp == 1 || IsOwn(setting_)) return;
   const double layers = double(a_.layers) / d_.pp * PartsOfLayer();
-  const double bytes = RankParameters() / layers * BytesOf(d_.precision);
   const auto time = [&](CollectiveKind kind) {
-    return CollectiveTime(cluster_, kind, bytes, DataGroup()) /
-           software_.gather;
+    double sum = 0;
+    for (const Share& share : Shares())
+      sum += CollectiveTime(cluster_, kind,
+                            share.parameters / layers * BytesOf(d_.precision),
+                            share.group);
+    return sum / software_.gather;
   };
   if (d_.zero >= 3) gather_ = time(CollectiveKind::kAllGather);
   if (!a_.frozen) reduce_ = time(CollectiveKind::kReduceScatter);
@@ -285,25 +303,24 @@ void Evaluation::FinishOwn() {
 }
 
 void Evaluation::ReduceGradients() {
-  const GroupShape group = DataGroup();
   const double trained = a_.frozen ? 0.01 : 1;
-  const double parameters = trained * RankParameters();
   double time = 0;
-  if (group.members() > 1 && d_.zero < 2) {
-    const double bytes = parameters * software_.gradient_bytes;
+  for (const Share& share : Shares()) {
+    const double parameters = trained * share.parameters;
+    const auto of = [&](CollectiveKind kind, double bytes) {
+      return CollectiveTime(cluster_, kind, parameters * bytes, share.group);
+    };
     if (d_.zero == 0)
-      time = CollectiveTime(cluster_, CollectiveKind::kAllReduce, bytes, group);
-    else
-      time = CollectiveTime(cluster_, CollectiveKind::kReduceScatter, bytes,
-                            group) +
-             CollectiveTime(cluster_, CollectiveKind::kAllGather,
-                            parameters * BytesOf(d_.precision), group);
+      time += of(CollectiveKind::kAllReduce, software_.gradient_bytes);
+    if (d_.zero == 1)
+      time += of(CollectiveKind::kReduceScatter, software_.gradient_bytes);
+    if (d_.zero == 1 || d_.zero == 2)
+      time += of(CollectiveKind::kAllGather, BytesOf(d_.precision));
+  }
+  if (d_.zero < 2) {
     const double last = bounding_ ? time : rank_work_[0].total() * 2 / 3;
     time -= std::min(software_.gradient_overlap * time, last);
   }
-  if (group.members() > 1 && d_.zero == 2)
-    time = CollectiveTime(cluster_, CollectiveKind::kAllGather,
-                          parameters * BytesOf(d_.precision), group);
   // A tied embedding's gradients are added up between first and last stage.
   if (!SameEnds() && a_.tied)
     time += 2 * TransferTime(cluster_, 0, d_.devices - d_.devices / d_.pp,
@@ -315,7 +332,10 @@ void Evaluation::ReduceGradients() {
 
 void Evaluation::Update() {
   const double trained = a_.frozen ? 0.01 : 1;
-  const double parameters = trained * RankParameters() / SharesOf(1);
+  double parameters = 0;
+  for (const Share& share : Shares())
+    parameters +=
+        trained * share.parameters / (d_.zero >= 1 ? share.group.members() : 1);
   result_.optimizer =
       MemoryBoundTime(cluster_.device, kUpdateBytes * parameters);
   // States come from the host and go back to it at once.

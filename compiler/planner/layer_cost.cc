@@ -24,6 +24,9 @@ constexpr double kGeluPasses = 2, kGatePasses = 3;
 // Of every score, where scores are written: softmax and dropout read and write
 // them, and the mask.
 constexpr double kScorePasses = 4.5;
+// Sorting tokens by expert before they are sent and after they arrived, and
+// back: each reads and writes what a token has been sent to.
+constexpr double kRoutingPasses = 4 * 2;
 // Backward of the same kernels: they also read what was saved.
 constexpr double kBackwardPasses = 1.6;
 // Products per score product in attention's backward: fused kernels compute
@@ -45,7 +48,8 @@ class LayerModel {
   // `tokens` a sequence, of which `others` are attended to.
   void AddAttention(int64_t tokens, int64_t others, bool causal);
   void AddProjections(int64_t tokens, int64_t kv_tokens);
-  void AddMlp(int64_t tokens);
+  void AddMlp(int64_t tokens, int64_t ffn);
+  void AddExperts(int64_t tokens);
   void AddResiduals(int64_t tokens);
   void AddTensorCollectives(int64_t tokens, int count);
   PartCost Finish(double share_of_dispatch);
@@ -58,8 +62,9 @@ class LayerModel {
                  Precision precision) const {
     return MatmulTime(device_, precision, batch, m, n, k) / software_.products;
   }
-  // A linear layer and both gradients.
-  void AddLinear(int64_t tokens, int64_t in, int64_t out, Precision precision);
+  // A linear layer and both gradients; or as many as `batch` at once.
+  void AddLinear(int64_t tokens, int64_t in, int64_t out, Precision precision,
+                 int64_t batch = 1);
   void AddElementwise(double elements) {
     cost_.forward.elementwise += Kernel(elements);
     cost_.backward.elementwise += Kernel(kBackwardPasses * elements);
@@ -83,16 +88,16 @@ class LayerModel {
 };
 
 void LayerModel::AddLinear(int64_t tokens, int64_t in, int64_t out,
-                           Precision precision) {
-  cost_.forward.products += Product(1, tokens, out, in, precision);
-  cost_.backward.products += Product(1, tokens, in, out, precision);
+                           Precision precision, int64_t batch) {
+  cost_.forward.products += Product(batch, tokens, out, in, precision);
+  cost_.backward.products += Product(batch, tokens, in, out, precision);
   if (!a_.frozen) {
-    const double time = Product(1, in, out, tokens, precision);
+    const double time = Product(batch, in, out, tokens, precision);
     cost_.backward.products += time;
     cost_.weights += time;
   }
   if (precision != Precision::kFp8) return;
-  const double cast = double(tokens) * kCastBytes;
+  const double cast = double(batch) * tokens * kCastBytes;
   const double bandwidth = device_.memory_bandwidth * device_.streaming;
   cost_.forward.elementwise += cast * in / bandwidth;
   cost_.backward.elementwise += cast * out / bandwidth;
@@ -146,12 +151,42 @@ void LayerModel::AddRing(int64_t tokens, double attention) {
   cost_.backward.tensor += std::max(0.0, 2 * time - kFusedBackward * attention);
 }
 
-void LayerModel::AddMlp(int64_t tokens) {
-  const int64_t inner = a_.ffn / d_.tp;
+void LayerModel::AddMlp(int64_t tokens, int64_t ffn) {
+  const int64_t inner = ffn / d_.tp;
   AddLinear(tokens, a_.hidden, a_.gated() ? 2 * inner : inner, d_.precision);
   AddLinear(tokens, inner, a_.hidden, d_.precision);
   AddElementwise((a_.gated() ? kGatePasses : kGeluPasses) * double(tokens) *
                  inner);
+}
+
+// A rank routes the tokens that it has of the sequence divided over tp, as
+// Megatron-Core does: an all-to-all over ep sends each to its experts' ranks,
+// a gather over etp to all parts of an expert, and the same way back. Experts
+// are taken to be sent equally many.
+void LayerModel::AddExperts(int64_t tokens) {
+  const int64_t local = (tokens + d_.tp - 1) / d_.tp;
+  const int64_t routed = local * a_.topk;    // that a rank sends
+  const int64_t arriving = routed * d_.etp;  // and computes
+  const int64_t experts = a_.experts / d_.ep, inner = a_.expert_ffn / d_.etp;
+  const int64_t each = (arriving + experts - 1) / experts;
+  AddLinear(local, a_.hidden, a_.experts, sixteen_bit());
+  AddLinear(each, a_.hidden, a_.gated() ? 2 * inner : inner, d_.precision,
+            experts);
+  AddLinear(each, inner, a_.hidden, d_.precision, experts);
+  AddElementwise((a_.gated() ? kGatePasses : kGeluPasses) * double(arriving) *
+                     inner +
+                 kRoutingPasses * double(routed) * a_.hidden);
+  const double sent = double(routed) * a_.hidden * element_;
+  const GroupShape parts = ShapeOfStride(cluster_, 1, d_.etp);
+  const double time =
+      2 * CollectiveTime(cluster_, CollectiveKind::kAllToAll, sent,
+                         ShapeOfStride(cluster_, d_.etp, d_.ep)) +
+      CollectiveTime(cluster_, CollectiveKind::kAllGather, d_.etp * sent,
+                     parts) +
+      CollectiveTime(cluster_, CollectiveKind::kReduceScatter, d_.etp * sent,
+                     parts);
+  cost_.forward.tensor += time;
+  cost_.backward.tensor += time;
 }
 
 void LayerModel::AddResiduals(int64_t tokens) {
@@ -268,9 +303,11 @@ PartCost LayerCost(const Setting& setting) {
   const int64_t own = a.seq / d.cp, tokens = d.microbatch * own;
   layer.AddProjections(tokens, tokens);
   layer.AddAttention(own, a.seq, a.causal());
-  layer.AddMlp(tokens);
+  const int64_t ffn = a.experts > 0 ? a.shared_ffn : a.ffn;
+  if (ffn > 0) layer.AddMlp(tokens, ffn);
+  if (a.experts > 0) layer.AddExperts(tokens);
   layer.AddResiduals(tokens);
-  layer.AddTensorCollectives(tokens, 2);
+  layer.AddTensorCollectives(tokens, ffn > 0 ? 2 : 1);
   return layer.Finish(1);
 }
 
@@ -284,7 +321,7 @@ PartCost DecoderLayerCost(const Setting& setting) {
   layer.AddAttention(own, a.decoder_seq, true);
   layer.AddProjections(tokens, encoded);
   layer.AddAttention(own, a.seq, false);
-  layer.AddMlp(tokens);
+  layer.AddMlp(tokens, a.ffn);
   layer.AddResiduals(tokens);
   layer.AddTensorCollectives(tokens, 3);
   return layer.Finish(1.5);

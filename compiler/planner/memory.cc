@@ -25,8 +25,15 @@ TokenBytes BytesOfToken(const Architecture& a, const Division& d,
   TokenBytes bytes;
   // Inputs of the norm and of the product behind it, the mask of the dropout.
   bytes.whole = (attentions + 1) * (4 + masks) * h;
-  bytes.divided =
-      attentions * (2 * h + 4 * kv + 2 * h) + (a.gated() ? 6.0 : 4.0) * a.ffn;
+  const double inner = a.gated() ? 6 : 4;
+  bytes.divided = attentions * (2 * h + 4 * kv + 2 * h) +
+                  inner * (a.experts > 0 ? a.shared_ffn : a.ffn);
+  // Of each copy of a token the sorted one, what is inside of its expert, and
+  // what comes out, which the router's gradient needs; the router's softmax.
+  if (a.experts > 0)
+    bytes.divided +=
+        a.topk * ((2 * h + inner * a.expert_ffn / d.etp) * d.etp + 2 * h) +
+        4.0 * a.experts;
   if (!software.fused_attention && d.recompute == Recomputation::kNone)
     bytes.divided += 5.0 * a.heads * others;  // of all attentions
   return bytes;
@@ -42,17 +49,17 @@ double LayerBytes(const Architecture& a, const Division& d,
   return wide * tokens * (token.whole / tp + token.divided / d.tp);
 }
 
-// What a rank has: parameters' states, then what microbatches in flight keep.
+// States of parameters of which there are `replicas`.
 void AddStates(const Architecture& a, const Division& d,
-               const Software& software, double parameters, MemoryUse& use) {
-  const double replicas = software.zero_over_batch ? d.dp : d.dp * d.cp;
+               const Software& software, double parameters, double replicas,
+               MemoryUse& use) {
   const auto over = [&](int zero) { return d.zero >= zero ? replicas : 1; };
   const bool narrow = BytesOf(d.precision) < 4;
   const double trained = a.frozen ? 0.01 : 1;
   const double gradient = software.state_bytes - 2 - software.optimizer_bytes;
-  use.parameters = (narrow ? 2 : 4) * parameters / over(3);
-  use.gradients = trained * (narrow ? gradient : 4) * parameters / over(2);
-  (d.offload ? use.host : use.optimizer) =
+  use.parameters += (narrow ? 2 : 4) * parameters / over(3);
+  use.gradients += trained * (narrow ? gradient : 4) * parameters / over(2);
+  (d.offload ? use.host : use.optimizer) +=
       trained * OptimizerBytes(d, software) * parameters / over(1);
 }
 
@@ -75,7 +82,8 @@ double WorkingBytes(const Architecture& a, const Division& d,
   double working = std::max(loss, again);
   if (d.zero >= 3)
     working += software.gathered * (BytesOf(d.precision) < 4 ? 2 : 4) *
-               LayerParameters(a) / d.tp;
+               (double(LayerParameters(a)) / d.tp +
+                double(ExpertParameters(a)) / (d.ep * d.etp));
   return working;
 }
 
@@ -88,7 +96,10 @@ MemoryUse UseOf(const Architecture& a, const Division& d,
   if (embedding) parameters += EmbeddingParameters(a);
   if (head && !(a.tied && embedding)) parameters += double(a.vocab) * a.hidden;
   MemoryUse use;
-  AddStates(a, d, software, parameters / d.tp, use);
+  AddStates(a, d, software, parameters / d.tp,
+            software.zero_over_batch ? d.dp : d.dp * d.cp, use);
+  AddStates(a, d, software, layers * ExpertParameters(a) / (d.ep * d.etp),
+            d.expert_copies(), use);
   use.activations = layers * in_flight * LayerActivationBytes(a, d, software);
   if (t5)
     use.activations +=

@@ -129,7 +129,7 @@ class Head : public Writer {
 
 bool KnowsOwn(const Architecture& a, const Division& d) {
   return (a.kind == ModelKind::kGpt || a.kind == ModelKind::kLlama) &&
-         !a.frozen && d.cp == 1 && d.zero < 3 && !d.offload &&
+         !a.frozen && a.experts == 0 && d.cp == 1 && d.zero < 3 && !d.offload &&
          d.precision != Precision::kFp8;
 }
 

@@ -51,6 +51,7 @@ class RowReader {
   // Empty: `otherwise`, noted as a default if that is more than 0.
   StatusOr<int64_t> Count(const char* column, int64_t otherwise);
   Status ReadModel();
+  Status ReadExperts();
   Status ReadDivision();
   Status ReadWords();
   Status ReadCluster(const std::optional<Cluster>& cluster);
@@ -86,9 +87,13 @@ Status RowReader::ReadModel() {
     a.kind = ModelKind::kT5;
   else if (Has(family, "bert"))
     a.kind = ModelKind::kBert;
-  else if (Has(family, "llama"))
+  else if (Has(family, "llama") || Has(family, "mixtral") ||
+           Has(family, "qwen") || Has(family, "deepseek") ||
+           Lower(Cell("swiglu")) == "y")
     a.kind = ModelKind::kLlama;
   a.tied = a.kind != ModelKind::kLlama && !Has(family, "nemotron");
+  if (const std::string untie = Lower(Cell("untie")); !untie.empty())
+    a.tied = untie == "n" || untie == "0";
   a.frozen = Has(Lower(Cell("task")), "lora");
   // "24+24": an encoder's layers and a decoder's.
   const std::string layers = Cell("layers");
@@ -131,6 +136,32 @@ Status RowReader::ReadModel() {
   return absl::OkStatus();
 }
 
+Status RowReader::ReadExperts() {
+  Architecture& a = row_out_.architecture;
+  const std::string experts = Cell("moe_experts");
+  if (experts.empty() || experts == "0") return absl::OkStatus();
+  StatusOr<int64_t> count = Count("moe_experts", 0);
+  StatusOr<int64_t> topk = Count("moe_topk", 2);
+  StatusOr<int64_t> width = Count("moe_ffn", a.ffn);
+  const std::string shared = Cell("shared_experts");
+  StatusOr<int64_t> beside =
+      shared.empty() || shared == "0" ? 0 : Count("shared_experts", 0);
+  StatusOr<int64_t> parts =
+      Cell("etp").empty() ? row_out_.division.tp : Count("etp", 1);
+  for (const StatusOr<int64_t>* value :
+       {&count, &topk, &width, &beside, &parts}) {
+    if (!value->ok()) return value->status();
+    if (**value > (1 << 24))
+      return Refuse("moe_experts", "sizes of at most 16777216");
+  }
+  a.experts = *count;
+  a.topk = *topk;
+  a.expert_ffn = *width;
+  a.shared_ffn = *beside * *width;
+  row_out_.division.etp = static_cast<int>(*parts);
+  return absl::OkStatus();
+}
+
 Status RowReader::ReadDivision() {
   Division& d = row_out_.division;
   StatusOr<int64_t> tp = Count("tp", 1), pp = Count("pp", 1),
@@ -146,7 +177,6 @@ Status RowReader::ReadDivision() {
           ": expected sizes of at most 16777216, found " +
           std::to_string(**value));
   }
-  if (*ep > 1) Problem("ep: experts are not predicted");
   const double model = double(*tp) * *pp * *cp;
   int64_t replicas = *dp;
   if (replicas == 0) {
@@ -160,6 +190,7 @@ Status RowReader::ReadDivision() {
   d.tp = static_cast<int>(*tp);
   d.pp = static_cast<int>(*pp);
   d.cp = static_cast<int>(*cp);
+  d.ep = static_cast<int>(*ep);
   d.dp = static_cast<int>(replicas);
   d.devices = static_cast<int>(*devices > 0 ? *devices : model * replicas);
   if (*devices == 0) Default("n_gpus", std::to_string(d.devices));
@@ -288,8 +319,8 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
 }
 
 StatusOr<SweepRow> RowReader::Read(const std::optional<Cluster>& cluster) {
-  for (Status status :
-       {ReadModel(), ReadDivision(), ReadWords(), ReadCluster(cluster)})
+  for (Status status : {ReadModel(), ReadDivision(), ReadExperts(), ReadWords(),
+                        ReadCluster(cluster)})
     if (!status.ok()) return status;
   if (Division& d = row_out_.division; d.tp > 1) {
     // Padded as Megatron does: equal parts of whole 128s.

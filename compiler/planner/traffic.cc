@@ -140,6 +140,7 @@ absl::StatusOr<std::vector<Traffic>> EvaluateTraffic(const Architecture& a,
   const char* missing = nullptr;
   if (a.kind != ModelKind::kGpt && a.kind != ModelKind::kLlama)
     missing = "models but gpt and llama";
+  if (a.experts > 0) missing = "experts";
   if (d.cp > 1) missing = "cp";
   if (d.zero > 2) missing = "zero_stage 3";
   if (d.zero > 0 && d.sequence_parallel && d.tp > 1)

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-# Computed by their authors, or of a kind that is not predicted (experts); or no steps at all.
+# Computed by their authors, or of clusters of unknown size; or no steps at all.
 SKIPPED = ("zero_memory", "zero_bubble_bubble_rates", "korthikanti_2022_memory", "korthikanti_2022_layer_time",
            "megatron_ci_golden", "model_family", "moe_arch", "nccl_collectives", "gemm_efficiency",
            "hardware_accelerators", "hardware_interconnects")
