@@ -1,6 +1,7 @@
 // Collectives made of messages, over a transport of mailboxes between threads.
 #include "runtime/comm/message.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <deque>
@@ -120,15 +121,19 @@ std::vector<std::unique_ptr<Communicator>> MakePost(
   return communicators;
 }
 
-// What `body` returns on each of n ranks.
+// What `body` returns on each of n ranks, which begin together.
 template <typename Body>
 std::vector<absl::Status> OnRanks(int n, milliseconds patience,
                                   const Body& body) {
   const auto communicators = MakePost(n, {patience});
   std::vector<absl::Status> statuses(static_cast<size_t>(n));
   std::vector<std::thread> threads;
+  std::atomic<int> missing(n);
   for (size_t i = 0; i < statuses.size(); ++i)
-    threads.emplace_back([&, i] { statuses[i] = body(*communicators[i]); });
+    threads.emplace_back([&, i] {
+      for (--missing; missing > 0;) std::this_thread::yield();
+      statuses[i] = body(*communicators[i]);
+    });
   for (std::thread& thread : threads) thread.join();
   return statuses;
 }
@@ -212,11 +217,14 @@ TEST(MessageTest, ARankThatDoesNotComeIsNamed) {
   EXPECT_FALSE(communicators[1]->Progress().ok());
 }
 
+// Longer than a busy machine keeps a thread from running.
+constexpr milliseconds kPatience(1500);
+
 TEST(MessageTest, ARankThatWorksIsWaitedFor) {
   const auto statuses =
-      OnRanks(3, milliseconds(400), [](Communicator& c) -> absl::Status {
+      OnRanks(3, kPatience, [](Communicator& c) -> absl::Status {
         if (c.rank() == 1) {
-          const absl::Status status = WorkFor(c, milliseconds(2000));
+          const absl::Status status = WorkFor(c, 2 * kPatience);
           if (!status.ok()) return status;
         }
         return SumOnce(c, "slow", {0, 1, 2});
@@ -228,9 +236,9 @@ TEST(MessageTest, ARankThatWorksIsWaitedFor) {
 // 0 waits for 1, 1 for 2, 2 for 3, who works.
 TEST(MessageTest, WhoWaitsForARankThatWorksIsWaitedFor) {
   const auto statuses =
-      OnRanks(4, milliseconds(400), [](Communicator& c) -> absl::Status {
+      OnRanks(4, kPatience, [](Communicator& c) -> absl::Status {
         if (c.rank() == 3) {
-          const absl::Status status = WorkFor(c, milliseconds(2000));
+          const absl::Status status = WorkFor(c, 2 * kPatience);
           if (!status.ok()) return status;
         }
         for (int other = 3; other > 0; --other) {
