@@ -120,6 +120,12 @@ class LayeringTest(unittest.TestCase):
         for folder in sorted(edges):
             visit(folder)
 
+    def test_the_phases_of_the_driver_know_none_of_its_commands(self):
+        for name in os.listdir(os.path.join(ROOT, "compiler/driver")):
+            if name.endswith((".cc", ".h")):
+                for target in includes("compiler/driver/" + name):
+                    self.assertNotRegex(target, "compiler/driver/.*/", "%s includes %s" % (name, target))
+
     def test_every_unit_test_is_declared(self):
         for top in TOP + ("tests",):
             for path in sources(top, ("_test.cc", "_fuzzer.cc")):

@@ -1,0 +1,82 @@
+// The command line: which commands there are, and what is said of those that
+// there are not.
+#include "compiler/driver/commands/cli.h"
+
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "compiler/driver/commands/commands.h"
+#include "compiler/driver/session.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace partita::driver {
+namespace {
+
+// Where the command line has a command or an option that does not exist, says
+// so: parsing may complain of something missing first.
+bool explainUnknown(const CLI::App& app) {
+  auto nearest = [](llvm::StringRef found, llvm::ArrayRef<std::string> known) {
+    constexpr unsigned kTypo = 2;
+    for (const std::string& name : known)
+      if (found.edit_distance(name) <= kTypo)
+        return "; did you mean '" + name + "'?";
+    return std::string();
+  };
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    commands.push_back(command->get_name());
+    std::vector<std::string> options;
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames())
+        options.push_back("--" + name);
+    if (!command->parsed()) continue;
+    for (const std::string& word : command->remaining()) {
+      if (word.size() < 2 || word[0] != '-') continue;
+      llvm::errs() << "error: partita " << command->get_name()
+                   << " has no option '" << word << "'"
+                   << nearest(llvm::StringRef(word).split('=').first, options)
+                   << "\n";
+      return true;
+    }
+  }
+  for (const std::string& word : app.remaining()) {
+    llvm::errs() << "error: expected a command, one of "
+                 << llvm::join(commands, ", ") << "; found '" << word << "'"
+                 << nearest(word, commands) << "\n";
+    return true;
+  }
+  return false;
+}
+
+int runCommand(int argc, char** argv) {
+  CLI::App app(
+      "Partita: one model graph, divided over many devices, compiled and run.",
+      "partita");
+  app.require_subcommand(1);
+  app.footer(
+      "Example:\n  partita compile gpt2/ --dim batch=1,seq=128 -o gpt2.partita "
+      "&& partita run gpt2.partita --random-inputs 1");
+  const std::vector<Command> commands = {
+      addImport(app),   addCompile(app),  addExplain(app), addVerify(app),
+      addAnnotate(app), addInspect(app),  addRun(app),     addTrain(app),
+      addPlanner(app),  addSimulate(app), addMeasure(app), addSlurm(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0 && explainUnknown(app)) return kUsageError;
+    return app.exit(error) == 0 ? kSuccess : kUsageError;
+  }
+  for (const Command& command : commands)
+    if (command.app->parsed()) return command.run();
+  return kUsageError;
+}
+
+}  // namespace
+
+int runPartita(int argc, char** argv) {
+  return finishOutput(runCommand(argc, argv));
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,122 @@
+// partita compile: a model as an artifact.
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "compiler/driver/commands/command_options.h"
+#include "compiler/driver/commands/commands.h"
+#include "compiler/driver/compile.h"
+#include "compiler/driver/memory_limit.h"
+#include "compiler/driver/model_plan.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/base/quantity.h"
+
+namespace partita::driver {
+namespace {
+
+std::string plural(int64_t count, const std::string& word) {
+  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
+
+void printReport(const CompileReport& report, const std::string& output) {
+  llvm::outs()
+      << llvm::formatv("{0}: {1}, {2} ({3} numbers)\n", report.model,
+                       plural(report.operations, "operation"),
+                       plural(report.parameters, "parameter"),
+                       base::FormatCount(report.parameter_elements))
+      << llvm::formatv(
+             "layers: {0}, {1}; kernels: {2}, launched {3}; library calls: "
+             "{4}, {5}\n",
+             plural(report.layer_kinds, "kind"),
+             plural(report.layer_calls, "call"), report.kernels,
+             plural(report.launches, "time"), plural(report.gemms, "product"),
+             plural(report.convolutions, "convolution"))
+      << llvm::formatv("memory{0}: {1}: {2}\n",
+                       report.devices > 1 ? " of a device" : "",
+                       base::FormatBytes(report.memoryTable().total()),
+                       toText(report.memoryTable()))
+      << (report.recomputation.empty()
+              ? ""
+              : "computed again: " + report.recomputation + "\n")
+      << llvm::formatv("wrote {0} ({1}) in {2:F2} s\n", output,
+                       base::FormatBytes(report.artifact_bytes),
+                       report.seconds);
+}
+
+struct CompileCommand {
+  ModelArguments model;
+  PlanArguments plan;
+  CompileOptions options;
+  bool json = false;
+};
+
+int run(CompileCommand& command) {
+  ModelArguments& arguments = command.model;
+  CompileOptions& options = command.options;
+  if (!arguments.finish()) return kUsageError;
+  if (!finish(command.plan, options.precision) ||
+      !take(command.plan.FindRecompute(), options.train.recompute) ||
+      !take(command.plan.FindMemory(), options.memory))
+    return kUsageError;
+  if (ExitCode code = finish(command.plan, options.plan); code != kSuccess)
+    return code;
+  // Before a large model is read.
+  if (std::string wrong = prepareOptions(options); !wrong.empty()) {
+    complain(wrong);
+    return kUserError;
+  }
+  Session session;
+  arguments.options.training = !options.train.optimizer.empty();
+  auto module = arguments.import(session);
+  if (!module) return kUserError;
+  if (!options.plan) options.plan = planOfModel(*module, arguments.model);
+  options.source_folder = arguments.folder();
+  if (!module->getName())
+    module->setName(std::filesystem::path(arguments.model).stem().string());
+  Fault fault = Fault::kUser;
+  auto report = compileToFile(*module, options, &fault);
+  if (mlir::failed(report)) return exitCodeOf(fault);
+  if (command.json)
+    llvm::outs() << report->toJson() << "\n";
+  else
+    printReport(*report, options.output);
+  return kSuccess;
+}
+
+}  // namespace
+
+Command addCompile(CLI::App& app) {
+  auto state = std::make_shared<CompileCommand>();
+  CLI::App* command =
+      app.add_subcommand("compile", "Compile a model to an artifact");
+  state->model.add(command, kAnyModel);
+  CompileOptions& options = state->options;
+  command
+      ->add_option("-o,--output", options.output, "The .partita file to write")
+      ->required();
+  command->add_option("--target", options.target,
+                      "What to compile for: cpu, or cuda:sm_90 (sm_80 ...)");
+  command->add_option("--cpu", options.cpu,
+                      "LLVM CPU name to compile for, or host");
+  command->add_flag("--embed-weights", options.embed_weights,
+                    "Copy the weights into the artifact");
+  command->add_option("--dump-dir", options.dump_dir,
+                      "Write the IR after each phase here, numbered");
+  command->add_flag("!--no-overlap", options.overlap,
+                    "Execute every collective where it stands, none beside "
+                    "other work");
+  addPlan(state->plan, command);
+  command->add_option("--memory", state->plan.memory,
+                      "Refuse a program that takes more on a device, as in "
+                      "\"4 GB\"");
+  addTraining(options.train, command);
+  addTrainingPlan(state->plan, command);
+  addJson(state->json, command);
+  command->footer(
+      "Example:\n  partita compile model.mlir -o model.partita --dump-dir ir/");
+  return {command, [state] { return run(*state); }};
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,264 @@
+// Declares the options that several commands have, each once.
+#include "compiler/driver/commands/command_options.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+
+#include "CLI/CLI.hpp"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace partita::driver {
+
+void ModelArguments::add(CLI::App* command, const std::string& what) {
+  command->add_option("model", model, what)->required();
+  command
+      ->add_option("--dim", dims,
+                   "Sizes of symbolic dimensions: batch=8,seq=128")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--input-shape", shapes,
+                   "Whole shape of an input of an ONNX model: NAME=1,8")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--optional-inputs", optional_inputs,
+                   "Which optional inputs a Hugging Face model takes, or "
+                   "none: attention_mask,token_type_ids")
+      ->allow_extra_args(false);
+  command->add_option("--onnx-configuration", options.onnx_configuration,
+                      "Which device configuration of an ONNX model to read "
+                      "as a mesh and shardings, or none; without: the only "
+                      "one it has");
+  command->add_option("--weights", options.weights,
+                      "Folder of safetensors to take the weights from, by "
+                      "name: a checkpoint of partita train");
+  command->add_option("--seed", options.seed,
+                      "Seed of weights that no file holds");
+  command
+      ->add_option("--dropout", options.dropout,
+                   "When training a Hugging Face model, the probability of "
+                   "all its dropouts, in place of its config's; 0: none")
+      ->check([](const std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return *end == '\0' && end != text.c_str() && value >= 0 && value < 1
+                   ? std::string()
+                   : "expected a probability from 0 to below 1, found " + text;
+      });
+}
+
+bool ModelArguments::finish() {
+  std::string error;
+  for (const std::string& text : dims)
+    if (error.empty()) parseDims(text, options.dims, error);
+  for (const std::string& text : shapes)
+    if (error.empty()) parseInputShape(text, options.input_shapes, error);
+  if (!optional_inputs.empty())
+    options.optional_inputs = parseNames(optional_inputs);
+  if (!error.empty()) complain(error);
+  return error.empty();
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> ModelArguments::import(
+    Session& session) const {
+  return importModel(model, options, session.context());
+}
+
+std::string ModelArguments::folder() const {
+  return llvm::StringRef(model).ends_with(".mlir")
+             ? std::filesystem::path(model).parent_path().string()
+             : std::string(".");
+}
+
+void addPlan(PlanArguments& arguments, CLI::App* command) {
+  command->add_option("--plan", arguments.plan_path,
+                      "Plan file: how to divide the model");
+  command->add_option("--mesh", arguments.mesh,
+                      "Mesh of devices without a plan file, as in "
+                      "data=2,tensor=2");
+  command->add_option("--shard", arguments.shard,
+                      "What its axes divide, first priority first, as in "
+                      "\"B=data;M=tensor,N=tensor,V=tensor;L=tensor\"; "
+                      "in some layers only, as in \"H=tensor@stages.0.*\", or "
+                      "stages of a pipeline, as in \"B=data@stage(0)\"");
+  command->add_option("--precision", arguments.precision,
+                      "What parameters and activations are stored as: f32, "
+                      "bf16 or f16; training updates f32 copies");
+  command->add_option("--name", arguments.names,
+                      "A dimension's name where it was found wrong, as in "
+                      "\"*.mlp.c_fc.weight:1=M\"");
+  command->add_option("--devices", arguments.devices,
+                      "Refuse a plan for another number of devices");
+}
+
+namespace {
+
+// A finite number that `fits`, which `expected` describes.
+CLI::Validator number(const std::string& expected,
+                      const std::function<bool(double)>& fits) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        const bool is_number = !text.empty() && *end == '\0';
+        return is_number && std::isfinite(value) && fits(value)
+                   ? std::string()
+                   : "expected " + expected + ", found '" + text + "'";
+      },
+      "");
+}
+
+CLI::Validator notNegative() {
+  return number("a number of at least 0", [](double x) { return x >= 0; });
+}
+
+}  // namespace
+
+void addTraining(TrainOptions& train, CLI::App* command) {
+  CLI::Option* optimizer =
+      command->add_option("--train", train.optimizer,
+                          "Compile a training step with this optimizer: sgd, "
+                          "adam, adamw, lamb, adafactor, 1bit-adam or "
+                          "1bit-lamb");
+  const auto option = [&](const char* name, auto& value, const char* what) {
+    return command->add_option(name, value, what)
+        ->capture_default_str()
+        ->needs(optimizer);
+  };
+  const auto share = number("a number from 0 to below 1",
+                            [](double x) { return x >= 0 && x < 1; });
+  option("--loss", train.loss, "cross-entropy, mse or none (the model's own)");
+  option("--loss-output", train.loss_output,
+         "Output that the loss is made of; the first if not given");
+  option("--ignore-index", train.ignore_index,
+         "Target of positions that do not count");
+  option("--label-smoothing", train.label_smoothing,
+         "Share of the target spread over all classes")
+      ->check(share);
+  option("--trained", train.trained,
+         "Parameters to train, as globs: \"h.*;ln_f.*\"");
+  option("--weight-decay", train.weight_decay, "Weight decay")
+      ->check(notNegative());
+  option("--no-decay", train.no_decay,
+         "Parameters without weight decay, as globs: \"*.bias;*ln*\"");
+  option("--beta1", train.beta1, "Of Adam's first moment")->check(share);
+  option("--beta2", train.beta2, "Of Adam's second moment")->check(share);
+  option("--epsilon", train.epsilon, "Of Adam")->check(notNegative());
+  option("--momentum", train.momentum, "Of sgd")->check(share);
+  command
+      ->add_flag("--nesterov", train.nesterov,
+                 "Nesterov's momentum, of sgd with --momentum")
+      ->needs(optimizer);
+  option("--lr-scale", train.lr_scale,
+         "Learning rates of groups, as globs and factors: "
+         "\"embed*=0.1;*.head.*=10\"; the last that matches counts");
+  option("--clip-norm", train.clip_norm,
+         "Largest norm of all gradients together; 0: any")
+      ->check(notNegative());
+  option("--onebit-warmup", train.onebit_warmup,
+         "Steps that the checkpoint has which it goes on from: of 1bit-adam, "
+         "those of adamw; of 1bit-lamb, those of its own without this option");
+  option("--pipemare", train.pipemare,
+         "With --schedule async and fewer microbatches than stages behind the "
+         "first: for how many updates a stage whose weights are d updates old "
+         "learns more slowly, at first by d; 0: none")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  option("--pipemare-correction", train.pipemare_correction,
+         "With --schedule async: gradients read the newest weights less a "
+         "moving average of updates instead of those of their forward, which "
+         "are not kept; how much of an update is left after as many as they "
+         "are old, as 0.1; 0: none")
+      ->check(number("a number from 0 to below 1",
+                     [](double x) { return x >= 0 && x < 1; }));
+  option("--loss-scale", train.loss_scale,
+         "With --precision f16, what the loss is multiplied with at first: a "
+         "power of two")
+      ->check(number("a power of two from 1 to 16777216", [](double x) {
+        return x >= 1 && x <= 16777216 &&
+               std::exp2(std::round(std::log2(x))) == x;
+      }));
+  command
+      ->add_flag("--gradients", train.keep_gradients,
+                 "Gradients are outputs too, named grad.PARAMETER")
+      ->needs(optimizer);
+}
+
+void addTrainingPlan(PlanArguments& arguments, CLI::App* command) {
+  command
+      ->add_option("--zero", arguments.zero,
+                   "When training, divide over the axes of B too: 1 the "
+                   "optimizer's states, 2 gradients as well, 3 parameters as "
+                   "well (ZeRO)")
+      ->check(CLI::Range(0, 3));
+  command
+      ->add_option("--microbatches", arguments.microbatches,
+                   "When training, into how many parts the batch is cut, one "
+                   "after the other; gradients are added up")
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--schedule", arguments.schedule,
+                      "What devices along D do when: gpipe, 1f1b (the "
+                      "default), interleaved(v) with v stages per device, "
+                      "zb-h1, zb-v; async-2bw or async, which do not wait for "
+                      "the end of a step; or a table.csv");
+  command
+      ->add_option(
+          "--recompute", arguments.recompute,
+          "What the backward pass computes again: none, selective (what is "
+          "elementwise, norms; the default), full (whole layers), budget (as "
+          "much as the memory asks for); by layer, the last outranking, as in "
+          "\"selective;full@h.{0,1}\"")
+      ->needs("--train");
+}
+
+void addJson(bool& json, CLI::App* command) {
+  command->add_flag("--json", json, "Print one JSON object instead of a table");
+}
+
+CLI::Validator wholeNumber(int64_t least) {
+  return number("a whole number of at least " + std::to_string(least),
+                [=](double x) {
+                  return x >= static_cast<double>(least) && x == std::floor(x);
+                });
+}
+
+ExitCode finish(const PlanArguments& arguments,
+                std::optional<plan::Plan>& plan) {
+  auto finished = arguments.Finish();
+  if (finished.ok()) {
+    plan = *std::move(finished);
+    return kSuccess;
+  }
+  complain(std::string(finished.status().message()));
+  return absl::IsFailedPrecondition(finished.status()) ? kUserError
+                                                       : kUsageError;
+}
+
+bool finish(const PlanArguments& arguments, plan::Precision& precision) {
+  auto found = arguments.FindPrecision();
+  if (!found.ok()) {
+    complain(std::string(found.status().message()));
+    return false;
+  }
+  precision = found->value_or(plan::Precision::kF32);
+  return true;
+}
+
+ExitCode exitCodeOf(Fault fault) {
+  return fault == Fault::kOurs ? kInternalError : kUserError;
+}
+
+void show(const llvm::json::Value& facts, bool json,
+          void (*print)(const llvm::json::Value&, llvm::raw_ostream&)) {
+  if (json)
+    llvm::outs() << facts << "\n";
+  else
+    print(facts, llvm::outs());
+}
+
+void complain(const std::string& what) {
+  llvm::errs() << "error: " << what << "\n";
+}
+
+}  // namespace partita::driver

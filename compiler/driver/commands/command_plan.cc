@@ -1,0 +1,272 @@
+// partita plan: how to divide a model over a cluster; partita plan diff: what
+// two plans differ in; partita slurm: the job that runs one.
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "compiler/driver/commands/command_options.h"
+#include "compiler/driver/commands/commands.h"
+#include "compiler/driver/planning/choose_layers.h"
+#include "compiler/driver/planning/choose_plan.h"
+#include "compiler/driver/planning/find_architecture.h"
+#include "compiler/driver/planning/find_layers.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace partita::driver {
+namespace {
+
+struct PlanCommand {
+  ModelArguments model;
+  std::string row, cluster, precision, memory;
+  int64_t batch = 0;
+  int devices = 0;
+  std::vector<std::string> fixed;
+  PlanRequest request;
+  LayersRequest layers;  // where by_layer
+  plan::Precision stored = plan::Precision::kF32;
+  bool by_layer = false, json = false;
+  // Of diff.
+  CLI::App* diff = nullptr;
+  std::string before, after;
+};
+
+ExitCode checkBatch(int64_t asked, int64_t own) {
+  if (asked == 0 || asked == own) return kSuccess;
+  complain("--batch: expected the model's own, " + std::to_string(own) +
+           ", found " + std::to_string(asked) + ": --dim batch=" +
+           std::to_string(asked) + " gives the model another");
+  return kUserError;
+}
+
+// What is no transformer, as its layers.
+ExitCode readLayers(PlanCommand& command, Session& session) {
+  if (!command.fixed.empty()) {
+    complain("--fix: expected none where each layer is divided in its own way");
+    return kUserError;
+  }
+  command.model.options.training = true;
+  auto module = command.model.import(session);
+  if (!module) return kUserError;
+  Fault fault = Fault::kUser;
+  auto found = findLayers(*module, command.stored, fault);
+  if (mlir::failed(found)) return exitCodeOf(fault);
+  command.layers.step = *std::move(found);
+  return checkBatch(command.batch, command.layers.step.batch);
+}
+
+ExitCode readModel(PlanCommand& command) {
+  if (!command.row.empty()) return kSuccess;
+  planner::Request& asked = command.request.request;
+  Session session;
+  if (!command.by_layer) {
+    auto module = command.model.import(session);
+    if (!module) return kUserError;
+    // What is not one is planned by its layers, which says why.
+    mlir::ScopedDiagnosticHandler kept(
+        session.context(), [&](mlir::Diagnostic& diagnostic) {
+          if (command.layers.because.empty())
+            command.layers.because = diagnostic.str();
+          return mlir::success();
+        });
+    if (auto found = findArchitecture(*module); mlir::succeeded(found)) {
+      asked.architecture = found->architecture;
+      command.request.names = found->names;
+      asked.batch = found->batch;
+      return checkBatch(command.batch, found->batch);
+    }
+    command.by_layer = true;
+  }
+  return readLayers(command, session);
+}
+
+bool readMachine(PlanCommand& command) {
+  planner::Request& asked = command.request.request;
+  if (!take(planner::OpenCluster(command.cluster), asked.cluster)) return false;
+  if (command.devices > 0 &&
+      !take(planner::Resize(asked.cluster, command.devices), asked.cluster))
+    return false;
+  return true;
+}
+
+// What options say by themselves.
+bool readOptions(PlanCommand& command) {
+  planner::Request& asked = command.request.request;
+  if (!take(parseFixed(command.fixed), asked.fixed)) return false;
+  if (!command.memory.empty()) {
+    absl::StatusOr<int64_t> bytes = plan::ParseBytes(command.memory);
+    if (!bytes.ok()) {
+      complain("--memory: " + std::string(bytes.status().message()));
+      return false;
+    }
+    asked.memory = static_cast<double>(*bytes);
+  }
+  if (!command.row.empty()) {
+    planner::SweepRow row;
+    if (!take(parseRow(command.row), row)) return false;
+    asked.batch = command.batch;
+    asked.architecture = row.architecture;
+    // Of our own a search has no time to look at each operation.
+    if (!row.software->own) asked.software = row.software;
+  }
+  // A model computes in what it has; a row is of no file.
+  asked.precision = command.row.empty() ? planner::Precision::kF32
+                                        : planner::Precision::kBf16;
+  const std::pair<planner::Precision, plan::Precision> precisions[] = {
+      {planner::Precision::kF32, plan::Precision::kF32},
+      {planner::Precision::kBf16, plan::Precision::kBF16},
+      {planner::Precision::kF16, plan::Precision::kF16}};
+  for (const auto& [each, stored] : precisions) {
+    if (command.precision != planner::ToString(each)) continue;
+    asked.precision = each;
+    command.stored = stored;
+  }
+  return true;
+}
+
+int run(PlanCommand& command) {
+  if (!command.model.finish()) return kUsageError;
+  if (command.model.model.empty() == command.row.empty()) {
+    complain("expected a model, or --row with its sizes");
+    return kUsageError;
+  }
+  if (command.cluster.empty()) {
+    complain(
+        "expected --cluster: a cluster.yaml, or a name as \"8x a100-80-sxm\"");
+    return kUsageError;
+  }
+  if (!command.row.empty() && command.by_layer) {
+    complain(
+        "--by-layer: expected a model, whose layers it divides, found "
+        "--row");
+    return kUsageError;
+  }
+  if (!command.row.empty() && command.batch == 0) {
+    complain("expected --batch: the sequences of a step, of all devices");
+    return kUsageError;
+  }
+  if (!readOptions(command)) return kUsageError;
+  if (!readMachine(command)) return kUserError;
+  if (const ExitCode code = readModel(command); code != kSuccess) return code;
+  llvm::json::Value facts = nullptr;
+  if (command.by_layer) {
+    command.layers.cluster = command.request.request.cluster;
+    command.layers.precision = command.request.request.precision;
+    command.layers.memory = command.request.request.memory;
+    command.layers.output = command.request.output;
+    if (!take(chooseLayers(command.layers), facts)) return kUserError;
+    show(facts, command.json, printLayers);
+    return kSuccess;
+  }
+  if (!take(choosePlan(command.request), facts)) return kUserError;
+  show(facts, command.json, printChoice);
+  return kSuccess;
+}
+
+// As diff: 1 where they differ.
+int runDiff(const PlanCommand& command) {
+  plan::Plan before, after;
+  if (!take(plan::ReadPlan(command.before), before) ||
+      !take(plan::ReadPlan(command.after), after))
+    return kUsageError;
+  const std::vector<std::string> lines = plan::DiffPlans(before, after);
+  for (const std::string& line : lines) llvm::outs() << line << "\n";
+  return lines.empty() ? kSuccess : kUserError;
+}
+
+void addDiff(PlanCommand& command, CLI::App* app) {
+  command.diff = app->add_subcommand(
+      "diff", "Say what two plan files differ in: exit code 1 if they do");
+  command.diff->add_option("before", command.before, "A plan (.yaml)")
+      ->required();
+  command.diff->add_option("after", command.after, "Another")->required();
+  command.diff->footer("Example:\n  partita plan diff a.yaml b.yaml");
+}
+
+}  // namespace
+
+Command addPlanner(CLI::App& app) {
+  auto state = std::make_shared<PlanCommand>();
+  CLI::App* command = app.add_subcommand(
+      "plan", "Choose how to divide the training of a model over a cluster");
+  state->model.add(command, kAnyModel);
+  command->get_option("model")->required(false);
+  command->add_option("--row", state->row,
+                      "A model by its sizes instead: layers=96,hidden=12288,"
+                      "heads=96,seq_len=2048,vocab=51200; columns as in "
+                      "simulate --sweep");
+  command->add_option(
+      "--cluster", state->cluster,
+      "A cluster.yaml, or a name: a100-80-sxm, \"64x h100-sxm\", "
+      "\"2 nodes x v100-32-sxm2\", jean-zay-a100");
+  command
+      ->add_option("--devices", state->devices,
+                   "How many of the cluster's devices to use")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--batch", state->batch,
+                   "Sequences of a step, of all devices")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--precision", state->precision,
+                   "What parameters and activations are stored as: f32, bf16 "
+                   "or f16; bf16 of a --row")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+  command->add_option("--memory", state->memory,
+                      "What a device may take, as in \"40 GB\"; else all it "
+                      "has");
+  command
+      ->add_option("--fix", state->fixed,
+                   "What is not to be chosen: tp=8,zero=1,schedule=1f1b")
+      ->allow_extra_args(false);
+  command->add_flag("--by-layer", state->by_layer,
+                    "Divide each layer in its own way: by images, rows, widths "
+                    "and heads, or tokens; so are models that are no "
+                    "transformer of layers that are alike, as CoAtNets");
+  command->add_option("-o,--output", state->request.output,
+                      "The plan file to write");
+  addJson(state->json, command);
+  addDiff(*state, command);
+  command->footer(
+      "Examples:\n  partita plan gpt2/ --dim batch=64,seq=1024 --cluster "
+      "\"8x a100-80-sxm\" -o plan.yaml\n  partita plan coatnet-0 --dim "
+      "batch=4 --cluster \"8x a100-80-sxm\" -o plan.yaml\n  partita plan --row "
+      "layers=96,hidden=12288,heads=96,seq_len=2048 --batch 1536 --cluster "
+      "\"1536x a100-80-sxm\"");
+  return {command, [state] {
+            return state->diff->parsed() ? runDiff(*state) : run(*state);
+          }};
+}
+
+Command addSlurm(CLI::App& app) {
+  struct Slurm {
+    std::string artifact, plan, cluster;
+  };
+  auto state = std::make_shared<Slurm>();
+  CLI::App* command = app.add_subcommand(
+      "slurm", "Print the job for Slurm that trains a compiled model");
+  command->add_option("model", state->artifact, "A compiled model (.partita)")
+      ->required();
+  command->add_option("--plan", state->plan, "The plan it was compiled with")
+      ->required();
+  command
+      ->add_option("--cluster", state->cluster,
+                   "A cluster.yaml, or a name, as of partita plan")
+      ->required();
+  command->footer(
+      "Example:\n  partita slurm step.partita --plan plan.yaml --cluster "
+      "jean-zay-a100 > job.sh && sbatch job.sh --data tokens.bin --steps 1000");
+  return {
+      command, [state] {
+        plan::Plan plan;
+        planner::Cluster cluster;
+        std::string script;
+        if (!take(plan::ReadPlan(state->plan), plan) ||
+            !take(planner::OpenCluster(state->cluster), cluster) ||
+            !take(planner::SlurmScript(plan, cluster, state->artifact), script))
+          return kUserError;
+        llvm::outs() << script;
+        return kSuccess;
+      }};
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,113 @@
+// partita simulate: a compiled program on a cluster that need not be there.
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "compiler/driver/commands/command_options.h"
+#include "compiler/driver/commands/commands.h"
+#include "compiler/driver/simulate/simulate.h"
+#include "compiler/driver/simulate/sweep.h"
+#include "compiler/simulator/faults.h"
+
+namespace partita::driver {
+namespace {
+
+struct SimulateCommand {
+  SimulateArguments arguments;
+  SweepArguments sweep;
+  bool json = false;
+};
+
+int runSweep(SimulateCommand& command) {
+  if (command.sweep.output.empty()) {
+    complain(
+        "--sweep: expected -o FILE, where the table with what is "
+        "predicted goes");
+    return kUsageError;
+  }
+  command.sweep.cluster = command.arguments.cluster;
+  llvm::json::Value facts = nullptr;
+  if (!take(predictRows(command.sweep), facts)) return kUserError;
+  show(facts, command.json, printSweep);
+  return kSuccess;
+}
+
+int run(SimulateCommand& command) {
+  if (!command.sweep.rows.empty()) return runSweep(command);
+  if (command.arguments.artifact.empty() || command.arguments.cluster.empty()) {
+    complain(
+        "expected a compiled model (.partita) and --cluster, or --sweep "
+        "ROWS.csv");
+    return kUsageError;
+  }
+  // Whose ranks there are only the program knows.
+  simulator::Faults faults;
+  if (!take(simulator::ParseFaults(command.arguments.faults,
+                                   std::numeric_limits<int64_t>::max()),
+            faults))
+    return kUsageError;
+  llvm::json::Value facts = nullptr;
+  if (!take(simulateArtifact(command.arguments), facts)) return kUserError;
+  show(facts, command.json, printSimulation);
+  return kSuccess;
+}
+
+}  // namespace
+
+Command addSimulate(CLI::App& app) {
+  auto state = std::make_shared<SimulateCommand>();
+  SimulateArguments& arguments = state->arguments;
+  CLI::App* command = app.add_subcommand(
+      "simulate", "Run a compiled program against the model of a cluster");
+  CLI::Option* model = command->add_option("model", arguments.artifact,
+                                           "A compiled model (.partita)");
+  command->add_option(
+      "--cluster", arguments.cluster,
+      "A cluster.yaml, or a name: a100-80-sxm, \"64x h100-sxm\", "
+      "\"2 nodes x v100-32-sxm2\", jean-zay-a100");
+  CLI::Option* fault =
+      command
+          ->add_option("--fault", arguments.faults,
+                       "What is slow, and the share of its speed that is left: "
+                       "device=3:0.5, link=0-1:0.1, link=2:0.5")
+          ->allow_extra_args(false);
+  CLI::Option* trace =
+      command->add_option("--trace", arguments.trace,
+                          "Write a timeline for Perfetto or chrome://tracing");
+  CLI::Option* html =
+      command->add_option("--html", arguments.html,
+                          "Write a report: one page that needs no network");
+  command
+      ->add_option("--choice", arguments.choice,
+                   "What partita plan --json printed of the model's plan: it "
+                   "and its runners-up go into the report")
+      ->needs(html);
+  command
+      ->add_option("--operations", arguments.operations,
+                   "How many of the most expensive operations to list")
+      ->check(wholeNumber(0));
+  CLI::Option* sweep =
+      command
+          ->add_option("--sweep", state->sweep.rows,
+                       "Predict every row of a table of configurations (CSV) "
+                       "instead, compiling nothing")
+          ->excludes(model, fault, trace, html);
+  command
+      ->add_option("-o,--output", state->sweep.output,
+                   "The table to write, with what is predicted")
+      ->needs(sweep);
+  addJson(state->json, command);
+  command->footer(
+      "Examples:\n  partita simulate gpt2.partita --cluster \"16x "
+      "a100-80-sxm\" "
+      "--trace trace.json\n  partita plan gpt2/ --cluster \"16x a100-80-sxm\" "
+      "-o "
+      "plan.yaml --json > choice.json\n  partita simulate gpt2.partita "
+      "--cluster \"16x a100-80-sxm\" --html report.html --choice "
+      "choice.json\n  partita simulate --sweep rows.csv -o "
+      "predicted.csv");
+  return {command, [state] { return run(*state); }};
+}
+
+}  // namespace partita::driver

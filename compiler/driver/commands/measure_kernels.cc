@@ -1,0 +1,160 @@
+// Small models, each compiled and run; what a launch was expected to take is
+// read back from the artifact.
+#include "compiler/driver/commands/measure_kernels.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "compiler/driver/compile.h"
+#include "compiler/plan/plan.h"
+#include "compiler/simulator/cluster_costs.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/program/artifact.h"
+#include "runtime/program/types.h"
+
+namespace partita::driver {
+namespace {
+
+using llvm::formatv;
+using measure::MeasureOptions;
+
+// Launches: what they were expected to take, and took.
+struct Timed {
+  double bytes = 0, cycles = 0, seconds = 0;
+};
+
+double bytesOf(const program::Instruction& instruction) {
+  double bytes = 0;
+  for (const program::Buffer* buffer : *instruction.operands())
+    bytes += static_cast<double>(buffer->bytes());
+  return bytes;
+}
+
+// All launches of a program whose functions run once.
+absl::StatusOr<Timed> launchesOf(const std::string& path,
+                                 const measure::ProfileTimes& times) {
+  PARTITA_ASSIGN_OR_RETURN(const program::Artifact artifact,
+                           program::Artifact::Open(path));
+  const std::vector<double> cycles =
+      simulator::KernelCyclesOf(artifact.program());
+  Timed all;
+  for (const program::Function* function : *artifact.program().functions())
+    for (unsigned i = 0; i < program::SizeOrZero(function->body()); ++i) {
+      const program::Instruction& instruction = *function->body()->Get(i);
+      const program::Launch* launch = instruction.operation_as_Launch();
+      if (launch == nullptr) continue;
+      const auto kernel = static_cast<unsigned>(launch->kernel());
+      all.bytes += bytesOf(instruction);
+      all.cycles += cycles[kernel] * static_cast<double>(launch->range());
+      // Equal kernels share a row, whose time is that of one call.
+      PARTITA_ASSIGN_OR_RETURN(
+          const double seconds,
+          times.Seconds(artifact.program().kernels()->Get(kernel)->str()));
+      all.seconds += seconds;
+    }
+  if (all.seconds > 0 && all.cycles > 0) return all;
+  return absl::InternalError(
+      "expected a probe with a kernel that takes time, found none");
+}
+
+absl::StatusOr<Timed> run(Session& session, const MeasureOptions& options,
+                          const std::string& text) {
+  // That the devices do the same is meant.
+  const mlir::ScopedDiagnosticHandler only_errors(
+      session.context(), [](mlir::Diagnostic& diagnostic) {
+        return mlir::success(diagnostic.getSeverity() !=
+                             mlir::DiagnosticSeverity::Error);
+      });
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>(text, session.context());
+  CompileOptions compile;
+  compile.output = options.folder + "/kernels.partita";
+  compile.plan.emplace();
+  compile.plan->mesh = core::Mesh{{{"group", options.devices}}, {}};
+  if (!module || mlir::failed(compileToFile(*module, compile)))
+    return absl::InternalError(
+        "expected a probe that compiles; what is wrong with it stands above");
+  PARTITA_ASSIGN_OR_RETURN(const measure::ProfileTimes times,
+                           options.run(compile.output));
+  return launchesOf(compile.output, times);
+}
+
+// A sum of two vectors.
+std::string sumOf(int64_t elements) {
+  return formatv(
+             "func.func @main(%a: tensor<{0}xf32>, %b: tensor<{0}xf32>) -> "
+             "tensor<{0}xf32> {{ %r = arith.addf %a, %b : tensor<{0}xf32> "
+             "return %r : tensor<{0}xf32> }",
+             elements)
+      .str();
+}
+
+// What models compute between products, each bound by what a core computes.
+constexpr const char* kKernels[] = {
+    R"(func.func @main(%a: tensor<512x3072xf32>) -> tensor<512x3072xf32> {
+         %t = math.tanh %a : tensor<512x3072xf32>
+         %r = arith.mulf %a, %t : tensor<512x3072xf32>
+         return %r : tensor<512x3072xf32>
+       })",
+    R"(func.func @main(%x: tensor<512x768xf32>, %g: tensor<768xf32>, %b: tensor<768xf32>) -> tensor<512x768xf32> {
+         %y = nn.layer_norm %x scale(%g : tensor<768xf32>) bias(%b : tensor<768xf32>) axis = 1 epsilon = 1.0e-5 : tensor<512x768xf32>
+         return %y : tensor<512x768xf32>
+       })",
+    R"(func.func @main(%x: tensor<3072x256xf32>) -> tensor<3072x256xf32> {
+         %y = nn.softmax %x axis = 1 : tensor<3072x256xf32>
+         return %y : tensor<3072x256xf32>
+       })",
+    R"(!t = tensor<1x12x256x64xf32>
+       func.func @main(%q: !t, %k: !t, %v: !t, %y: !t, %g: !t) -> (!t, !t, !t) {
+         %dq, %dk, %dv = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 causal_offset = 0 : (!t, !t, !t, !t, !t) -> (!t, !t, !t)
+         return %dq, %dk, %dv : !t, !t, !t
+       })"};
+constexpr char kAttention[] =
+    R"(!t = tensor<1x12x256x64xf32>
+       func.func @main(%q: !t, %k: !t, %v: !t) -> !t {
+         %y = nn.attention %q, %k, %v scale = 1.25e-1 : (!t, !t, !t) -> !t
+         return %y : !t
+       })";
+constexpr double kAttentionFlops = 4.0 * 12 * 256 * 256 * 64;
+
+absl::Status measureCopies(Session& session, const MeasureOptions& options,
+                           KernelCosts& costs) {
+  costs.copy.sizes.emplace_back();
+  for (const int64_t elements : {1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 25}) {
+    if (options.small && elements > (1 << 14)) break;
+    PARTITA_ASSIGN_OR_RETURN(const Timed sum,
+                             run(session, options, sumOf(elements)));
+    costs.copy.sizes[0].push_back(sum.bytes);
+    costs.copy.rates.push_back(sum.bytes / sum.seconds);
+    if (costs.launch == 0) costs.launch = sum.seconds;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<KernelCosts> measureKernels(Session& session,
+                                           const MeasureOptions& options) {
+  KernelCosts costs;
+  PARTITA_RETURN_IF_ERROR(measureCopies(session, options, costs));
+  PARTITA_ASSIGN_OR_RETURN(const Timed attention,
+                           run(session, options, kAttention));
+  costs.attention = kAttentionFlops / attention.seconds;
+  std::vector<Timed> kernels = {attention};
+  for (const char* text : kKernels) {
+    PARTITA_ASSIGN_OR_RETURN(const Timed kernel, run(session, options, text));
+    kernels.push_back(kernel);
+  }
+  // All kinds count alike: the geometric mean.
+  double sum = 0;
+  for (const Timed& kernel : kernels)
+    sum += std::log(kernel.seconds / kernel.cycles);
+  costs.cycle = std::exp(sum / static_cast<double>(kernels.size()));
+  return costs;
+}
+
+}  // namespace partita::driver

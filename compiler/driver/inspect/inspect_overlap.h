@@ -1,0 +1,17 @@
+// What an artifact's collectives run beside, for `partita inspect`.
+#ifndef PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_OVERLAP_H_
+#define PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_OVERLAP_H_
+
+#include "llvm/Support/JSON.h"
+#include "runtime/program/artifact.h"
+
+namespace partita::driver {
+
+// One object for each collective that a main starts: its name and kind, the
+// bytes of its input, the instructions that start and await it, and the
+// functions called in between.
+llvm::json::Array overlappedIn(const program::Program& program);
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_INSPECT_INSPECT_OVERLAP_H_

@@ -1,0 +1,181 @@
+// Sizes by the names of dimensions; how many layers, by their attentions.
+#include "compiler/driver/planning/find_architecture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+#include "compiler/driver/inspect/inspect_dims.h"
+#include "compiler/sharding/layer_paths.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace partita::driver {
+namespace {
+
+using sharding::NamedDims;
+
+// Attentions of a model as it runs: a function of layers that are alike counts
+// once per call.
+class Attentions {
+ public:
+  explicit Attentions(mlir::ModuleOp module) : symbols_(module) {}
+
+  // Whole ones, or the softmaxes of those that are not.
+  int64_t countIn(mlir::func::FuncOp function) {
+    const Count count = of(function);
+    return count.whole > 0 ? count.whole : count.softmaxes;
+  }
+
+ private:
+  struct Count {
+    int64_t whole = 0, softmaxes = 0;
+  };
+
+  Count of(mlir::func::FuncOp function) {
+    if (const auto known = known_.find(function); known != known_.end())
+      return known->second;
+    Count count;
+    function.walk([&](mlir::Operation* op) {
+      const llvm::StringRef name = op->getName().getStringRef();
+      count.whole += name == "nn.attention";
+      count.softmaxes += name == "nn.softmax";
+      auto call = mlir::dyn_cast<mlir::func::CallOp>(op);
+      if (!call) return;
+      const Count own =
+          of(symbols_.lookup<mlir::func::FuncOp>(call.getCallee()));
+      count.whole += own.whole;
+      count.softmaxes += own.softmaxes;
+    });
+    known_[function] = count;
+    return count;
+  }
+
+  mlir::SymbolTable symbols_;
+  llvm::DenseMap<mlir::Operation*, Count> known_;
+};
+
+// "transformer.h." where layers are "transformer.h.0" to the last; else empty.
+std::string findLayerNames(mlir::ModuleOp module, int64_t layers) {
+  std::map<std::string, std::set<int64_t>> numbers;
+  const sharding::LayerPaths paths(module);
+  for (const auto& [value, layer] : paths.inMain()) {
+    llvm::SmallVector<llvm::StringRef> words;
+    llvm::StringRef(layer.path).split(words, '.');
+    std::string before;
+    for (llvm::StringRef word : words) {
+      int64_t number = 0;
+      if (!before.empty() && !word.getAsInteger(10, number)) {
+        numbers[before].insert(number);
+        break;
+      }
+      before += word.str() + ".";
+    }
+  }
+  for (const auto& [name, found] : numbers)
+    if (static_cast<int64_t>(found.size()) == layers && *found.begin() == 0 &&
+        *found.rbegin() == layers - 1)
+      return name;
+  return "";
+}
+
+class Finder {
+ public:
+  explicit Finder(mlir::ModuleOp module) : module_(module) {}
+
+  mlir::FailureOr<FoundModel> find();
+
+ private:
+  mlir::LogicalResult readSizes();
+  void countLayers();
+  const NamedDims* dims(llvm::StringRef name) const {
+    for (const NamedDims& found : report_.names)
+      if (found.name == name) return &found;
+    return nullptr;
+  }
+  // The only size of a name; the largest where there are several, 0 without.
+  int64_t size(llvm::StringRef name) const {
+    const NamedDims* found = dims(name);
+    return found && !found->sizes.empty() ? *found->sizes.rbegin() : 0;
+  }
+
+  mlir::ModuleOp module_;
+  sharding::NamingReport report_;
+  FoundModel found_;
+};
+
+mlir::LogicalResult Finder::readSizes() {
+  planner::Architecture& a = found_.architecture;
+  for (const char* name : {"E", "M", "N"}) {
+    const NamedDims* found = dims(name);
+    if (found && found->sizes.size() == 1) continue;
+    // Of fewer heads for keys and values.
+    if (found && found->name == "N" && found->sizes.size() == 2 &&
+        *found->sizes.rbegin() % *found->sizes.begin() == 0)
+      continue;
+    std::string sizes;
+    if (found)
+      for (int64_t each : found->sizes)
+        sizes += (sizes.empty() ? "" : ", ") + std::to_string(each);
+    return module_.emitError()
+           << "expected a transformer whose layers are alike, found a model "
+              "with "
+           << (sizes.empty() ? std::string("no ") + name
+                             : std::string(name) + " of sizes " + sizes);
+  }
+  a.hidden = size("E");
+  a.ffn = size("M");
+  a.heads = size("N");
+  a.kv_heads = *dims("N")->sizes.begin();
+  a.seq = std::max<int64_t>(size("L"), 1);
+  a.vocab = std::max<int64_t>(size("V"), 1);
+  found_.batch = std::max<int64_t>(size("B"), 1);
+  found_.names.sequence = size("L") > 1;
+  if (a.hidden % a.heads == 0) return mlir::success();
+  return module_.emitError() << "expected heads that divide the width, found "
+                             << a.heads << " heads and " << a.hidden;
+}
+
+// Products of an MLP are told from the bytes of their weights: two in f32, or
+// three with a gate.
+void Finder::countLayers() {
+  planner::Architecture& a = found_.architecture;
+  const int64_t attentions = Attentions(module_).countIn(
+      module_.lookupSymbol<mlir::func::FuncOp>("main"));
+  const double matrix = 4.0 * a.hidden * a.ffn;
+  const double products = double(dims("M")->bytes) / matrix;
+  const auto table = dims("V");
+  a.layers = std::max<int64_t>(attentions, 1);
+  if (dims("L") && dims("L")->sizes.size() == 2 && attentions % 3 == 0) {
+    a.kind = planner::ModelKind::kT5;
+    a.layers = attentions / 3;
+    a.decoder_seq = *dims("L")->sizes.begin();
+  } else if (std::lround(products / double(a.layers)) == 3) {
+    a.kind = planner::ModelKind::kLlama;
+    a.tied = !table || double(table->bytes) < 6.0 * a.vocab * a.hidden;
+  } else if (dims("H") || a.vocab < a.hidden) {
+    a.kind = planner::ModelKind::kBert;
+  }
+}
+
+mlir::FailureOr<FoundModel> Finder::find() {
+  auto report = inspectDims(module_, "");
+  if (mlir::failed(report)) return mlir::failure();
+  report_ = *std::move(report);
+  if (mlir::failed(readSizes())) return mlir::failure();
+  countLayers();
+  found_.names.layer = findLayerNames(module_, found_.architecture.layers);
+  return found_;
+}
+
+}  // namespace
+
+mlir::FailureOr<FoundModel> findArchitecture(mlir::ModuleOp module) {
+  return Finder(module).find();
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,23 @@
+// A model as the few numbers that the planner takes.
+#ifndef PARTITA_COMPILER_DRIVER_PLANNING_FIND_ARCHITECTURE_H_
+#define PARTITA_COMPILER_DRIVER_PLANNING_FIND_ARCHITECTURE_H_
+
+#include "compiler/planner/architecture.h"
+#include "compiler/planner/write_plan.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::driver {
+
+struct FoundModel {
+  planner::Architecture architecture;
+  int64_t batch = 1;         // sequences
+  planner::PlanNames names;  // `layer` is empty where layers have no numbers
+};
+
+// Of a transformer whose layers are alike, by what its dimensions mean. Others
+// are refused with a diagnostic: a CoAtNet's stages have widths of their own.
+mlir::FailureOr<FoundModel> findArchitecture(mlir::ModuleOp module);
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_PLANNING_FIND_ARCHITECTURE_H_

@@ -1,0 +1,382 @@
+// From a module to the planner's plain data: prepare_step.h makes the step, the
+// core's graph is that of dividing, step_works.h finds its kernels.
+#include "compiler/driver/planning/find_layers.h"
+
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "compiler/driver/planning/prepare_step.h"
+#include "compiler/driver/planning/step_works.h"
+#include "compiler/planner/layer_names.h"
+#include "compiler/sharding/dims.h"
+#include "compiler/sharding/layer_paths.h"
+#include "compiler/sharding/problem.h"
+#include "dialects/nn/dialect.h"
+#include "llvm/ADT/StringSet.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::driver {
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::Operation;
+using mlir::Value;
+using mlir::func::CallOp;
+using mlir::func::FuncOp;
+using sharding::LayerPaths;
+
+// Of Adam, for each parameter.
+constexpr int kStates = 2;
+
+class Finder {
+ public:
+  Finder(mlir::ModuleOp module, PreparedStep prepared)
+      : module_(module),
+        main_(module.lookupSymbol<FuncOp>("main")),
+        problem_(std::move(prepared.problem)),
+        paths_(module) {
+    step_.mappings = std::move(prepared.mappings);
+  }
+
+  FailureOr<planner::StepGraph> run() {
+    nameParts();
+    for (FuncOp function : module_.getOps<FuncOp>()) addFunction(function);
+    findLoss();
+    walk(main_, paths_.inMain(), /*backward=*/false);
+    orderLayers();
+    if (step_.layers.empty())
+      return main_.emitError(
+                 "expected layers, told apart by the names of parameters, "
+                 "found none: write the plan by hand"),
+             failure();
+    addHeld();
+    addUnits();
+    step_.graph = std::move(problem_.graph);
+    return std::move(step_);
+  }
+
+ private:
+  // What one run of a function has done so far.
+  struct Here {
+    llvm::DenseMap<Operation*, int> layers;
+    std::map<Operation*, Here> inside;  // of calls
+  };
+
+  std::string withoutParameter(const std::string& path) const {
+    return parameters_.contains(path) ? path.substr(0, path.rfind('.')) : path;
+  }
+
+  // Of parameters; where those have no names, of operations.
+  void nameParts() {
+    bool named = false;
+    for (mlir::BlockArgument argument : main_.getArguments()) {
+      auto name = main_.getArgAttrOfType<mlir::StringAttr>(
+          argument.getArgNumber(), nn::kNameAttr);
+      if (!name) continue;
+      parameters_.insert(name.getValue());
+      if (!name.getValue().contains('.')) continue;
+      names_.Add(withoutParameter(name.str()));
+      named = true;
+    }
+    if (named) return;
+    nameLayers(main_, paths_.inMain());
+    for (const std::string& module : modules_)
+      names_.Add(withoutParameter(module));
+  }
+
+  void nameLayers(FuncOp function, const LayerPaths::Paths& paths) {
+    for (Operation& op : function.front().without_terminator()) {
+      if (op.getNumResults() > 0)
+        if (std::string path = paths.lookup(op.getResult(0)).path;
+            !path.empty())
+          modules_.insert(path);
+      if (auto call = llvm::dyn_cast<CallOp>(op))
+        nameLayers(calleeOf(call), paths_.inCallee(call, paths));
+    }
+  }
+
+  FuncOp calleeOf(CallOp call) {
+    return module_.lookupSymbol<FuncOp>(call.getCallee());
+  }
+
+  int idOf(Value value) const { return problem_.ids.lookup(value); }
+
+  // --- Functions ---
+
+  void addFunction(FuncOp function) {
+    numbers_[function] = static_cast<int>(step_.functions.size());
+    planner::StepFunction& made = step_.functions.emplace_back();
+    for (Operation& op : function.front().without_terminator())
+      if (auto found = problem_.operations.find(&op);
+          found != problem_.operations.end())
+        made.ops.push_back(found->second);
+    FunctionWorks found = worksOf(function, problem_);
+    made.works = std::move(found.works);
+    heads_.push_back(std::move(found.heads));
+    llvm::append_range(step_.halos, halosOf(function, problem_));
+    made.joined = isUpdate(function);
+    if (!made.joined || made.works.empty()) return;
+    // What Adam's states add, which lie as the parameter does.
+    const int parameter = idOf(function.getArgument(0));
+    for (auto* values : {&made.works[0].reads, &made.works[0].writes})
+      values->insert(values->end(), kStates, parameter);
+  }
+
+  // New values of parameters and states alone come of it: emitting joins what
+  // is alike.
+  bool isUpdate(FuncOp function) {
+    bool called = false;
+    for (CallOp call : main_.getOps<CallOp>()) {
+      if (call.getCallee() != function.getName()) continue;
+      called = true;
+      if (!isUpdate(call)) return false;
+    }
+    return called;
+  }
+
+  bool isUpdate(Operation* op) {
+    return !op->use_empty() &&
+           llvm::all_of(op->getUsers(), [](Operation* user) {
+             return user->hasTrait<mlir::OpTrait::IsTerminator>();
+           });
+  }
+
+  // --- Runs ---
+
+  // Everything behind the operation that gives it is backward.
+  void findLoss() {
+    loss_ = main_.front().getTerminator()->getOperand(0).getDefiningOp();
+  }
+
+  int layerOf(const LayerPaths::Paths& paths, Operation* op) {
+    std::string layer;
+    if (op->getNumResults() > 0)
+      layer =
+          names_.LayerOf(withoutParameter(paths.lookup(op->getResult(0)).path));
+    if (layer.empty() && !step_.layers.empty()) return latest_;
+    if (layer.empty()) return 0;
+    const auto [known, is_new] =
+        layers_.try_emplace(layer, static_cast<int>(step_.layers.size()));
+    if (is_new) {
+      step_.layers.push_back(layer);
+      step_.dims.emplace_back();
+    }
+    return latest_ = known->second;
+  }
+
+  // Where a layer's products begin, and of one without where it ends: what else
+  // is computed of stored data alone stands anywhere.
+  void notePlace(Operation* op, int layer) {
+    ++walked_;
+    if (kindOf(op) != planner::WorkKind::kStream)
+      product_at_.try_emplace(layer, walked_);
+    ended_at_[layer] = walked_;
+  }
+  int placeOf(int layer) {
+    const auto product = product_at_.find(layer);
+    return product == product_at_.end() ? ended_at_[layer] : product->second;
+  }
+
+  void orderLayers() {
+    std::vector<int> order(step_.layers.size()), number(order.size());
+    std::iota(order.begin(), order.end(), 0);
+    llvm::sort(order, [&](int a, int b) {
+      return std::make_pair(placeOf(a), a) < std::make_pair(placeOf(b), b);
+    });
+    auto layers = step_.layers;
+    auto dims = step_.dims;
+    for (auto [i, layer] : llvm::enumerate(order)) {
+      number[layer] = static_cast<int>(i);
+      step_.layers[i] = layers[layer];
+      step_.dims[i] = dims[layer];
+    }
+    const auto renumber = [&](int& layer) { layer = number[layer]; };
+    for (planner::StepRun& run : step_.runs) {
+      llvm::for_each(run.layer_of_work, renumber);
+      llvm::for_each(run.layer_of_op, renumber);
+    }
+    for (planner::StepMove& move : step_.moves) renumber(move.layer);
+    for (planner::StepCrossing& crossing : step_.crossings) {
+      renumber(crossing.from);
+      renumber(crossing.to);
+    }
+    for (auto& [name, layer] : layers_) renumber(layer);
+    for (auto& [value, layer] : layer_of_)
+      if (layer >= 0) renumber(layer);
+  }
+
+  Here walk(FuncOp function, const LayerPaths::Paths& paths, bool backward) {
+    Here here;
+    for (Operation& op : function.front().without_terminator()) {
+      if (auto call = llvm::dyn_cast<CallOp>(op)) {
+        here.inside[&op] =
+            walk(calleeOf(call), paths_.inCallee(call, paths), backward);
+        here.layers[&op] = latest_;
+        addMoves(call, here);
+      } else {
+        const int layer = here.layers[&op] = layerOf(paths, &op);
+        if (!backward) notePlace(&op, layer);
+        addDims(&op, layer);
+      }
+      addCrossings(&op, here);
+      if (function != main_) continue;
+      for (Value result : op.getResults())
+        layer_of_[result] = giverOf(result, here);
+      if (&op == loss_) backward = true;
+    }
+    const int number = numbers_.lookup(function);
+    planner::StepRun& run = step_.runs.emplace_back();
+    run.function = number;
+    run.backward = backward && function != main_;
+    for (Operation* head : heads_[number])
+      run.layer_of_work.push_back(here.layers.lookup(head));
+    for (Operation& op : function.front().without_terminator())
+      if (problem_.operations.count(&op))
+        run.layer_of_op.push_back(here.layers.lookup(&op));
+    return here;
+  }
+
+  // The layer that gives a value; -1: none, it is stored or given.
+  int giverOf(Value value, const Here& here) {
+    Operation* op = value.getDefiningOp();
+    if (!op) return -1;
+    auto call = llvm::dyn_cast<CallOp>(op);
+    if (!call) return here.layers.lookup(op);
+    Value returned = calleeOf(call).front().getTerminator()->getOperand(
+        llvm::cast<mlir::OpResult>(value).getResultNumber());
+    const int inside = giverOf(returned, here.inside.find(op)->second);
+    return inside < 0 ? here.layers.lookup(op) : inside;
+  }
+
+  // The layer that an operation takes its operand in.
+  int takerOf(mlir::OpOperand& use, const Here& here) {
+    auto call = llvm::dyn_cast<CallOp>(use.getOwner());
+    if (!call) return here.layers.lookup(use.getOwner());
+    Value argument = calleeOf(call).getArgument(use.getOperandNumber());
+    const Here& inside = here.inside.find(call)->second;
+    for (mlir::OpOperand& use : argument.getUses())
+      if (!use.getOwner()->hasTrait<mlir::OpTrait::IsTerminator>())
+        return takerOf(use, inside);
+    return here.layers.lookup(call);
+  }
+
+  void addMoves(CallOp call, const Here& here) {
+    FuncOp callee = calleeOf(call);
+    for (mlir::OpOperand& operand : call->getOpOperands())
+      step_.moves.push_back(
+          {idOf(operand.get()),
+           idOf(callee.getArgument(operand.getOperandNumber())),
+           takerOf(operand, here), isUpdate(call)});
+    for (mlir::OpResult result : call->getResults())
+      step_.moves.push_back({idOf(callee.front().getTerminator()->getOperand(
+                                 result.getResultNumber())),
+                             idOf(result), giverOf(result, here),
+                             isGradient(result)});
+  }
+
+  // What nothing but updates reads.
+  bool isGradient(Value value) {
+    return !value.use_empty() &&
+           llvm::all_of(value.getUsers(),
+                        [&](Operation* user) { return isUpdate(user); });
+  }
+
+  void addCrossings(Operation* op, const Here& here) {
+    for (mlir::OpOperand& operand : op->getOpOperands()) {
+      const int from = giverOf(operand.get(), here),
+                to = takerOf(operand, here);
+      if (from < 0 || from == to) continue;
+      if (crossed_.insert({idOf(operand.get()), {from, to}}).second)
+        step_.crossings.push_back({idOf(operand.get()), from, to});
+    }
+  }
+
+  void addDims(Operation* op, int layer) {
+    if (step_.layers.empty()) return;  // it is in front of the first
+    for (Value result : op->getResults())
+      if (auto dims = sharding::dimsOf(result))
+        for (const sharding::Dim& dim : *dims) {
+          if (!dim.segments.empty() && dim.segments.front().size > 1)
+            step_.dims[layer].insert(dim.segments.front().name);
+          if (!dim.role.empty()) step_.dims[layer].insert(dim.role);
+        }
+  }
+
+  // --- What lives long ---
+
+  void addHeld() {
+    const LayerPaths::Paths paths = paths_.inMain();
+    for (mlir::BlockArgument argument : main_.getArguments()) {
+      const auto layer = layers_.find(
+          names_.LayerOf(withoutParameter(paths.lookup(argument).path)));
+      // Inputs are those of the first layer that takes them.
+      step_.held.push_back(
+          {idOf(argument), layer == layers_.end() ? 0 : layer->second});
+    }
+    bool backward = false;
+    for (Operation& op : main_.front().without_terminator()) {
+      if (llvm::isa<CallOp>(op) && isUpdate(&op))
+        step_.held.insert(step_.held.end(), kStates,
+                          {idOf(op.getOperand(0)), layer_of_[op.getResult(0)]});
+      for (Value result : op.getResults())
+        if (isGradient(result) || (!backward && isReadBehindLoss(result)))
+          step_.held.push_back({idOf(result), layer_of_[result]});
+      if (&op == loss_) backward = true;
+    }
+  }
+
+  bool isReadBehindLoss(Value value) const {
+    return llvm::any_of(value.getUsers(), [&](Operation* user) {
+      return loss_ && loss_->isBeforeInBlock(user) &&
+             !user->hasTrait<mlir::OpTrait::IsTerminator>();
+    });
+  }
+
+  void addUnits() {
+    for (auto [id, value] : llvm::enumerate(problem_.values)) {
+      const std::vector<int64_t>& shape = problem_.graph.values[id].shape;
+      std::vector<int64_t> units = shape;
+      if (auto dims = sharding::dimsOf(value))
+        for (auto [i, dim] : llvm::enumerate(*dims)) {
+          if (!dim.segments.empty() && dim.segments.front().size > 0)
+            units[i] = dim.segments.front().size;
+          if (dim.isNamed("B")) step_.batch = std::max(step_.batch, units[i]);
+        }
+      step_.units.push_back(std::move(units));
+    }
+  }
+
+  mlir::ModuleOp module_;
+  FuncOp main_;
+  sharding::Problem problem_;
+  const LayerPaths paths_;
+  planner::StepGraph step_;
+  planner::LayerNames names_;
+  std::set<std::string> modules_;
+  llvm::StringSet<> parameters_;
+  llvm::DenseMap<Operation*, int> numbers_;     // of functions
+  std::vector<std::vector<Operation*>> heads_;  // last operations of works
+  std::map<std::string, int> layers_;
+  llvm::DenseMap<Value, int> layer_of_;
+  std::set<std::pair<int, std::pair<int, int>>> crossed_;
+  Operation* loss_ = nullptr;
+  int latest_ = 0;
+  // Layers in the forward pass, by the operations before.
+  std::map<int, int> product_at_, ended_at_;
+  int walked_ = 0;
+};
+
+}  // namespace
+
+FailureOr<planner::StepGraph> findLayers(mlir::ModuleOp module,
+                                         plan::Precision precision,
+                                         Fault& fault) {
+  mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
+  auto prepared = prepareStep(*copy, precision, fault);
+  if (mlir::failed(prepared)) return failure();
+  return Finder(*copy, std::move(*prepared)).run();
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,139 @@
+// One module for all mappings, so that a value is the same in each: plans are
+// applied until none of them changes an operation.
+#include "compiler/driver/planning/prepare_step.h"
+
+#include <set>
+#include <string>
+
+#include "compiler/driver/train_options.h"
+#include "compiler/sharding/apply_plan.h"
+#include "compiler/sharding/dims.h"
+#include "dialects/dist/dialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
+
+namespace partita::driver {
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::success;
+using mlir::func::FuncOp;
+
+// Sizes that no factor of a dimension splits; planner::StepMapping says them.
+constexpr char kMesh[] = "data=2,tensor=2";
+
+std::set<std::string> namesIn(mlir::ModuleOp module) {
+  std::set<std::string> names;
+  module.walk([&](mlir::Operation* op) {
+    for (mlir::Value result : op->getResults())
+      if (auto dims = sharding::dimsOf(result))
+        for (const sharding::Dim& dim : *dims)
+          for (const char* name : sharding::kDimNames)
+            if (dim.isNamed(name)) names.insert(name);
+  });
+  return names;
+}
+
+std::vector<planner::StepMapping> mappingsOf(mlir::ModuleOp module) {
+  const std::set<std::string> there = namesIn(module);
+  std::vector<planner::StepMapping> mappings(1);
+  mappings[0].names = {"B"};
+  mappings[0].of_batch = true;
+  // Tokens of images are rows first: L divides them as H does.
+  const std::vector<std::vector<std::string>> offers = {
+      {there.count("H") ? "H" : "L"}, {"M", "N", "V"}};
+  for (const std::vector<std::string>& offer : offers) {
+    planner::StepMapping mapping;
+    for (const std::string& name : offer)
+      if (there.count(name)) mapping.names.push_back(name);
+    if (!mapping.names.empty()) mappings.push_back(std::move(mapping));
+  }
+  mappings.emplace_back();
+  return mappings;
+}
+
+absl::StatusOr<plan::Plan> planOf(const planner::StepMapping& mapping) {
+  plan::Plan plan;
+  plan.origin = "the planner";
+  absl::StatusOr<core::Mesh> mesh = plan::ParseMeshOption(kMesh);
+  if (!mesh.ok()) return mesh.status();
+  plan.mesh = *std::move(mesh);
+  std::string text = mapping.of_batch ? "B=data+tensor" : "B=data";
+  if (!mapping.of_batch)
+    for (const std::string& name : mapping.names)
+      text += (&name == &mapping.names.front() ? ";" : ",") + name + "=tensor";
+  absl::StatusOr<std::vector<plan::Entry>> shard =
+      plan::ParseShardOption(text, plan.mesh);
+  if (!shard.ok()) return shard.status();
+  plan.shard = *std::move(shard);
+  return plan;
+}
+
+void forgetShardings(mlir::ModuleOp module) {
+  for (FuncOp function : module.getOps<FuncOp>()) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      function.removeArgAttr(i, dist::kShardingAttr);
+    function.walk(
+        [](mlir::Operation* op) { op->removeAttr(dist::kShardingsAttr); });
+  }
+}
+
+int64_t countOperations(mlir::ModuleOp module) {
+  int64_t count = 0;
+  module.walk([&](mlir::Operation*) { ++count; });
+  return count;
+}
+
+LogicalResult applyMapping(mlir::ModuleOp module, PreparedStep& step,
+                           planner::StepMapping& mapping) {
+  absl::StatusOr<plan::Plan> plan = planOf(mapping);
+  if (!plan.ok())
+    return module.emitError() << std::string(plan.status().message());
+  if (mlir::failed(sharding::applyPlan(module, *plan))) return failure();
+  auto problem = sharding::buildProblem(module, plan->mesh);
+  if (mlir::failed(problem)) return failure();
+  auto shardings = sharding::readShardings(*problem);
+  if (mlir::failed(shardings)) return failure();
+  mapping.shardings = std::move(*shardings);
+  step.problem = std::move(*problem);
+  forgetShardings(module);
+  return success();
+}
+
+}  // namespace
+
+FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
+                                    plan::Precision precision, Fault& fault) {
+  TrainOptions train;
+  // The least graph for each parameter. Whoever reads it adds the states.
+  train.optimizer = "sgd";
+  absl::StatusOr<plan::Plan> plan = planOf({});
+  if (!plan.ok())
+    return module.emitError() << std::string(plan.status().message());
+  std::vector<Phase> phases = divideModel(*plan, &train);
+  phases.pop_back();  // which applies a plan
+  if (mlir::failed(runPhases(module, simplifyModel(&train), fault)) ||
+      mlir::failed(
+          runPhases(module, reducePrecision(precision, &train), fault)) ||
+      mlir::failed(runPhases(module, phases, fault)))
+    return failure();
+  // What a mapping leaves undone, nobody asked for.
+  mlir::ScopedDiagnosticHandler quiet(
+      module.getContext(), [](mlir::Diagnostic& diagnostic) {
+        return success(diagnostic.getSeverity() !=
+                       mlir::DiagnosticSeverity::Error);
+      });
+  PreparedStep step;
+  step.mappings = mappingsOf(module);
+  for (int64_t before = 0, now = countOperations(module); before != now;
+       now = countOperations(module)) {
+    before = now;
+    for (planner::StepMapping& mapping : step.mappings)
+      if (mlir::failed(applyMapping(module, step, mapping))) return failure();
+  }
+  return step;
+}
+
+}  // namespace partita::driver

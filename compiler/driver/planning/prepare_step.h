@@ -1,0 +1,31 @@
+// A step of training before it is divided, and how it lies under each mapping.
+#ifndef PARTITA_COMPILER_DRIVER_PLANNING_PREPARE_STEP_H_
+#define PARTITA_COMPILER_DRIVER_PLANNING_PREPARE_STEP_H_
+
+#include <vector>
+
+#include "compiler/driver/run_phase.h"
+#include "compiler/plan/plan.h"
+#include "compiler/planner/step_graph.h"
+#include "compiler/sharding/problem.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::driver {
+
+struct PreparedStep {
+  sharding::Problem problem;  // of the module
+  std::vector<planner::StepMapping> mappings;
+};
+
+// Runs the phases up to naming and differentiating, with an optimizer without
+// states, and applies a plan for each
+// mapping in turn: of the batch; of the rows of images, or of the sequence; of
+// hidden widths, heads and classes; of nothing. Composites that any of these
+// divides are decomposed. Fails after diagnostics.
+mlir::FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
+                                          plan::Precision precision,
+                                          Fault& fault);
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_PLANNING_PREPARE_STEP_H_

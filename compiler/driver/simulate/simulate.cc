@@ -1,0 +1,283 @@
+// The simulator does it; here it meets files and tables.
+#include "compiler/driver/simulate/simulate.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "compiler/core/schedule_csv.h"
+#include "compiler/driver/simulate/read_choice.h"
+#include "compiler/planner/cluster.h"
+#include "compiler/simulator/cluster_costs.h"
+#include "compiler/simulator/memory.h"
+#include "compiler/simulator/report.h"
+#include "compiler/simulator/simulate.h"
+#include "compiler/simulator/trace.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/quantity.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/program/artifact.h"
+#include "runtime/program/mesh.h"
+
+namespace partita::driver {
+namespace {
+
+using llvm::formatv;
+using llvm::json::Array;
+using llvm::json::Object;
+using llvm::json::Value;
+using simulator::Simulation;
+
+absl::StatusOr<planner::Cluster> openCluster(const std::string& name,
+                                             int64_t devices) {
+  auto cluster = planner::OpenCluster(name);
+  if (!cluster.ok()) return cluster.status();
+  if (devices <= cluster->devices) return cluster;
+  return absl::InvalidArgumentError(
+      formatv("--cluster: expected at least {0} devices, which the program "
+              "runs on, found '{1}' with {2}; take a larger cluster, as in "
+              "\"{0}x a100-80-sxm\"",
+              devices, name, cluster->devices)
+          .str());
+}
+
+// A schedule that does not flush shows its step when the pipeline is full.
+int stepsOf(const program::Program& program) {
+  const auto* text = program.schedule();
+  if (text == nullptr || text->size() == 0) return 1;
+  auto schedule = core::ReadScheduleCsv(text->str(), "schedule");
+  if (!schedule.ok() || schedule->flushes) return 1;
+  return 2 * schedule->stages + 1;
+}
+
+absl::Status write(const std::string& option, const std::string& path,
+                   const std::string& text) {
+  absl::Status written = base::WriteFileAtomically(path, text);
+  if (written.ok()) return written;
+  return absl::Status(written.code(),
+                      option + ": " + std::string(written.message()));
+}
+
+Array ranksOf(const Simulation& simulation, const program::Program& program) {
+  Array ranks;
+  for (auto [index, device_class] : llvm::enumerate(simulation.classes)) {
+    const simulator::DeviceTimes& times = simulation.times[index];
+    const simulator::DeviceMemory memory =
+        simulator::MemoryOf(program, device_class.entry);
+    ranks.push_back(
+        Object{{"rank", device_class.rank},
+               {"devices", device_class.devices},
+               {"stage", device_class.entry},
+               {"name", simulator::Describe(simulation, index)},
+               {"compute_seconds", times.compute},
+               {"collectives_seconds", times.collectives},
+               {"transfers_seconds", times.transfers},
+               {"idle_seconds", times.idle},
+               {"parameters_bytes", memory.parameters + memory.derived},
+               {"states_bytes", memory.states},
+               {"host_bytes", memory.host},
+               {"arena_bytes", memory.arena},
+               {"memory_bytes", memory.total()}});
+  }
+  return ranks;
+}
+
+Array operationsOf(const Simulation& simulation, int64_t count) {
+  Array operations;
+  for (const simulator::OperationTotal& total : simulation.operations) {
+    if (static_cast<int64_t>(operations.size()) == count) break;
+    if (total.seconds == 0) continue;
+    Object row{{"function", total.function},
+               {"name", total.name},
+               {"kind", total.kind},
+               {"calls", total.calls},
+               {"seconds", total.seconds}};
+    if (!total.why.empty()) row["why"] = total.why;
+    if (!total.label.empty()) row["label"] = total.label;
+    if (total.bytes > 0) row["bytes"] = total.bytes;
+    if (total.group > 0) row["devices"] = total.group;
+    operations.push_back(std::move(row));
+  }
+  return operations;
+}
+
+// What compile.cc wrote of collectives and transfers, at those.
+void addReasons(const program::Program& program, Simulation& simulation) {
+  if (program.model() == nullptr) return;
+  llvm::Expected<Value> model = llvm::json::parse(program.model()->str());
+  if (!model) return llvm::consumeError(model.takeError());
+  const Object* facts = model->getAsObject();
+  const Array* rows = facts ? facts->getArray("reasons") : nullptr;
+  if (rows == nullptr) return;
+  using Place = std::tuple<std::string, std::string, std::string>;
+  std::map<Place, std::string> reasons;
+  for (const Value& value : *rows)
+    if (const Object* row = value.getAsObject()) {
+      const auto text = [&](llvm::StringRef key) {
+        return row->getString(key).value_or("").str();
+      };
+      std::string& why =
+          reasons[{text("function"), text("kind"), text("name")}];
+      why += (why.empty() ? "" : "; ") + text("why");
+      // What is received is received for what it was sent for.
+      if (text("kind") == "send")
+        reasons[{"", "receive", text("name")}] = text("why");
+    }
+  for (simulator::OperationTotal& total : simulation.operations)
+    for (const std::string& function : {total.function, std::string()})
+      if (auto found = reasons.find({function, total.kind, total.name});
+          total.why.empty() && found != reasons.end())
+        total.why = found->second;
+}
+
+// What leaves devices, those that hide behind other work too: by kind, axes and
+// size.
+Array trafficOf(const Simulation& simulation) {
+  std::map<std::tuple<std::string, std::string, int64_t>, double> calls;
+  for (const simulator::OperationTotal& total : simulation.operations)
+    if ((total.group > 1 && total.kind != "all_slice") || total.kind == "send")
+      calls[{total.kind, total.axes, total.bytes}] += total.calls;
+  Array traffic;
+  for (const auto& [what, count] : calls)
+    traffic.push_back(Object{{"kind", std::get<0>(what)},
+                             {"axes", std::get<1>(what)},
+                             {"bytes", std::get<2>(what)},
+                             {"calls", count}});
+  return traffic;
+}
+
+std::string secondsText(double seconds) {
+  if (seconds >= 1) return formatv("{0:F3} s", seconds).str();
+  if (seconds >= 1e-3) return formatv("{0:F3} ms", seconds * 1e3).str();
+  return formatv("{0:F1} us", seconds * 1e6).str();
+}
+
+double number(const Object& object, llvm::StringRef key) {
+  return object.getNumber(key).value_or(0);
+}
+
+std::string shareText(double part, double whole) {
+  return formatv("{0:F1}%", whole > 0 ? 100 * part / whole : 0).str();
+}
+
+void printRanks(const Object& facts, double step, llvm::raw_ostream& stream) {
+  stream << formatv("{0,-34} {1,9} {2,12} {3,10} {4,8} {5,10}\n", "",
+                    "computes", "collectives", "transfers", "bubble", "memory");
+  for (const Value& value : *facts.getArray("ranks")) {
+    const Object& rank = *value.getAsObject();
+    stream << formatv(
+        "{0,-34} {1,9} {2,12} {3,10} {4,8} {5,10}\n",
+        rank.getString("name").value_or(""),
+        shareText(number(rank, "compute_seconds"), step),
+        shareText(number(rank, "collectives_seconds"), step),
+        shareText(number(rank, "transfers_seconds"), step),
+        shareText(number(rank, "idle_seconds"), step),
+        base::FormatBytes(rank.getInteger("memory_bytes").value_or(0)));
+  }
+}
+
+void printOperations(const Object& facts, double step,
+                     llvm::raw_ostream& stream) {
+  stream << formatv("{0,10} {1,7} {2,8}  most expensive, mean of a device\n",
+                    "time", "of step", "calls");
+  for (const Value& value : *facts.getArray("operations")) {
+    const Object& row = *value.getAsObject();
+    stream << formatv("{0,10} {1,7} {2,8:F1}  {3} {4} in {5}",
+                      secondsText(number(row, "seconds")),
+                      shareText(number(row, "seconds"), step),
+                      number(row, "calls"), row.getString("kind").value_or(""),
+                      row.getString("name").value_or(""),
+                      row.getString("function").value_or(""));
+    if (auto bytes = row.getInteger("bytes"))
+      stream << ", " << base::FormatBytes(*bytes);
+    if (auto devices = row.getInteger("devices"))
+      stream << " among " << *devices << " devices";
+    stream << "\n";
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
+  PARTITA_ASSIGN_OR_RETURN(const program::Artifact artifact,
+                           program::Artifact::Open(arguments.artifact));
+  const program::Program& program = artifact.program();
+  const int64_t devices = program::SizeOf(program.mesh());
+  PARTITA_ASSIGN_OR_RETURN(const planner::Cluster cluster,
+                           openCluster(arguments.cluster, devices));
+  PARTITA_ASSIGN_OR_RETURN(simulator::Faults faults,
+                           simulator::ParseFaults(arguments.faults, devices));
+  simulator::SimulateOptions options;
+  options.steps = stepsOf(program);
+  options.spans = !arguments.trace.empty() || !arguments.html.empty();
+  Simulation simulation = simulator::Simulate(
+      program,
+      simulator::ClusterCosts(cluster, std::move(faults),
+                              simulator::KernelCyclesOf(program)),
+      options);
+  addReasons(program, simulation);
+  if (!arguments.trace.empty())
+    PARTITA_RETURN_IF_ERROR(write("--trace", arguments.trace,
+                                  simulator::WriteTrace(simulation, program)));
+  if (!arguments.html.empty()) {
+    simulator::ReportFacts page;
+    page.model = arguments.artifact;
+    page.mesh = program::DescribeMesh(program.mesh());
+    page.cluster = cluster.name;
+    page.device_memory = cluster.device.room();
+    if (!arguments.choice.empty()) {
+      PARTITA_ASSIGN_OR_RETURN(page.plan,
+                               readChoice(arguments.choice, program));
+    }
+    PARTITA_RETURN_IF_ERROR(
+        write("--html", arguments.html,
+              simulator::WriteReport(simulation, program, page)));
+  }
+  int64_t most = 0;
+  for (const simulator::DeviceClass& each : simulation.classes)
+    most = std::max(most, simulator::MemoryOf(program, each.entry).total());
+  // As the planner judges it: what the driver takes is no program's.
+  const int64_t has = static_cast<int64_t>(cluster.device.room());
+  return Object{{"kind", "simulation"},
+                {"cluster", cluster.name},
+                {"device", cluster.device.name},
+                {"devices", devices},
+                {"mesh", program::DescribeMesh(program.mesh())},
+                {"step_seconds", simulation.step},
+                {"bubble", simulation.Bubble()},
+                {"exposed", simulation.Exposed()},
+                {"memory_bytes", most},
+                {"device_memory_bytes", has},
+                {"fits", most <= has},
+                {"ranks", ranksOf(simulation, program)},
+                {"traffic", trafficOf(simulation)},
+                {"operations", operationsOf(simulation, arguments.operations)}};
+}
+
+void printSimulation(const Value& value, llvm::raw_ostream& stream) {
+  const Object& facts = *value.getAsObject();
+  const double step = number(facts, "step_seconds");
+  const int64_t devices = facts.getInteger("devices").value_or(1);
+  stream << formatv(
+      "a step takes {0} on {1} device{2} of {3}: bubble {4:P1}, exposed "
+      "communication {5:P1}\n",
+      secondsText(step), devices, devices == 1 ? "" : "s",
+      facts.getString("cluster").value_or(""), number(facts, "bubble"),
+      number(facts, "exposed"));
+  stream << formatv(
+      "memory: at most {0} of the {1} that programs have on a device "
+      "({2}){3}\n\n",
+      base::FormatBytes(facts.getInteger("memory_bytes").value_or(0)),
+      base::FormatBytes(facts.getInteger("device_memory_bytes").value_or(0)),
+      facts.getString("device").value_or(""),
+      facts.getBoolean("fits").value_or(true) ? "" : ": it does not fit");
+  printRanks(facts, step, stream);
+  stream << "\n";
+  printOperations(facts, step, stream);
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,26 @@
+// A table of configurations, predicted: for people and for programs.
+#ifndef PARTITA_COMPILER_DRIVER_SIMULATE_SWEEP_H_
+#define PARTITA_COMPILER_DRIVER_SIMULATE_SWEEP_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "llvm/Support/JSON.h"
+
+namespace partita::driver {
+
+struct SweepArguments {
+  std::string rows;     // a CSV file, as compiler/planner/README.md says
+  std::string output;   // the same with what is predicted
+  std::string cluster;  // of all rows; empty: what each names
+};
+
+// Writes `output` and returns "rows", "predicted", "seconds" and "problems":
+// what rows without a prediction have, and how many.
+absl::StatusOr<llvm::json::Value> predictRows(const SweepArguments& arguments);
+
+void printSweep(const llvm::json::Value& value, llvm::raw_ostream& stream);
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_SIMULATE_SWEEP_H_
