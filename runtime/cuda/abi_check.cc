@@ -147,6 +147,8 @@ TEST(AbiCheck, NumbersOfCublasLt) {
 
 TEST(AbiCheck, NumbersOfCudnn) {
   ExpectSame(kDnnSuccess, CUDNN_STATUS_SUCCESS);
+  ExpectSame(kDnnBadParameter, CUDNN_STATUS_BAD_PARAM);
+  ExpectSame(kDnnNotSupported, CUDNN_STATUS_NOT_SUPPORTED);
   ExpectSame(kDnnConvolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   ExpectSame(kDnnEngine, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   ExpectSame(kDnnEngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);

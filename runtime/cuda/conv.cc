@@ -142,8 +142,9 @@ class DnnConv : public CudaOp {
   absl::Status MakeTensors();
   absl::Status MakeOperation();
   absl::Status MakeGraph();
-  // Appends those that may be taken, up to kCandidates.
-  void Ask(int mode, std::vector<Plan>& plans) const;
+  // Appends those that may be taken, up to kCandidates. An error if something
+  // went wrong, not only that some will not do; others may be there then.
+  absl::Status Ask(int mode, std::vector<Plan>& plans) const;
   bool MayTake(const DnnDescriptor& engine) const;
   void PreparePacking();
   absl::Status PrepareFinish();
@@ -251,11 +252,16 @@ bool DnnConv::MayTake(const DnnDescriptor& engine) const {
       });
 }
 
-void DnnConv::Ask(int mode, std::vector<Plan>& plans) const {
+absl::Status DnnConv::Ask(int mode, std::vector<Plan>& plans) const {
+  absl::Status wrong;
+  const auto fails = [&](const absl::Status& status) {
+    if (!absl::IsUnimplemented(status)) wrong.Update(status);
+    return !status.ok();
+  };
   DnnDescriptor heuristics(dnn_, kDnnHeuristics);
   heuristics.Set(kDnnHeuristicsGraph, *graph_);
   heuristics.Set(kDnnHeuristicsMode, kDnnTypeHeuristicsMode, &mode);
-  if (!heuristics.Finalize("looking for an algorithm").ok()) return;
+  if (fails(heuristics.Finalize("looking for an algorithm"))) return wrong;
   std::vector<std::unique_ptr<DnnDescriptor>> configs;
   std::vector<DnnObject> objects;
   // Some will not do.
@@ -283,13 +289,14 @@ void DnnConv::Ask(int mode, std::vector<Plan>& plans) const {
     plan.plan = std::make_unique<DnnDescriptor>(dnn_, kDnnPlan);
     plan.plan->Set(kDnnPlanHandle, kDnnTypeHandle, &dnn_.handle);
     plan.plan->Set(kDnnPlanConfig, *configs[i]);
-    if (!plan.plan->Finalize("preparing an algorithm").ok()) continue;
+    if (fails(plan.plan->Finalize("preparing an algorithm"))) continue;
     plan.plan->Get(kDnnPlanWorkspaceBytes, kDnnTypeInt64,
                    &plan.workspace_bytes);
     if (plan.workspace_bytes > program::kConvolutionWorkspaceBytes) continue;
     plan.config = std::move(configs[i]);
     plans.push_back(std::move(plan));
   }
+  return wrong;
 }
 
 // The weight is [o, c, k]; with channels last the library wants [o, k, c].
@@ -341,8 +348,9 @@ absl::Status DnnConv::Prepare(Tuner& tuner) {
   PreparePacking();
   PARTITA_ASSIGN_OR_RETURN(pack_function_, kernels_->Find("partita_copy_box"));
   std::vector<Plan> plans;
-  Ask(kDnnHeuristicsBest, plans);
-  if (plans.empty()) Ask(kDnnHeuristicsFallback, plans);
+  absl::Status wrong = Ask(kDnnHeuristicsBest, plans);
+  if (plans.empty()) wrong.Update(Ask(kDnnHeuristicsFallback, plans));
+  if (plans.empty()) PARTITA_RETURN_IF_ERROR(wrong);
   if (plans.empty())
     return absl::UnimplementedError(
         "cuDNN has no algorithm for this convolution that gives the same bits "

@@ -395,14 +395,12 @@ TEST_F(TuningTest, WhereMeasuringFailsTheFirstIsTaken) {
 }
 
 // Of the recorded library's engines 0 adds up in any order, 1 cannot be
-// prepared, 3 computes f32 in TF32 and 5 rounds its inputs.
+// prepared, 2 needs no workspace, 3 computes f32 in TF32 and 5 rounds its
+// inputs.
 class ConvTest : public TuningTest {
  protected:
   ConvTest() { options_.dnn = kLibrary; }
-  // Which engine a new device takes.
-  std::string Engine(base::DType dtype, const std::string& description) {
-    const auto device = std::move(MakeCudaDevice(options_)).value();
-    const auto stream = std::move(device->CreateStream()).value();
+  static device::ConvDesc Describe(base::DType dtype) {
     device::ConvDesc desc;
     desc.dtype = dtype;
     desc.input_shape = {1, 5, 5, 4};
@@ -412,7 +410,14 @@ class ConvTest : public TuningTest {
     desc.strides = {2, 2};
     desc.dilations = desc.low = {1, 1};
     desc.high = {1, 1};
-    const auto op = device->PrepareConv(desc, std::vector<const void*>(3));
+    return desc;
+  }
+  // Which engine a new device takes.
+  std::string Engine(base::DType dtype, const std::string& description) {
+    const auto device = std::move(MakeCudaDevice(options_)).value();
+    const auto stream = std::move(device->CreateStream()).value();
+    const auto op =
+        device->PrepareConv(Describe(dtype), std::vector<const void*>(3));
     EXPECT_TRUE(op.ok()) << op.status();
     EXPECT_EQ((*op)->Description(), description);
     const auto memory =
@@ -451,6 +456,31 @@ TEST_F(ConvTest, WhereTheLibraryCannotOurKernelDoesIt) {
       device->PrepareConv(desc, std::vector<const void*>(3)).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_THAT(Message(status), HasSubstr("cuDNN is not there: expected"));
+}
+
+// What the library does not do is ours to do; what goes wrong in it is not.
+TEST_F(ConvTest, WhatGoesWrongIsNotHidden) {
+  const auto fail = [&](int status) {
+    recording_.FailNext("cudnnBackendFinalize", static_cast<CuResult>(status),
+                        1 << 20);
+  };
+  for (const int refusal : {2008, 3000, 3007}) {
+    fail(refusal);
+    Engine(base::DType::kF32, "own kernel");
+  }
+  for (const int error : {1008, 4004, 5001}) {
+    fail(error);
+    const auto device = std::move(MakeCudaDevice(options_)).value();
+    const absl::Status status = device
+                                    ->PrepareConv(Describe(base::DType::kF32),
+                                                  std::vector<const void*>(3))
+                                    .status();
+    EXPECT_TRUE(absl::IsInternal(status)) << status;
+    EXPECT_THAT(Message(status),
+                HasSubstr("cuDNN says CUDNN_STATUS_RECORDED (" +
+                          std::to_string(error) + ")"));
+  }
+  fail(0);
 }
 
 TEST(CudaBlockingTest, EveryOperationIsWaitedForOnDemand) {

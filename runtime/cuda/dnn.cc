@@ -33,7 +33,10 @@ Dnn::~Dnn() {
 absl::Status Dnn::Check(DnnStatus status, const std::string& doing) const {
   if (status == kDnnSuccess) return absl::OkStatus();
   const char* const text = ErrorText(status);
-  return absl::UnimplementedError(
+  const bool refuses =
+      KindOf(status) == kDnnNotSupported || KindOf(status) == kDnnBadParameter;
+  return absl::Status(
+      refuses ? absl::StatusCode::kUnimplemented : absl::StatusCode::kInternal,
       absl::StrCat(doing, ": cuDNN says ", text == nullptr ? "" : text, " (",
                    static_cast<int>(status),
                    "); CUDNN_LOGLEVEL_DBG=2 in the environment tells more"));

@@ -30,7 +30,8 @@ struct Dnn {
   Dnn(const Dnn&) = delete;
   ~Dnn();
 
-  // Unimplemented, in the library's words, for what it does not do.
+  // In the library's words: Unimplemented for what it does not do, as it says
+  // or as it refuses what describes it; Internal for what went wrong.
   absl::Status Check(DnnStatus status, const std::string& doing) const;
 };
 

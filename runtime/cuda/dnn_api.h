@@ -14,8 +14,15 @@ using DnnHandle = void*;
 using DnnObject = void*;  // a descriptor of any kind
 using DnnStream = void*;
 
-// What the functions return; others say what is wrong or not supported.
-enum DnnStatus : int { kDnnSuccess = 0 };
+// What the functions return. Thousands tell what kind of failure another is.
+enum DnnStatus : int {
+  kDnnSuccess = 0,
+  kDnnBadParameter = 2000,
+  kDnnNotSupported = 3000,
+};
+constexpr DnnStatus KindOf(DnnStatus status) {
+  return static_cast<DnnStatus>(status / 1000 * 1000);
+}
 
 // Kinds of descriptors.
 enum DnnKind : int {

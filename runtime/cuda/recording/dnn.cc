@@ -15,8 +15,8 @@
 namespace partita::cuda::recording {
 namespace {
 
-constexpr DnnStatus kBadParam = static_cast<DnnStatus>(2000);
-constexpr DnnStatus kNotSupported = static_cast<DnnStatus>(3000);
+constexpr DnnStatus kBadParam = kDnnBadParameter;
+constexpr DnnStatus kNotSupported = kDnnNotSupported;
 constexpr int64_t kWorkspace = 1024;
 
 // Engines, the one that the library thinks best first.
@@ -24,10 +24,11 @@ struct Engine {
   float milliseconds;
   std::vector<DnnNote> notes;
   bool prepares = true;
+  int64_t workspace = kWorkspace;
 };
 const std::vector<Engine>& Engines() {
   static const auto* const engines = new std::vector<Engine>{
-      {1, {kDnnNondeterministic}}, {2, {}, false}, {6, {}},
+      {1, {kDnnNondeterministic}}, {2, {}, false}, {6, {}, true, 0},
       {3, {kDnnTensorCores}},      {4, {}},        {1, {kDnnRoundsInputs}}};
   return *engines;
 }
@@ -267,6 +268,10 @@ DnnStatus cudnnBackendSetAttribute(DnnObject object, DnnAttribute attribute,
   return kDnnSuccess;
 }
 DnnStatus cudnnBackendFinalize(DnnObject object) {
+  Machine& machine = Machine::Get();
+  const Lock lock(machine.mutex);
+  if (const CuResult failed = machine.Enter(__func__); failed != kCuSuccess)
+    return static_cast<DnnStatus>(failed);
   Object& made = Of(object);
   if (made.kind == kDnnPlan) {
     const size_t engine = made.Other(kDnnPlanConfig)->engine;
@@ -292,7 +297,7 @@ DnnStatus cudnnBackendGetAttribute(DnnObject object, DnnAttribute attribute,
   } else if (attribute == kDnnEngineIndex) {
     *static_cast<int64_t*>(values) = static_cast<int64_t>(asked.engine);
   } else if (attribute == kDnnPlanWorkspaceBytes) {
-    *static_cast<int64_t*>(values) = kWorkspace;
+    *static_cast<int64_t*>(values) = Engines()[asked.engine].workspace;
   } else {
     return kBadParam;
   }
@@ -309,8 +314,9 @@ DnnStatus cudnnBackendExecute(DnnHandle, DnnObject plan, DnnObject pack) {
   const auto ids = Of(pack).All<int64_t>(kDnnPackIds);
   const auto pointers = Of(pack).All<char*>(kDnnPackPointers);
   void* const workspace = Of(pack).One<void*>(kDnnPackWorkspace);
+  const auto bytes = static_cast<size_t>(Engines()[engine].workspace);
   if (!Of(pack).finished || ids.size() != pointers.size() ||
-      workspace == nullptr)
+      (workspace == nullptr && bytes > 0))
     return kBadParam;
   for (Tensor* tensor : {&convolution.w, &convolution.x, &convolution.y}) {
     const auto found = std::find(ids.begin(), ids.end(), tensor->id);
@@ -321,9 +327,9 @@ DnnStatus cudnnBackendExecute(DnnHandle, DnnObject plan, DnnObject pack) {
   }
   Step step;
   step.name = "cudnnBackendExecute";
-  step.work = [convolution, workspace, engine] {
-    std::memset(workspace, 0x7f, kWorkspace);
-    Machine::Get().Touch(workspace, kWorkspace, /*writes=*/true);
+  step.work = [convolution, workspace, bytes, engine] {
+    if (bytes > 0) std::memset(workspace, 0x7f, bytes);
+    Machine::Get().Touch(workspace, bytes, /*writes=*/true);
     convolution.Run();
     Machine::Get().AddTime(Engines()[engine].milliseconds);
   };
