@@ -21,7 +21,10 @@ class DeviceCommunicator {
   // As Communicator::Prepare; null, on all ranks of the group, where such an
   // operation must go through the host's memory. Operations `beside` stand in
   // no order with the others, as those of a Communicator's second end; both
-  // kinds are of one stream each.
+  // kinds are of one stream each. Transfers are never null, of one stream for
+  // each sender and receiver, and on both sides work that ends when the other
+  // has begun: the sender's memory must stay until then. Preparing the first of
+  // two ranks waits for the other.
   virtual absl::StatusOr<std::unique_ptr<Collective>> Prepare(
       const Operation& operation, const std::vector<int>& ranks,
       bool beside) = 0;

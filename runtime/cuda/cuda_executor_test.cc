@@ -4,95 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/base/random_fill.h"
-#include "runtime/base/status_macros.h"
-#include "runtime/comm/local.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/cuda/nccl.h"
-#include "runtime/cuda/recording/recording.h"
+#include "runtime/cuda/cuda_executor_testing.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/multi_device.h"
-#include "runtime/executor/rank_executor.h"
 #include "runtime/program/test_pipeline_program.h"
 #include "runtime/program/test_program.h"
 #include "runtime/program/test_training_program.h"
 
 namespace partita::cuda {
 namespace {
-
-using base::DType;
-using executor::MultiDeviceRunner;
-using Floats = std::vector<float>;
-
-constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
-constexpr char kTarget[] = "cuda:sm_80";
-
-Floats Seeded(int64_t count, uint64_t seed) {
-  Floats values(static_cast<size_t>(count));
-  EXPECT_TRUE(base::FillElements({"uniform", 1.0, seed}, DType::kF32, 0, count,
-                                 values.data())
-                  .ok());
-  return values;
-}
-
-void ExpectNear(const Floats& expected, const Floats& found) {
-  ASSERT_EQ(expected.size(), found.size());
-  for (size_t i = 0; i < expected.size(); ++i)
-    ASSERT_NEAR(expected[i], found[i], 1e-4) << i;
-}
-
-class CudaExecutorTest : public ::testing::Test {
- protected:
-  CudaExecutorTest() : recording_(kLibrary) {
-    folder_ = ::testing::TempDir() + "/cuda_XXXXXX";
-    EXPECT_NE(mkdtemp(folder_.data()), nullptr);
-    path_ = folder_ + "/model.partita";
-  }
-  ~CudaExecutorTest() override {
-    std::filesystem::remove_all(folder_);
-    EXPECT_EQ(recording_.UsedBytes(), 0u);
-  }
-
-  template <typename Program>
-  void Write(Program program) {
-    program.program.target = kTarget;
-    const absl::Status status = program::WriteArtifact(path_, program.Parts());
-    ASSERT_TRUE(status.ok()) << status;
-  }
-  // All devices share one GPU.
-  template <typename Program>
-  std::unique_ptr<MultiDeviceRunner> Load(Program program) {
-    Write(std::move(program));
-    executor::MultiDeviceOptions options;
-    options.make_device = [](int) {
-      return MakeCudaDevice({0, kLibrary, kLibrary, kLibrary});
-    };
-    auto runner = MultiDeviceRunner::Load(path_, options);
-    EXPECT_TRUE(runner.ok()) << runner.status();
-    return runner.ok() ? *std::move(runner) : nullptr;
-  }
-  static Floats Read(MultiDeviceRunner& runner, const std::string& name,
-                     int64_t rows, int64_t columns) {
-    Floats values(static_cast<size_t>(rows * columns), -99);
-    const absl::Status status = runner.ReadParameter(
-        name, {DType::kF32, {rows, columns}, values.data()});
-    EXPECT_TRUE(status.ok()) << status;
-    return values;
-  }
-
-  recording::Recording recording_;
-  std::string folder_, path_;
-};
 
 // relu(x w + b) for 8 columns.
 Floats Layer(const Floats& x, const Floats& w, const Floats& b) {
@@ -348,143 +276,6 @@ TEST_F(CudaExecutorTest, TrainsInAPipeline) {
     ExpectNear(w, Read(*runner, "w", kHidden, kOut));
     ExpectNear(u, Read(*runner, "u", kWidth, kHidden));
   }
-}
-
-// A GPU for each of four ranks: what they exchange stays on the GPUs.
-class NcclExecutorTest : public CudaExecutorTest {
- protected:
-  // What all ranks have after every run of the program for x, by run; `ready`
-  // is called by rank 0 before each, when the others wait.
-  void RunDivided(const program::DividedProgram& divided, size_t runs,
-                  const std::function<void(size_t run)>& ready) {
-    Write(divided);
-    const auto artifact = std::make_shared<const program::Artifact>(
-        std::move(program::Artifact::Open(path_)).value());
-    auto bases = comm::MakeLocalCommunicators(4);
-    std::vector<std::thread> threads;
-    std::vector<absl::Status> statuses(4);
-    for (size_t rank = 0; rank < 4; ++rank) {
-      threads.emplace_back([&, rank] {
-        statuses[rank] = RunRank(artifact, *bases[rank], runs, ready);
-        if (!statuses[rank].ok()) bases[rank]->Fail(statuses[rank]);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const absl::Status& status : statuses)
-      ASSERT_TRUE(status.ok()) << status;
-  }
-  // That y of the last run is what one device makes of x.
-  void ExpectUndivided() {
-    const auto runner = Load(program::DividedProgram(5, 1, 1));
-    ASSERT_NE(runner, nullptr);
-    int64_t alone = -1;
-    Floats y(40, -1), whole(40, -1);
-    ASSERT_TRUE(runner
-                    ->Run({{DType::kF32, {5, 8}, x_.data()}},
-                          {{DType::kF32, {5, 8}, y.data()},
-                           {DType::kF32, {5, 8}, whole.data()},
-                           {DType::kI64, {1}, &alone}})
-                    .ok());
-    ExpectNear(y, y_);
-    ExpectNear(y, all_);
-    EXPECT_EQ(where_, (std::vector<int64_t>{0, 1, 2, 3}));
-  }
-  // Collectives are started; when the sum is there, it is copied to where what
-  // was added up lay.
-  static void StartAndUse(program::DividedProgram& divided) {
-    divided.StartCollectives();
-    auto& body = divided.program.functions[0]->body;
-    const auto& sum = body[2]->operands;
-    body.insert(body.begin() + 5, program::MakeCopy(sum[1], sum[0]));
-  }
-  // How often a call was made.
-  static size_t Count(const std::string& log, const std::string& call) {
-    size_t count = 0;
-    for (size_t at = 0; (at = log.find(call, at)) != std::string::npos; ++at)
-      ++count;
-    return count;
-  }
-
-  Floats x_ = Seeded(40, 9), y_ = Floats(40, -1), all_ = Floats(40, -1);
-  std::vector<int64_t> where_ = std::vector<int64_t>(4, -1);
-
- private:
-  absl::Status RunRank(std::shared_ptr<const program::Artifact> artifact,
-                       comm::Communicator& base, size_t runs,
-                       const std::function<void(size_t run)>& ready) {
-    PARTITA_ASSIGN_OR_RETURN(const auto device,
-                             MakeCudaDevice({0, kLibrary, kLibrary, kLibrary}));
-    PARTITA_ASSIGN_OR_RETURN(
-        const auto gpus,
-        MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
-    executor::LoadOptions options;
-    options.communicator = &base;
-    options.device_communicator = gpus.get();
-    PARTITA_ASSIGN_OR_RETURN(
-        const auto executor,
-        executor::RankExecutor::Load(std::move(artifact), *device, options));
-    for (size_t run = 0; run < runs; ++run) {
-      PARTITA_RETURN_IF_ERROR(base.Agree(absl::OkStatus()));
-      if (base.rank() == 0) ready(run);
-      PARTITA_RETURN_IF_ERROR(base.Agree(absl::OkStatus()));
-      PARTITA_RETURN_IF_ERROR(
-          executor->Run({{DType::kF32, {5, 8}, x_.data()}},
-                        {{DType::kF32, {5, 8}, y_.data()},
-                         {DType::kF32, {5, 8}, all_.data()},
-                         {DType::kI64, {4}, where_.data()}}));
-    }
-    return base.Agree(absl::OkStatus());
-  }
-};
-
-// In place and started; with steps captured in the second run and without.
-TEST_F(NcclExecutorTest, DividedProgramsExchangeOnTheGpus) {
-  recording_.Watch();
-  for (const bool starts : {false, true}) {
-    for (const char* graphs : {"0", "1"}) {
-      SCOPED_TRACE(::testing::Message() << starts << graphs);
-      setenv("PARTITA_CUDA_GRAPHS", graphs, 1);
-      program::DividedProgram divided(5, 2, 2);
-      if (starts) StartAndUse(divided);
-      std::vector<std::string> logs;
-      RunDivided(divided, 4, [&](size_t run) {
-        logs.push_back(recording_.TakeLog());
-        // What comes is new.
-        std::fill(y_.begin(), y_.end(), -1);
-        std::fill(all_.begin(), all_.end(), -1);
-        for (float& value : x_) value += static_cast<float>(run);
-      });
-      logs.push_back(recording_.TakeLog());
-      unsetenv("PARTITA_CUDA_GRAPHS");
-      ASSERT_EQ(logs.size(), 5u);
-      const bool captures = *graphs == '1';
-      for (size_t run = 1; run < 5; ++run) {
-        const std::string& log = logs[run];
-        const bool replays = captures && run >= 2;
-        EXPECT_EQ(Count(log, "ncclAllReduce"), replays && run > 2 ? 0u : 4u);
-        EXPECT_EQ(Count(log, "cuGraphLaunch"), replays ? 4u : 0u);
-        if (starts && !replays) {
-          EXPECT_GE(Count(log, "cuStreamWaitEvent"), 16u);
-        }
-      }
-      ExpectUndivided();
-      EXPECT_EQ(recording_.TakeRaces(), "");
-    }
-  }
-}
-
-TEST_F(NcclExecutorTest, StepsAreCapturedByAllRanksOrByNone) {
-  program::DividedProgram divided(5, 2, 2);
-  divided.StartCollectives();
-  recording_.TakeLog();
-  RunDivided(divided, 4, [&](size_t run) {
-    if (run == 1)
-      recording_.FailNext("cuGraphInstantiateWithFlags", kCuOutOfMemory);
-  });
-  const std::string log = recording_.TakeLog();
-  EXPECT_EQ(Count(log, "cuStreamBeginCapture"), 4u);
-  EXPECT_EQ(Count(log, "cuGraphLaunch"), 0u);
-  ExpectUndivided();
 }
 
 // A second program needs more scratch than the first was captured with.

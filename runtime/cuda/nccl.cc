@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,15 +34,23 @@ class NcclCollective : public comm::Collective {
       : Collective(std::move(operation), std::move(ranks), index),
         plan_(std::move(plan)),
         comm_(comm),
-        beside_(beside) {}
+        beside_(beside),
+        description_(std::make_shared<const std::string>(
+            absl::StrCat(comm::Describe(this->operation()), " among ranks ",
+                         absl::StrJoin(this->ranks(), ", ")))) {}
   const NcclPlan& plan() const { return plan_; }
   NcclComm comm() const { return comm_; }
   bool beside() const { return beside_; }
+  // "all_reduce 'h.0.mlp' of f32[8] among ranks 0, 1", which may outlive it.
+  const std::shared_ptr<const std::string>& description() const {
+    return description_;
+  }
 
  private:
   const NcclPlan plan_;
   const NcclComm comm_;  // null: the group is this rank alone
   const bool beside_;
+  const std::shared_ptr<const std::string> description_;
 };
 
 class NcclCommunicator : public comm::DeviceCommunicator {
@@ -82,8 +91,14 @@ class NcclCommunicator : public comm::DeviceCommunicator {
                    void* output, CuStream stream);
   absl::Status Remember(const NcclCollective& collective, CuStream stream);
   void ForgetDone();
+  // Of all that is remembered.
+  CuResult AskUnderWay();
   // "; it stands at all_reduce 'h.0.mlp' of f32[8] among ranks 0, 1", or empty.
-  std::string OldestUnderWay() const;
+  std::string WhereItStands() const;
+  // Polls `ask` while it says that the GPU is not ready, as Await does.
+  absl::Status AwaitUntil(const std::function<CuResult()>& ask);
+  // The first exchange connects two members, for which the library needs both.
+  absl::Status Connect(const NcclCollective& transfer);
 
   comm::Communicator& base_;
   const std::shared_ptr<const NcclLibrary> nccl_;
@@ -94,7 +109,7 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   // On streams, in the order in which they were put there, with what is behind
   // them; events that stand for nothing.
   struct UnderWay {
-    const comm::Collective* collective;
+    std::shared_ptr<const std::string> description;
     CuEvent event;
   };
   std::deque<UnderWay> under_way_;
@@ -102,6 +117,8 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   Scratch scratch_, scratch_beside_;
   // What graphs were captured with.
   std::vector<std::shared_ptr<const void>> held_;
+  // What exchanges in them; empty again when something is done outside.
+  std::vector<std::shared_ptr<const std::string>> captured_;
   NcclGroups groups_;  // ends before the memory that it exchanges
   absl::Status failure_;
 };
@@ -129,11 +146,43 @@ absl::StatusOr<std::unique_ptr<comm::Collective>> NcclCommunicator::Prepare(
   std::optional<NcclPlan> plan =
       PlanNccl(operation, static_cast<int>(ranks.size()), index);
   if (!plan) return std::unique_ptr<comm::Collective>();
-  const absl::StatusOr<NcclComm> comm = groups_.Join(ranks, index, beside);
+  const bool transfers = operation.kind == comm::Kind::kTransfer;
+  bool joined = false;
+  const absl::StatusOr<NcclComm> comm =
+      groups_.Join(ranks, index,
+                   transfers ? NcclGroups::Lane::kTransfers
+                   : beside  ? NcclGroups::Lane::kBeside
+                             : NcclGroups::Lane::kInPlace,
+                   &joined);
   if (!comm.ok()) return failure_ = groups_.GiveUp(comm.status());
+  // What still needs the scratch may wait for other ranks.
+  if (plan->scratch_bytes > ScratchOf(beside).bytes())
+    PARTITA_RETURN_IF_ERROR(AwaitUntil([this] { return AskUnderWay(); }));
   PARTITA_RETURN_IF_ERROR(ScratchOf(beside).Reserve(plan->scratch_bytes));
-  return std::unique_ptr<comm::Collective>(std::make_unique<NcclCollective>(
-      operation, ranks, index, *std::move(plan), *comm, beside));
+  auto collective = std::make_unique<NcclCollective>(
+      operation, ranks, index, *std::move(plan), *comm, beside);
+  if (transfers && !joined) PARTITA_RETURN_IF_ERROR(Connect(*collective));
+  return std::unique_ptr<comm::Collective>(std::move(collective));
+}
+
+absl::Status NcclCommunicator::Connect(const NcclCollective& transfer) {
+  const Driver& cuda = context_->driver();
+  PARTITA_RETURN_IF_ERROR(scratch_.Reserve(1));
+  CuStream stream = nullptr;
+  PARTITA_RETURN_IF_ERROR(context_->Check(
+      cuda.CreateStream(&stream, kCuStreamNonBlocking), "making a stream"));
+  const NcclResult result =
+      transfer.index() == 0
+          ? nccl_->Send(scratch_.data(), 1, kNcclU8, 1, transfer.comm(), stream)
+          : nccl_->Receive(scratch_.data(), 1, kNcclU8, 0, transfer.comm(),
+                           stream);
+  absl::Status status = groups_.Settle(transfer.comm(), result, [&] {
+    return absl::StrCat("connecting the GPUs of ranks ",
+                        absl::StrJoin(transfer.ranks(), " and "));
+  });
+  status = status.ok() ? Await(stream) : failure_ = groups_.GiveUp(status);
+  cuda.DestroyStream(stream);
+  return status;
 }
 
 absl::Status NcclCommunicator::CopyBox(CuStream stream, const Box& box,
@@ -289,12 +338,14 @@ absl::Status NcclCommunicator::Remember(const NcclCollective& collective,
       context_->Check(cuda.IsCapturing(stream, &capturing),
                       "asking whether a step is being captured"));
   if (capturing != 0) {
+    captured_.push_back(collective.description());
     std::shared_ptr<const void> held = ScratchOf(collective.beside()).Hold();
     if (collective.plan().scratch_bytes > 0 &&
         std::find(held_.begin(), held_.end(), held) == held_.end())
       held_.push_back(std::move(held));
     return absl::OkStatus();
   }
+  captured_.clear();
   CuEvent event = nullptr;
   if (events_.empty()) {
     PARTITA_RETURN_IF_ERROR(context_->Check(
@@ -303,7 +354,7 @@ absl::Status NcclCommunicator::Remember(const NcclCollective& collective,
     event = events_.back();
     events_.pop_back();
   }
-  under_way_.push_back({&collective, event});
+  under_way_.push_back({collective.description(), event});
   return context_->Check(cuda.RecordEvent(event, stream),
                          "marking the end of an operation");
 }
@@ -316,21 +367,37 @@ void NcclCommunicator::ForgetDone() {
   }
 }
 
-std::string NcclCommunicator::OldestUnderWay() const {
+std::string NcclCommunicator::WhereItStands() const {
   for (const UnderWay& one : under_way_)
     if (context_->driver().AskEvent(one.event) == kCuNotReady)
-      return absl::StrCat(
-          "; it stands at ", comm::Describe(one.collective->operation()),
-          " among ranks ", absl::StrJoin(one.collective->ranks(), ", "));
-  return "";
+      return absl::StrCat("; it stands at ", *one.description);
+  if (captured_.empty()) return "";
+  return absl::StrCat(
+      "; it replays a step with ", captured_.size(),
+      captured_.size() == 1 ? " operation" : " operations",
+      " among GPUs, the first of them ", *captured_.front(),
+      ": PARTITA_CUDA_GRAPHS=0 in the environment names the one at which it "
+      "stands");
 }
 
 absl::Status NcclCommunicator::Await(void* stream) {
   PARTITA_RETURN_IF_ERROR(failure_);
   PARTITA_RETURN_IF_ERROR(context_->Enter());
+  return AwaitUntil([&] { return context_->driver().AskStream(stream); });
+}
+
+CuResult NcclCommunicator::AskUnderWay() {
+  ForgetDone();
+  return under_way_.empty()
+             ? kCuSuccess
+             : context_->driver().AskEvent(under_way_.front().event);
+}
+
+absl::Status NcclCommunicator::AwaitUntil(
+    const std::function<CuResult()>& ask) {
   const Clock::time_point begin = Clock::now();
   for (int round = 0;; ++round) {
-    const CuResult result = context_->driver().AskStream(stream);
+    const CuResult result = ask();
     if (result == kCuSuccess) ForgetDone();
     if (result != kCuNotReady)
       return context_->Check(result, "waiting for the GPU");
@@ -346,8 +413,8 @@ absl::Status NcclCommunicator::Await(void* stream) {
           "give it more time with --timeout"));
     if (!status.ok())
       return failure_ = groups_.GiveUp(absl::Status(
-                 status.code(), absl::StrCat(std::string(status.message()),
-                                             OldestUnderWay())));
+                 status.code(),
+                 absl::StrCat(std::string(status.message()), WhereItStands())));
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 }

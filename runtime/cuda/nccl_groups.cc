@@ -43,9 +43,10 @@ NcclGroups::~NcclGroups() {
 }
 
 absl::StatusOr<NcclComm> NcclGroups::Join(const std::vector<int>& ranks,
-                                          int index, bool beside) {
+                                          int index, Lane lane, bool* joined) {
   if (ranks.size() == 1) return nullptr;
-  const auto found = groups_.find({beside, ranks});
+  const auto found = groups_.find({lane, ranks});
+  if (joined != nullptr) *joined = found != groups_.end();
   if (found != groups_.end()) return found->second;
   comm::Operation share;
   share.kind = comm::Kind::kBroadcast;
@@ -69,7 +70,7 @@ absl::StatusOr<NcclComm> NcclGroups::Join(const std::vector<int>& ranks,
     PARTITA_RETURN_IF_ERROR(nccl_->Check(result, joining()));
     return absl::InternalError(absl::StrCat(joining(), ": NCCL made none"));
   }
-  groups_[{beside, ranks}] = comm;
+  groups_[{lane, ranks}] = comm;
   PARTITA_RETURN_IF_ERROR(Settle(comm, result, joining));
   return comm;
 }

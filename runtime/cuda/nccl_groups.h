@@ -29,11 +29,14 @@ class NcclGroups {
   NcclGroups(const NcclGroups&) = delete;
   ~NcclGroups();
 
+  // What a group is for: operations of one stand in no order with those of
+  // another of the same ranks.
+  enum class Lane { kInPlace, kBeside, kTransfers };
   // The group of these ranks, of which this rank is member `index`; null for
-  // one rank alone. All members call it. `beside`: a second group of the same
-  // ranks, whose operations stand in no order with those of the first.
+  // one rank alone. All members call it. `joined`, where it is not null:
+  // whether they were in it before.
   absl::StatusOr<NcclComm> Join(const std::vector<int>& ranks, int index,
-                                bool beside);
+                                Lane lane, bool* joined = nullptr);
 
   // Ends a call that returned `result`: what it puts on a stream is there when
   // this returns. An error if a rank fails or the patience ends; `doing` names
@@ -52,7 +55,7 @@ class NcclGroups {
   comm::Communicator& base_;
   const std::shared_ptr<const NcclLibrary> nccl_;
   const std::chrono::milliseconds patience_;
-  std::map<std::pair<bool, std::vector<int>>, NcclComm> groups_;
+  std::map<std::pair<Lane, std::vector<int>>, NcclComm> groups_;
 };
 
 }  // namespace partita::cuda

@@ -134,8 +134,7 @@ void PlanPieces(const Operation& operation, int n, int index, NcclPlan& plan) {
 std::optional<NcclPlan> PlanNccl(const Operation& operation, int n, int index) {
   const bool reduces = operation.kind == Kind::kAllReduce ||
                        operation.kind == Kind::kReduceScatter;
-  if (operation.kind == Kind::kTransfer || operation.kind == Kind::kGather)
-    return std::nullopt;
+  if (operation.kind == Kind::kGather) return std::nullopt;
   NcclPlan plan;
   if (reduces) {
     const std::optional<NcclType> type = TypeOf(operation.dtype);

@@ -44,7 +44,7 @@ struct NcclPlan {
 };
 
 // For member `index` of a group of n. None where the library has no such
-// reduction, or for transfers, whose sender must not wait.
+// reduction.
 std::optional<NcclPlan> PlanNccl(const comm::Operation& operation, int n,
                                  int index);
 

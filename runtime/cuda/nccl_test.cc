@@ -148,8 +148,22 @@ TEST(NcclPlanTest, OthersGoThroughTheHost) {
   EXPECT_FALSE(PlanNccl(sum, 2, 0).has_value());
   sum.dtype = base::DType::kI8;
   EXPECT_TRUE(PlanNccl(sum, 2, 0).has_value());
-  sum.kind = comm::Kind::kTransfer;  // its sender must not wait
-  EXPECT_FALSE(PlanNccl(sum, 2, 0).has_value());
+}
+
+TEST(NcclPlanTest, TransfersGoAsTheyLie) {
+  Operation transfer;
+  transfer.kind = comm::Kind::kTransfer;
+  transfer.dtype = base::DType::kI16;
+  transfer.input_shape = transfer.output_shape = {4, 3};
+  for (const int index : {0, 1}) {
+    const NcclPlan plan = *PlanNccl(transfer, 2, index);
+    EXPECT_EQ(plan.kind, NcclPlan::Kind::kPieces);
+    EXPECT_EQ(plan.scratch_bytes, 0);
+    EXPECT_EQ(plan.own.Bytes(), 0);
+    EXPECT_EQ(plan.sends.size(), index == 0 ? 1u : 0u);
+    EXPECT_EQ(plan.receives.size(), index == 1 ? 1u : 0u);
+    EXPECT_EQ((index == 0 ? plan.sends : plan.receives).front().bytes, 24);
+  }
 }
 
 TEST(NcclTest, WithoutNcclItSaysWhatToDo) {
@@ -318,6 +332,112 @@ TEST_F(NcclWaitTest, WhatTheLibraryFindsOutEndsTheWait) {
               AllOf(HasSubstr("exchanging in the group of the GPUs of ranks 0, "
                               "1: NCCL says"),
                     HasSubstr("it stands at all_reduce 'h.0.mlp'")));
+}
+
+// What it captures of a step, and replays alone.
+TEST_F(NcclWaitTest, AReplayedStepThatNeverEndsSaysHowToNameIt) {
+  options_.patience = std::chrono::seconds(1);
+  std::unique_ptr<Collective> sum;
+  std::unique_ptr<device::Graph> graph;
+  const auto replay = [&](Rank& rank) -> absl::Status {
+    PARTITA_ASSIGN_OR_RETURN(sum, rank.Prepare());
+    PARTITA_ASSIGN_OR_RETURN(graph, rank.device->Capture(*rank.stream, [&] {
+      return rank.Start(*sum);
+    }));
+    PARTITA_RETURN_IF_ERROR(rank.device->Replay(*rank.stream, *graph));
+    const absl::Status status = rank.Await();
+    graph.reset();
+    return status;
+  };
+  const absl::Status status =
+      Run(replay, [](Rank& rank) { EXPECT_TRUE(rank.Prepare().ok()); });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("; it replays a step with 1 operation among GPUs, the "
+                        "first of them all_reduce 'h.0.mlp' of f32[4] among "
+                        "ranks 0, 1: PARTITA_CUDA_GRAPHS=0 in the environment "
+                        "names the one at which it stands"));
+}
+
+// More scratch is needed while a sum that uses some never ends.
+TEST_F(NcclWaitTest, PreparingDoesNotWaitForEver) {
+  options_.patience = std::chrono::seconds(1);
+  const auto gather = [](Rank& rank, int64_t size) {
+    Operation columns;
+    columns.kind = comm::Kind::kAllGather;
+    columns.dim = 1;
+    columns.input_shape = {size, 1};
+    columns.output_shape = {size, 2};
+    return rank.gpus->Prepare(columns, {0, 1}, false).status();
+  };
+  const auto prepare = [&](Rank& rank) -> absl::Status {
+    PARTITA_RETURN_IF_ERROR(gather(rank, 4));
+    PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare());
+    PARTITA_RETURN_IF_ERROR(rank.Start(*sum));
+    return gather(rank, 400);
+  };
+  const absl::Status status =
+      Run(prepare, [](Rank& rank) { EXPECT_TRUE(rank.Prepare().ok()); });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("; it stands at all_reduce 'h.0.mlp'"));
+}
+
+// Each sends before it receives: neither call waits for the other rank's.
+TEST(NcclTransferTest, BothDirectionsAtOnce) {
+  comm::CommOptions options;
+  options.patience = std::chrono::seconds(5);
+  auto bases = comm::MakeLocalCommunicators(2, options);
+  const auto exchange = [&](Communicator& base) -> absl::Status {
+    const int own = base.rank();
+    PARTITA_ASSIGN_OR_RETURN(const auto device,
+                             MakeCudaDevice({0, kLibrary, "none"}));
+    PARTITA_ASSIGN_OR_RETURN(
+        const auto gpus,
+        MakeNcclCommunicator(base, {0, kLibrary, kLibrary, options}));
+    // By sender.
+    std::vector<std::unique_ptr<Collective>> transfers;
+    std::vector<std::unique_ptr<device::Stream>> streams;
+    PARTITA_ASSIGN_OR_RETURN(const auto memory,
+                             device::Allocation::Make(*device, 16));
+    for (const int sender : {0, 1}) {
+      Operation transfer;
+      transfer.kind = comm::Kind::kTransfer;
+      transfer.input_shape = transfer.output_shape = {2};
+      transfer.name = "h";
+      PARTITA_ASSIGN_OR_RETURN(
+          auto prepared, gpus->Prepare(transfer, {sender, 1 - sender}, true));
+      transfers.push_back(std::move(prepared));
+      PARTITA_ASSIGN_OR_RETURN(auto stream, device->CreateStream());
+      streams.push_back(std::move(stream));
+    }
+    const std::vector<float> sent = {static_cast<float>(own), 7};
+    std::vector<float> received(2, -1);
+    for (int round = 0; round < 2; ++round) {
+      device::Stream& out = *streams[static_cast<size_t>(own)];
+      device::Stream& in = *streams[static_cast<size_t>(1 - own)];
+      PARTITA_RETURN_IF_ERROR(
+          device->CopyToDevice(out, memory.data(), sent.data(), 8));
+      PARTITA_RETURN_IF_ERROR(
+          gpus->Enqueue(*transfers[static_cast<size_t>(own)], memory.data(),
+                        memory.data(), out.native_handle()));
+      PARTITA_RETURN_IF_ERROR(gpus->Enqueue(
+          *transfers[static_cast<size_t>(1 - own)], memory.data() + 8,
+          memory.data() + 8, in.native_handle()));
+      PARTITA_RETURN_IF_ERROR(gpus->Await(in.native_handle()));
+      PARTITA_RETURN_IF_ERROR(gpus->Await(out.native_handle()));
+      PARTITA_RETURN_IF_ERROR(
+          device->CopyToHost(in, received.data(), memory.data() + 8, 8));
+      EXPECT_EQ(received, (std::vector<float>{static_cast<float>(1 - own), 7}));
+    }
+    return base.Agree(absl::OkStatus());
+  };
+  absl::Status other;
+  std::thread thread([&] { other = exchange(*bases[1]); });
+  const absl::Status status = exchange(*bases[0]);
+  thread.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(other.ok()) << other;
 }
 
 TEST_F(NcclWaitTest, TheRankThatFailedIsNamedWhereItIsKnown) {

@@ -178,11 +178,11 @@ class Device {
                                void* const* buffers, int count) = 0;
 
   // What `work` puts on the stream is not done but becomes a graph, in which it
-  // works on the same memory as now. `work` must not wait, allocate or copy
-  // from or to the host; other streams belong to it from where they wait for an
-  // event of this one to where this one waits for theirs, which it must. It has
-  // run before without capture, so that everything is loaded. Null, without
-  // calling it: there are no graphs here.
+  // works on the same memory as now. `work` must not wait for the device,
+  // allocate or copy from or to the host; other streams belong to it from where
+  // they wait for an event of this one to where this one waits for theirs,
+  // which it must. It has run before without capture, so that everything is
+  // loaded. Null, without calling it: there are no graphs here.
   virtual absl::StatusOr<std::unique_ptr<Graph>> Capture(
       Stream& stream, const std::function<absl::Status()>& work) {
     return std::unique_ptr<Graph>();

@@ -1,15 +1,19 @@
-// From each receive to both sides, up to the next step that uses its memory.
+// From each receive to both sides, up to the next step that uses its memory;
+// from each send to the next one that takes its slot.
 #include "runtime/executor/arrivals.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <tuple>
+#include <utility>
 
 namespace partita::executor {
 namespace {
 
 bool Overlap(const MemoryRange& a, const MemoryRange& b) {
-  return a.begin != nullptr && b.begin != nullptr &&
-         a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
+  return a.begin >= 0 && b.begin >= 0 && a.begin < b.begin + b.bytes &&
+         b.begin < a.begin + a.bytes;
 }
 
 bool Uses(const StepMemory& step, const MemoryRange& range) {
@@ -33,7 +37,7 @@ void PlanAwaits(const std::vector<StepMemory>& steps,
     const auto count = static_cast<int64_t>(steps.size());
     int64_t& limit = next.try_emplace(receive.sender, count).first->second;
     int64_t step = arrival->step + 1;
-    while (target.begin != nullptr && step < limit &&
+    while (target.begin >= 0 && step < limit &&
            !Uses(steps[static_cast<size_t>(step)], target))
       ++step;
     limit = arrival->await_before = step;
@@ -51,7 +55,7 @@ void PlanExpects(const std::vector<StepMemory>& steps,
     const MemoryRange& target = TargetOf(receive);
     int64_t& limit = last[receive.sender];
     int64_t step = arrival.step;
-    while (target.begin != nullptr && step > limit &&
+    while (target.begin >= 0 && step > limit &&
            !Uses(steps[static_cast<size_t>(step - 1)], target))
       --step;
     // What came before this step may be on its way still.
@@ -62,6 +66,40 @@ void PlanExpects(const std::vector<StepMemory>& steps,
     limit = arrival.expect_before = step;
     awaited[arrival.step] = arrival.await_before;
   }
+}
+
+std::vector<Arrival> PlanSends(const std::vector<StepMemory>& steps,
+                               int64_t slots) {
+  std::vector<Arrival> sends;
+  std::map<int, std::vector<size_t>> by_receiver;  // into sends
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].receiver < 0) continue;
+    std::vector<size_t>& all = by_receiver[steps[i].receiver];
+    const auto step = static_cast<int64_t>(i);
+    if (static_cast<int64_t>(all.size()) >= slots)
+      sends[all[all.size() - static_cast<size_t>(slots)]].await_before = step;
+    all.push_back(sends.size());
+    sends.push_back({step, step, static_cast<int64_t>(steps.size())});
+  }
+  return sends;
+}
+
+void AddEvents(const std::vector<StepMemory>& steps, const Arrival& transfer,
+               std::vector<TransferEvent>& events) {
+  const StepMemory& step = steps[static_cast<size_t>(transfer.step)];
+  const bool sends = step.receiver >= 0;
+  const int peer = sends ? step.receiver : step.sender;
+  events.push_back({transfer.expect_before, true, transfer.step, sends, peer});
+  events.push_back({transfer.await_before, false, transfer.step, sends, peer});
+}
+
+// What ends makes room for what begins.
+void Sort(std::vector<TransferEvent>& events) {
+  std::sort(events.begin(), events.end(),
+            [](const TransferEvent& a, const TransferEvent& b) {
+              return std::tie(a.before, a.begins, a.step) <
+                     std::tie(b.before, b.begins, b.step);
+            });
 }
 
 }  // namespace
@@ -76,6 +114,59 @@ std::vector<Arrival> PlanArrivals(const std::vector<StepMemory>& steps) {
   PlanAwaits(steps, arrivals);
   PlanExpects(steps, arrivals);
   return arrivals;
+}
+
+std::vector<TransferEvent> PlanReceives(const std::vector<StepMemory>& steps) {
+  std::vector<TransferEvent> events;
+  for (const Arrival& arrival : PlanArrivals(steps))
+    AddEvents(steps, arrival, events);
+  Sort(events);
+  return events;
+}
+
+std::vector<TransferEvent> PlanTransfers(const std::vector<StepMemory>& steps,
+                                         int64_t slots) {
+  std::vector<TransferEvent> events;
+  for (const Arrival& receive : PlanArrivals(steps))
+    AddEvents(steps, receive, events);
+  for (const Arrival& send : PlanSends(steps, slots))
+    AddEvents(steps, send, events);
+  Sort(events);
+  return events;
+}
+
+// Nobody's progress can take another's away, so one order of doing things
+// stands for all.
+bool TransfersEnd(const std::vector<std::vector<TransferEvent>>& programs) {
+  struct Party {
+    size_t next = 0;                    // of its events
+    std::map<int64_t, int64_t> number;  // by step, among those of its two ends
+  };
+  std::vector<Party> parties(programs.size());
+  // How many have begun at the sender and at the receiver, by these two.
+  std::map<std::pair<int, int>, std::array<int64_t, 2>> begun;
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (size_t own = 0; own < parties.size(); ++own) {
+      Party& party = parties[own];
+      for (; party.next < programs[own].size(); ++party.next) {
+        const TransferEvent& event = programs[own][party.next];
+        const int here = static_cast<int>(own);
+        std::array<int64_t, 2>& both =
+            begun[event.sends ? std::pair(here, event.peer)
+                              : std::pair(event.peer, here)];
+        if (event.begins) {
+          party.number[event.step] = both[event.sends ? 0 : 1]++;
+        } else if (std::min(both[0], both[1]) <= party.number[event.step]) {
+          break;
+        }
+        moves = true;
+      }
+    }
+  }
+  for (size_t i = 0; i < parties.size(); ++i)
+    if (parties[i].next < programs[i].size()) return false;
+  return true;
 }
 
 }  // namespace partita::executor

@@ -13,6 +13,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/executor/collective_desc.h"
 #include "runtime/executor/library_desc.h"
+#include "runtime/executor/step_memory.h"
 #include "runtime/program/types.h"
 
 namespace partita::executor {
@@ -32,8 +33,22 @@ bool IsTransfer(Operation kind) {
   return kind == Operation::Send || kind == Operation::Receive;
 }
 
-bool IsCommunication(Operation kind) {
-  return kind == Operation::Collective || IsTransfer(kind);
+// A transfer among devices waits for both its ends. With enough slots none
+// waits in a circle: how many those are all ranks find alike. Two at least, so
+// that a stage computes while it sends.
+absl::StatusOr<int64_t> SlotsOf(const program::Program& program) {
+  int64_t steps = 0;
+  for (int64_t slots = 2; slots <= std::max<int64_t>(2 * steps, 2);
+       slots *= 2) {
+    std::vector<std::vector<TransferEvent>> events;
+    for (const program::Entry* entry : *program.entries()) {
+      const std::vector<StepMemory> memory = MemoryOfSteps(program, *entry);
+      steps = std::max(steps, static_cast<int64_t>(memory.size()));
+      events.push_back(PlanTransfers(memory, slots));
+    }
+    if (TransfersEnd(events)) return slots;
+  }
+  return absl::InternalError("the transfers of the program do not end");
 }
 
 std::string NameOf(const program::Instruction& instruction) {
@@ -51,12 +66,13 @@ absl::StatusOr<std::unique_ptr<BoundProgram>> BoundProgram::Bind(
     bound->device_exchange_ = std::make_unique<DeviceExchange>(
         context.device, *context.device_communicator);
   PARTITA_RETURN_IF_ERROR(bound->Flatten(function, arguments, frame, ""));
+  PARTITA_RETURN_IF_ERROR(bound->PrepareTransfers());
   int64_t scratch = 0;
   for (const Step& step : bound->steps_)
     scratch = std::max(scratch, step.shape.scratch_bytes);
   PARTITA_RETURN_IF_ERROR(context.device.ReserveLaunchScratch(scratch));
   PARTITA_RETURN_IF_ERROR(bound->PrepareLibraryOps());
-  bound->PlanReceives();
+  PARTITA_RETURN_IF_ERROR(bound->PlanEvents());
   return bound;
 }
 
@@ -118,7 +134,7 @@ absl::Status BoundProgram::Flatten(int index,
     if (step.kind == Operation::Launch)
       PARTITA_RETURN_IF_ERROR(ResolveKernel(step));
     Number(step, tokens);
-    if (IsCommunication(step.kind))
+    if (step.kind == Operation::Collective)
       PARTITA_RETURN_IF_ERROR(PrepareCollective(step));
     if (step.kind == Operation::Copy)
       step.bytes = instruction.operands()->Get(0)->bytes();
@@ -178,8 +194,9 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
       transfer = {ToOperation(op, NameOf(*step.instruction), context_.place),
                   GroupOf(op, context_.place)};
     }
-    PARTITA_ASSIGN_OR_RETURN(collective,
-                             PrepareOnDevice(*transfer, step.started > 0));
+    const bool transfers = transfer->operation.kind == comm::Kind::kTransfer;
+    PARTITA_ASSIGN_OR_RETURN(
+        collective, PrepareOnDevice(*transfer, transfers || step.started > 0));
     if (collective != nullptr) {
       on_device_.insert(collective.get());
       UseCollective(step, *collective);
@@ -200,6 +217,23 @@ absl::Status BoundProgram::PrepareCollective(Step& step) {
       PARTITA_RETURN_IF_ERROR(host_exchange_.Reserve(collective->operation()));
   }
   UseCollective(step, *collective);
+  return absl::OkStatus();
+}
+
+// Two ranks may have to find each other first: all go by pair, in one order of
+// the pairs, so that none waits for one that waits for it.
+absl::Status BoundProgram::PrepareTransfers() {
+  std::multimap<std::vector<int>, Step*> transfers;  // by sender and receiver
+  for (Step& step : steps_)
+    if (IsTransfer(step.kind))
+      transfers.emplace(TransferOf(*step.instruction, context_.place)->ranks,
+                        &step);
+  if (transfers.empty()) return absl::OkStatus();
+  if (device_exchange_ != nullptr) {
+    PARTITA_ASSIGN_OR_RETURN(slots_, SlotsOf(context_.artifact.program()));
+  }
+  for (const auto& [ranks, step] : transfers)
+    PARTITA_RETURN_IF_ERROR(PrepareCollective(*step));
   return absl::OkStatus();
 }
 
@@ -291,40 +325,47 @@ absl::Status BoundProgram::PrepareStep(Step& step) {
                  });
 }
 
-// Ports have no memory yet; a receive into one keeps its place.
-void BoundProgram::PlanReceives() {
-  if (context_.communicator == nullptr || !ReceivesAhead()) return;
-  std::vector<StepMemory> memory;
-  std::map<int64_t, size_t> started;  // collectives' steps by Step::started
-  for (const Step& step : steps_) {
-    memory.emplace_back();
-    for (int64_t i = 0; i < step.count; ++i)
-      memory.back().ranges.push_back(
-          {static_cast<const char*>(
-               buffers_[step.first + static_cast<size_t>(i)]),
-           step.instruction->operands()
-               ->Get(static_cast<unsigned>(i))
-               ->bytes()});
-    if (step.kind == Operation::Receive)
-      memory.back().sender = step.collective->ranks()[0];
-    // What is started uses its memory until it is awaited.
-    if (step.started == 0) continue;
-    if (step.kind == Operation::Await)
-      memory.back() = memory[started[step.started]];
-    else
-      started[step.started] = memory.size() - 1;
+absl::Status BoundProgram::PlanEvents() {
+  if (context_.communicator == nullptr || !ReceivesAhead())
+    return absl::OkStatus();
+  if (std::none_of(steps_.begin(), steps_.end(),
+                   [](const Step& step) { return IsTransfer(step.kind); }))
+    return absl::OkStatus();
+  const program::Program& program = context_.artifact.program();
+  const std::vector<StepMemory> memory =
+      MemoryOfSteps(program, program::EntryAt(program, context_.place));
+  events_ = slots_ > 0 ? PlanTransfers(memory, slots_) : PlanReceives(memory);
+  return slots_ > 0 ? MakeSlots() : absl::OkStatus();
+}
+
+// Each receiver's are of one size.
+absl::Status BoundProgram::MakeSlots() {
+  std::map<int, int64_t> bytes, sends;  // by receiver
+  const auto visit = [&](const auto& use) {
+    for (Step& step : steps_)
+      if (step.kind == Operation::Send) use(step, step.collective->ranks()[1]);
+  };
+  visit([&](const Step& step, int receiver) {
+    int64_t& most = bytes[receiver];
+    most = std::max(
+        most, (step.collective->operation().InputBytes() + 255) / 256 * 256);
+  });
+  for (const auto& [receiver, most] : bytes) {
+    PARTITA_ASSIGN_OR_RETURN(
+        slot_memory_[receiver],
+        device::Allocation::Make(context_.device, most * slots_));
   }
-  expects_ = awaits_ = PlanArrivals(memory);
-  std::sort(expects_.begin(), expects_.end(),
-            [](const Arrival& a, const Arrival& b) {
-              return std::tie(a.expect_before, a.step) <
-                     std::tie(b.expect_before, b.step);
-            });
-  std::sort(awaits_.begin(), awaits_.end(),
-            [](const Arrival& a, const Arrival& b) {
-              return std::tie(a.await_before, a.step) <
-                     std::tie(b.await_before, b.step);
-            });
+  visit([&](Step& step, int receiver) {
+    step.slot = slot_memory_.at(receiver).data() +
+                sends[receiver]++ % slots_ * bytes[receiver];
+  });
+  return absl::OkStatus();
+}
+
+int64_t BoundProgram::SlotBytes() const {
+  int64_t bytes = 0;
+  for (const auto& [receiver, memory] : slot_memory_) bytes += memory.bytes();
+  return bytes;
 }
 
 absl::Status BoundProgram::Failed(const Step& step,

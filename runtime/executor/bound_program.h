@@ -74,6 +74,9 @@ class BoundProgram {
   absl::Status Run(device::Stream& stream, Profile* profile,
                    NanTrace* trace = nullptr);
 
+  // On the device, of what is being sent.
+  int64_t SlotBytes() const;
+
   int64_t step_count() const { return static_cast<int64_t>(steps_.size()); }
   // One label per step, for Profile.
   std::vector<StepLabel> Labels() const;
@@ -95,6 +98,7 @@ class BoundProgram {
     device::LaunchShape shape;
     const device::LaunchPieces* pieces = nullptr;  // of a launch with several
     int64_t bytes = 0;                             // of a copy
+    char* slot = nullptr;  // of a send among devices: where it is copied to
     const program::Instruction* instruction;
     int path = 0;  // into paths_
   };
@@ -118,6 +122,7 @@ class BoundProgram {
   absl::Status ResolveKernel(Step& step);
   absl::Status PrepareLibraryOps();
   absl::Status PrepareCollective(Step& step);
+  absl::Status PrepareTransfers();
   void UseCollective(Step& step, comm::Collective& collective);
   // Null where devices have none such.
   absl::StatusOr<std::unique_ptr<comm::Collective>> PrepareOnDevice(
@@ -132,17 +137,27 @@ class BoundProgram {
                             NanTrace* trace);
   absl::Status RunGraph(device::Stream& stream);
   absl::Status Capture(device::Stream& stream);
+  // Whether all ranks say yes; all call it.
+  absl::StatusOr<bool> AllSay(bool own, const std::string& what);
+  absl::Status BeforeExchange() const {
+    return before_exchange_ ? before_exchange_() : absl::OkStatus();
+  }
   absl::Status EndRun(device::Stream& stream);
   absl::Status PrepareStep(Step& step);
   // Whether receives are awaited only where they are needed.
   bool ReceivesAhead() const {
     return context_.communicator == nullptr ||
-           context_.device.SharesHostMemory();
+           context_.device.SharesHostMemory() || slots_ > 0;
   }
-  void PlanReceives();
+  absl::Status PlanEvents();
+  absl::Status MakeSlots();
   absl::Status RunStep(device::Stream& stream, const Step& step);
-  absl::Status MeetArrivals(device::Stream& stream, int64_t step,
-                            Profile* profile);
+  absl::Status MeetTransfers(device::Stream& stream, int64_t step,
+                             Profile* profile);
+  absl::Status BeginTransfer(device::Stream& stream, const Step& step,
+                             int64_t index);
+  absl::Status EndTransfer(device::Stream& stream, const Step& step,
+                           int64_t index);
   absl::Status Failed(const Step& step, const absl::Status& status) const;
   absl::Status Exchange(device::Stream& stream, const Step& step,
                         const void* input, void* output);
@@ -158,13 +173,17 @@ class BoundProgram {
   std::vector<int>
       buffer_globals_;  // parallel to buffers_: the global behind it or -1
   std::vector<Relocation> relocations_;
-  // Receives, by when their memory is given away and when they are awaited, and
-  // how many of each a run has come by.
-  std::vector<Arrival> expects_, awaits_;
-  size_t expected_ = 0, awaited_ = 0;
+  // Of transfers where they happen elsewhere than where they stand, and how
+  // many of them a run has come by.
+  std::vector<TransferEvent> events_;
+  size_t met_ = 0;
+  int64_t slots_ = 0;  // of transfers among devices; none: there are no such
+  std::map<int, device::Allocation> slot_memory_;  // by receiver
   // kNever also where an attempt to capture, or a run, failed.
   enum class Graphs { kFirstRun, kCapture, kReplay, kNever };
   Graphs graphs_ = Graphs::kFirstRun;
+  // While a step is captured: called before devices exchange.
+  std::function<absl::Status()> before_exchange_;
   std::vector<std::unique_ptr<device::LaunchPieces>> pieces_;
   std::map<std::string, std::unique_ptr<device::LibraryOp>> library_ops_;
   std::map<const program::Instruction*, std::unique_ptr<comm::Collective>>

@@ -2,6 +2,7 @@
 // was captured.
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "runtime/base/status_macros.h"
@@ -19,6 +20,13 @@ int64_t NanosecondsSince(Clock::time_point begin) {
       .count();
 }
 
+const char* NameOf(const program::Instruction& instruction) {
+  return instruction.name() == nullptr ? "" : instruction.name()->c_str();
+}
+
+// Of a transfer among devices; collectives have positive ones.
+int64_t TokenOf(int64_t step) { return -1 - step; }
+
 }  // namespace
 
 void BoundProgram::SetPort(int port, char* data) {
@@ -34,8 +42,10 @@ void BoundProgram::SetPort(int port, char* data) {
 absl::Status BoundProgram::Exchange(device::Stream& stream, const Step& step,
                                     const void* input, void* output) {
   if (step.collective == nullptr) return absl::OkStatus();
-  if (step.on_device)
+  if (step.on_device) {
+    PARTITA_RETURN_IF_ERROR(BeforeExchange());
     return device_exchange_->Run(stream, *step.collective, input, output);
+  }
   PARTITA_RETURN_IF_ERROR(AwaitDevices(stream));
   if (!context_.device.SharesHostMemory())
     return host_exchange_.Run(*context_.communicator, *step.collective,
@@ -46,9 +56,11 @@ absl::Status BoundProgram::Exchange(device::Stream& stream, const Step& step,
 
 absl::Status BoundProgram::Start(device::Stream& stream, const Step& step,
                                  void* const* buffers) {
-  if (step.on_device)
+  if (step.on_device) {
+    PARTITA_RETURN_IF_ERROR(BeforeExchange());
     return device_exchange_->Start(stream, *step.collective, buffers[0],
                                    buffers[1], step.started);
+  }
   if (started_ == nullptr)
     return Exchange(stream, step, buffers[0], buffers[1]);
   PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
@@ -115,25 +127,48 @@ absl::Status BoundProgram::RunGraph(device::Stream& stream) {
   return absl::OkStatus();
 }
 
-// What cannot be captured still runs; its own errors come again.
+// What cannot be captured still runs; its own errors come again. Libraries may
+// wait for the other ranks in what they capture, and exchange otherwise in
+// graphs: all ranks come as far as their first exchange or none goes on, and
+// all replay or none does.
 absl::Status BoundProgram::Capture(device::Stream& stream) {
+  const bool agrees =
+      device_exchange_ != nullptr && context_.communicator != nullptr;
+  std::optional<bool> all;  // whether all have come to their first exchange
+  constexpr char kWhat[] = "whether steps can be captured";
+  if (agrees)
+    before_exchange_ = [&]() -> absl::Status {
+      if (!all) {
+        PARTITA_ASSIGN_OR_RETURN(all, AllSay(true, kWhat));
+      }
+      return *all ? absl::OkStatus()
+                  : absl::CancelledError("another rank cannot capture");
+    };
   absl::StatusOr<std::unique_ptr<device::Graph>> graph(nullptr);
   if (!HostExchanges())
     graph = context_.device.Capture(
         stream, [&] { return EnqueueSteps(stream, nullptr, nullptr); });
+  before_exchange_ = nullptr;
   bool captured = graph.ok() && *graph != nullptr;
-  // Libraries may exchange otherwise in graphs: all ranks do the same.
-  if (device_exchange_ != nullptr && context_.communicator != nullptr) {
-    PARTITA_ASSIGN_OR_RETURN(
-        const std::vector<std::string> all,
-        context_.communicator->GatherTexts(captured ? "yes" : "no",
-                                           "whether steps are captured"));
-    captured = std::count(all.begin(), all.end(), "yes") ==
-               static_cast<std::ptrdiff_t>(all.size());
+  if (agrees && !all) {
+    PARTITA_ASSIGN_OR_RETURN(all, AllSay(captured, kWhat));
+  }
+  if (agrees && !*all) captured = false;
+  if (agrees && *all) {
+    PARTITA_ASSIGN_OR_RETURN(captured,
+                             AllSay(captured, "whether steps are captured"));
   }
   graphs_ = captured ? Graphs::kReplay : Graphs::kNever;
   if (captured) graph_ = *std::move(graph);
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> BoundProgram::AllSay(bool own, const std::string& what) {
+  PARTITA_ASSIGN_OR_RETURN(
+      const std::vector<std::string> all,
+      context_.communicator->GatherTexts(own ? "yes" : "no", what));
+  return std::count(all.begin(), all.end(), "yes") ==
+         static_cast<std::ptrdiff_t>(all.size());
 }
 
 absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
@@ -153,19 +188,20 @@ absl::Status BoundProgram::EndRun(device::Stream& stream) {
 absl::Status BoundProgram::EnqueueSteps(device::Stream& stream,
                                         Profile* profile, NanTrace* trace) {
   if (device_exchange_ != nullptr) device_exchange_->Begin();
-  expected_ = awaited_ = 0;
+  met_ = 0;
   for (const Step& step : steps_) {
     const int64_t index = &step - steps_.data();
     if (context_.communicator != nullptr)
       PARTITA_RETURN_IF_ERROR(context_.communicator->Progress());
     if (trace == nullptr && ReceivesAhead()) {
-      PARTITA_RETURN_IF_ERROR(MeetArrivals(stream, index, profile));
-      if (step.kind == Operation::Receive) continue;
+      PARTITA_RETURN_IF_ERROR(MeetTransfers(stream, index, profile));
+      if (step.kind == Operation::Receive ||
+          (step.kind == Operation::Send && step.on_device))
+        continue;
     }
     const Clock::time_point begin =
         profile == nullptr ? Clock::time_point() : Clock::now();
-    const flatbuffers::String* const name = step.instruction->name();
-    context_.device.BeginRange(name == nullptr ? "" : name->c_str());
+    context_.device.BeginRange(NameOf(*step.instruction));
     absl::Status status = RunStep(stream, step);
     context_.device.EndRange();
     // A trace looks at what a step has made.
@@ -181,33 +217,54 @@ absl::Status BoundProgram::EnqueueSteps(device::Stream& stream,
       trace->AddStep(index, *step.instruction, buffers_.data() + step.first);
     if (profile != nullptr) profile->Add(index, NanosecondsSince(begin));
   }
-  return trace == nullptr ? MeetArrivals(stream, step_count(), profile)
+  return trace == nullptr ? MeetTransfers(stream, step_count(), profile)
                           : absl::OkStatus();
 }
 
 // Before the step of this index.
-absl::Status BoundProgram::MeetArrivals(device::Stream& stream, int64_t index,
-                                        Profile* profile) {
-  for (; awaited_ < awaits_.size() && awaits_[awaited_].await_before <= index;
-       ++awaited_) {
-    const int64_t receive = awaits_[awaited_].step;
-    const Step& step = steps_[static_cast<size_t>(receive)];
+absl::Status BoundProgram::MeetTransfers(device::Stream& stream, int64_t index,
+                                         Profile* profile) {
+  for (; met_ < events_.size() && events_[met_].before <= index; ++met_) {
+    const TransferEvent& event = events_[met_];
+    const Step& step = steps_[static_cast<size_t>(event.step)];
     const Clock::time_point begin = Clock::now();
-    const absl::Status status =
-        context_.communicator->Await(*step.collective, buffers_[step.first]);
-    if (!status.ok()) return Failed(step, status);
-    if (profile != nullptr) profile->Add(receive, NanosecondsSince(begin));
-  }
-  for (; expected_ < expects_.size() &&
-         expects_[expected_].expect_before <= index;
-       ++expected_) {
-    const Step& step = steps_[static_cast<size_t>(expects_[expected_].step)];
-    PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
-    const absl::Status status =
-        context_.communicator->Expect(*step.collective, buffers_[step.first]);
+    absl::Status status = event.begins ? BeginTransfer(stream, step, event.step)
+                                       : EndTransfer(stream, step, event.step);
+    if (profile != nullptr && !event.begins) {
+      if (status.ok()) status = AwaitDevices(stream);
+      profile->Add(event.step, NanosecondsSince(begin));
+    }
     if (!status.ok()) return Failed(step, status);
   }
   return absl::OkStatus();
+}
+
+absl::Status BoundProgram::BeginTransfer(device::Stream& stream,
+                                         const Step& step, int64_t index) {
+  void* const memory = buffers_[step.first];
+  if (step.on_device) {
+    PARTITA_RETURN_IF_ERROR(BeforeExchange());
+    context_.device.BeginRange(NameOf(*step.instruction));
+    absl::Status status;
+    if (step.slot != nullptr)
+      status = context_.device.Copy(stream, step.slot, memory,
+                                    step.collective->operation().InputBytes());
+    if (status.ok())
+      status = device_exchange_->Start(
+          stream, *step.collective, step.slot == nullptr ? memory : step.slot,
+          memory, TokenOf(index));
+    context_.device.EndRange();
+    return status;
+  }
+  PARTITA_RETURN_IF_ERROR(context_.device.Synchronize(stream));
+  return context_.communicator->Expect(*step.collective, memory);
+}
+
+absl::Status BoundProgram::EndTransfer(device::Stream& stream, const Step& step,
+                                       int64_t index) {
+  return step.on_device ? device_exchange_->Await(stream, TokenOf(index))
+                        : context_.communicator->Await(*step.collective,
+                                                       buffers_[step.first]);
 }
 
 }  // namespace partita::executor

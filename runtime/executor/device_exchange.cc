@@ -14,11 +14,21 @@ absl::StatusOr<std::unique_ptr<comm::Collective>> DeviceExchange::Prepare(
     bool started) {
   PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<comm::Collective> collective,
                            communicator_.Prepare(operation, ranks, started));
-  if (collective == nullptr || !started || beside_ != nullptr)
-    return collective;
-  PARTITA_ASSIGN_OR_RETURN(beside_, device_.CreateStream());
-  PARTITA_ASSIGN_OR_RETURN(begun_, device_.CreateEvent());
+  if (collective == nullptr || !started) return collective;
+  PARTITA_RETURN_IF_ERROR(MakeStream(
+      operation.kind == comm::Kind::kTransfer ? transfers_[ranks] : beside_));
   return collective;
+}
+
+absl::Status DeviceExchange::MakeStream(
+    std::unique_ptr<device::Stream>& stream) {
+  if (stream == nullptr) {
+    PARTITA_ASSIGN_OR_RETURN(stream, device_.CreateStream());
+  }
+  if (begun_ == nullptr) {
+    PARTITA_ASSIGN_OR_RETURN(begun_, device_.CreateEvent());
+  }
+  return absl::OkStatus();
 }
 
 void DeviceExchange::Begin() {
@@ -44,11 +54,14 @@ absl::Status DeviceExchange::Start(device::Stream& stream,
     done = std::move(unused_.back());
     unused_.pop_back();
   }
+  device::Stream& beside = collective.operation().kind == comm::Kind::kTransfer
+                               ? *transfers_.at(collective.ranks())
+                               : *beside_;
   PARTITA_RETURN_IF_ERROR(device_.Record(stream, *begun_));
-  PARTITA_RETURN_IF_ERROR(device_.Wait(*beside_, *begun_));
-  PARTITA_RETURN_IF_ERROR(communicator_.Enqueue(collective, input, output,
-                                                beside_->native_handle()));
-  PARTITA_RETURN_IF_ERROR(device_.Record(*beside_, *done));
+  PARTITA_RETURN_IF_ERROR(device_.Wait(beside, *begun_));
+  PARTITA_RETURN_IF_ERROR(
+      communicator_.Enqueue(collective, input, output, beside.native_handle()));
+  PARTITA_RETURN_IF_ERROR(device_.Record(beside, *done));
   done_[token] = std::move(done);
   return absl::OkStatus();
 }

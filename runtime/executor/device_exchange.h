@@ -1,5 +1,6 @@
-// Collectives among devices as work of streams: in place, or started on a
-// stream of their own, which events join with the stream that computes.
+// Collectives and transfers among devices as work of streams: in place, or
+// started on streams of their own, which events join with the one that
+// computes.
 #ifndef PARTITA_RUNTIME_EXECUTOR_DEVICE_EXCHANGE_H_
 #define PARTITA_RUNTIME_EXECUTOR_DEVICE_EXCHANGE_H_
 
@@ -22,8 +23,8 @@ class DeviceExchange {
   DeviceExchange(device::Device& device, comm::DeviceCommunicator& communicator)
       : device_(device), communicator_(communicator) {}
 
-  // `started`: for Start, else for Run. Null, on all ranks, where the operation
-  // must go through the host's memory.
+  // `started`: for Start, as transfers are, else for Run. Null, on all ranks,
+  // where the operation must go through the host's memory.
   absl::StatusOr<std::unique_ptr<comm::Collective>> Prepare(
       const comm::Operation& operation, const std::vector<int>& ranks,
       bool started);
@@ -32,20 +33,27 @@ class DeviceExchange {
   void Begin();
   absl::Status Run(device::Stream& stream, comm::Collective& collective,
                    const void* input, void* output);
-  // The operation begins when what is on `stream` by now is done; `token` names
-  // it.
+  // The operation begins when what is on `stream` by now is done, and
+  // collectives those before them, transfers those from the same sender to the
+  // same receiver; `token` names it.
   absl::Status Start(device::Stream& stream, comm::Collective& collective,
                      const void* input, void* output, int64_t token);
   // What comes on `stream` later waits for it.
   absl::Status Await(device::Stream& stream, int64_t token);
 
-  // The host waits for all of it, as DeviceCommunicator::Await does.
+  // The host waits for all of it but transfers that are not awaited, as
+  // DeviceCommunicator::Await does.
   absl::Status Synchronize(device::Stream& stream);
 
  private:
+  absl::Status MakeStream(std::unique_ptr<device::Stream>& stream);
+
   device::Device& device_;
   comm::DeviceCommunicator& communicator_;
-  std::unique_ptr<device::Stream> beside_;  // null: nothing is ever started
+  std::unique_ptr<device::Stream> beside_;  // null: no collective is started
+  // Of transfers, by sender and receiver: neither direction waits for the
+  // other.
+  std::map<std::vector<int>, std::unique_ptr<device::Stream>> transfers_;
   std::unique_ptr<device::Event> begun_;
   std::map<int64_t, std::unique_ptr<device::Event>> done_;  // by token
   std::vector<std::unique_ptr<device::Event>> unused_;

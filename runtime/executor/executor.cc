@@ -331,6 +331,7 @@ MemoryUse Executor::Memory() const {
   use.globals = weights_->OwnedBytes() + data_copy_.bytes();
   use.packed = report.packed;
   use.scratch = report.scratch;
+  use.staging = main_->SlotBytes();
   for (const Port& port : ports_) use.staging += port.staging.bytes();
   use.mapped = weights_->MappedBytes();
   use.host = weights_->HostBytes();

@@ -45,10 +45,10 @@ struct MemoryUse {
                         // far as not released
   int64_t packed = 0;   // weights in the libraries' layouts
   int64_t scratch = 0;  // of kernels and libraries
-  int64_t staging =
-      0;               // inputs and outputs on devices with memory of their own
-  int64_t mapped = 0;  // weights read from mapped files as they are
-  int64_t host = 0;    // states kept in the host's memory, none of the total
+  int64_t staging = 0;  // on devices with memory of their own: inputs, outputs
+                        // and what is being sent
+  int64_t mapped = 0;   // weights read from mapped files as they are
+  int64_t host = 0;     // states kept in the host's memory, none of the total
   int64_t Total() const { return arena + globals + packed + scratch + staging; }
 };
 

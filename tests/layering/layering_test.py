@@ -77,6 +77,9 @@ def room(path):
     return "/".join(path.split("/")[:2])
 
 
+OF_TESTS = ("_test.cc", "_testing.h")
+
+
 class LayeringTest(unittest.TestCase):
     def folders(self):
         for top in TOP:
@@ -93,7 +96,7 @@ class LayeringTest(unittest.TestCase):
     def test_folders_include_only_what_they_may(self):
         for folder, (allowed, reason) in ALLOWED.items():
             for path in sources(folder):
-                if path.endswith("_test.cc"):
+                if path.endswith(OF_TESTS):
                     continue  # tests compare with anything
                 for target in includes(path):
                     fine = room(target) == folder or any(target.startswith(a + "/") for a in allowed)
@@ -103,7 +106,7 @@ class LayeringTest(unittest.TestCase):
         edges = {}
         for folder in self.folders():
             for path in sources(folder):
-                if not path.endswith("_test.cc"):
+                if not path.endswith(OF_TESTS):
                     edges.setdefault(folder, set()).update(room(t) for t in includes(path) if room(t) != folder)
         done, active = set(), []
 

@@ -1,6 +1,8 @@
 // NCCL's functions among threads of one process. Nothing waits: what a call
 // puts on its stream stands still until all members have come, and is not there
 // before the communicator says that the call is done.
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -29,6 +31,9 @@ struct Group {
   size_t members = 0, joined = 0;
   std::map<uint64_t, Round> rounds;
   std::map<std::pair<int, int>, std::deque<std::string>> letters;
+  // By sender and receiver, which of the two have called for a message: the
+  // first connects them.
+  std::map<std::pair<int, int>, std::array<bool, 2>> called;
 };
 struct Member {
   Group* group;
@@ -38,6 +43,15 @@ struct Member {
   NcclResult error = kNcclSuccess;
   // Calls that are not on their streams yet.
   std::vector<std::pair<Stream*, Step>> calls;
+  std::vector<std::pair<int, int>>
+      connecting;  // senders and receivers of those
+  bool Connected() const {
+    return std::all_of(connecting.begin(), connecting.end(),
+                       [&](const std::pair<int, int>& ends) {
+                         const std::array<bool, 2>& both = group->called[ends];
+                         return both[0] && both[1];
+                       });
+  }
   void Fail(NcclResult result) {
     if (error == kNcclSuccess) error = result;
   }
@@ -217,6 +231,15 @@ std::string Reduce(const Shared& member, NcclType type, NcclReduction reduction,
   return sum;
 }
 
+void Connect(const Message& message) {
+  Member& member = *message.member;
+  const std::pair<int, int> ends = message.sends
+                                       ? std::pair(member.index, message.peer)
+                                       : std::pair(message.peer, member.index);
+  member.group->called[ends][message.sends ? 0 : 1] = true;
+  member.connecting.push_back(ends);
+}
+
 void Send(const Message& message) {
   Call(message.member, message.stream, "ncclSend", [=] {
     message.member->group->letters[{message.member->index, message.peer}]
@@ -242,6 +265,7 @@ void Receive(const Message& message) {
 
 NcclResult EndMessages() {
   if (messages.empty()) return kNcclSuccess;
+  for (const Message& message : messages) Connect(message);
   for (const Message& message : messages)
     if (message.sends) Send(message);
   for (const Message& message : messages)
@@ -292,7 +316,7 @@ NcclResult ncclCommInitRankConfig(NcclComm* comm, int members, NcclId id,
   group.members = static_cast<size_t>(members);
   ++group.joined;
   *comm = new Shared(std::make_shared<Member>(
-      Member{&group, index, 0, 0, false, kNcclSuccess, {}}));
+      Member{&group, index, 0, 0, false, kNcclSuccess, {}, {}}));
   return kNcclInProgress;
 }
 NcclResult ncclCommFinalize(NcclComm comm) {
@@ -313,15 +337,18 @@ NcclResult ncclCommAbort(NcclComm comm) {
   delete &Of(comm);
   return kNcclSuccess;
 }
-// What was called is on its stream when this has been asked.
+// What was called is on its stream when this has been asked and who exchanges
+// is connected.
 NcclResult ncclCommGetAsyncError(NcclComm comm, NcclResult* error) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
   *error = static_cast<NcclResult>(machine.Enter(__func__));
   if (*error == kNcclSuccess) *error = StateOf(*Of(comm));
+  if (!Of(comm)->Connected()) return kNcclSuccess;
   for (auto& [stream, step] : Of(comm)->calls)
     machine.Put(*stream, std::move(step));
   Of(comm)->calls.clear();
+  Of(comm)->connecting.clear();
   return kNcclSuccess;
 }
 const char* ncclGetErrorString(NcclResult) { return "unhandled system error"; }

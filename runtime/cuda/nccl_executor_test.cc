@@ -1,0 +1,264 @@
+// Whole programs whose ranks exchange on GPUs that are recorded: collectives
+// and transfers, in steps that run and in steps that are replayed.
+#include <stdlib.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/comm/local.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/cuda_executor_testing.h"
+#include "runtime/cuda/nccl.h"
+#include "runtime/executor/rank_executor.h"
+#include "runtime/program/test_pipeline_program.h"
+#include "runtime/program/test_program.h"
+
+namespace partita::cuda {
+namespace {
+
+// A GPU for each of four ranks: what they exchange stays on the GPUs.
+class NcclExecutorTest : public CudaExecutorTest {
+ protected:
+  // All ranks run the program; `ready` is called by rank 0 before each run,
+  // when the others wait.
+  template <typename Program>
+  void RunOnGpus(const Program& program, size_t runs,
+                 const std::vector<executor::ConstTensor>& inputs,
+                 const std::vector<executor::MutableTensor>& outputs,
+                 const std::function<void(size_t run)>& ready) {
+    Write(program);
+    const auto artifact = std::make_shared<const program::Artifact>(
+        std::move(program::Artifact::Open(path_)).value());
+    auto bases = comm::MakeLocalCommunicators(4);
+    std::vector<std::thread> threads;
+    std::vector<absl::Status> statuses(4);
+    for (size_t rank = 0; rank < 4; ++rank) {
+      threads.emplace_back([&, rank] {
+        statuses[rank] =
+            RunRank(artifact, *bases[rank], runs, inputs, outputs, ready);
+        if (!statuses[rank].ok()) bases[rank]->Fail(statuses[rank]);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const absl::Status& status : statuses)
+      ASSERT_TRUE(status.ok()) << status;
+  }
+  // What all ranks have after every run of the program for x, by run.
+  void RunDivided(const program::DividedProgram& divided, size_t runs,
+                  const std::function<void(size_t run)>& ready) {
+    RunOnGpus(divided, runs, {{DType::kF32, {5, 8}, x_.data()}},
+              {{DType::kF32, {5, 8}, y_.data()},
+               {DType::kF32, {5, 8}, all_.data()},
+               {DType::kI64, {4}, where_.data()}},
+              ready);
+  }
+  // That y of the last run is what one device makes of x.
+  void ExpectUndivided() {
+    const auto runner = Load(program::DividedProgram(5, 1, 1));
+    ASSERT_NE(runner, nullptr);
+    int64_t alone = -1;
+    Floats y(40, -1), whole(40, -1);
+    ASSERT_TRUE(runner
+                    ->Run({{DType::kF32, {5, 8}, x_.data()}},
+                          {{DType::kF32, {5, 8}, y.data()},
+                           {DType::kF32, {5, 8}, whole.data()},
+                           {DType::kI64, {1}, &alone}})
+                    .ok());
+    ExpectNear(y, y_);
+    ExpectNear(y, all_);
+    EXPECT_EQ(where_, (std::vector<int64_t>{0, 1, 2, 3}));
+  }
+  // Collectives are started; when the sum is there, it is copied to where what
+  // was added up lay.
+  static void StartAndUse(program::DividedProgram& divided) {
+    divided.StartCollectives();
+    auto& body = divided.program.functions[0]->body;
+    const auto& sum = body[2]->operands;
+    body.insert(body.begin() + 5, program::MakeCopy(sum[1], sum[0]));
+  }
+  // How often a call was made.
+  static size_t Count(const std::string& log, const std::string& call) {
+    size_t count = 0;
+    for (size_t at = 0; (at = log.find(call, at)) != std::string::npos; ++at)
+      ++count;
+    return count;
+  }
+
+  Floats x_ = Seeded(40, 9), y_ = Floats(40, -1), all_ = Floats(40, -1);
+  std::vector<int64_t> where_ = std::vector<int64_t>(4, -1);
+
+ private:
+  absl::Status RunRank(std::shared_ptr<const program::Artifact> artifact,
+                       comm::Communicator& base, size_t runs,
+                       const std::vector<executor::ConstTensor>& inputs,
+                       const std::vector<executor::MutableTensor>& outputs,
+                       const std::function<void(size_t run)>& ready) {
+    PARTITA_ASSIGN_OR_RETURN(const auto device,
+                             MakeCudaDevice({0, kLibrary, kLibrary, kLibrary}));
+    PARTITA_ASSIGN_OR_RETURN(
+        const auto gpus,
+        MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
+    executor::LoadOptions options;
+    options.communicator = &base;
+    options.device_communicator = gpus.get();
+    PARTITA_ASSIGN_OR_RETURN(
+        const auto executor,
+        executor::RankExecutor::Load(std::move(artifact), *device, options));
+    for (size_t run = 0; run < runs; ++run) {
+      PARTITA_RETURN_IF_ERROR(base.Agree(absl::OkStatus()));
+      if (base.rank() == 0) ready(run);
+      PARTITA_RETURN_IF_ERROR(base.Agree(absl::OkStatus()));
+      PARTITA_RETURN_IF_ERROR(executor->Run(inputs, outputs));
+    }
+    return base.Agree(absl::OkStatus());
+  }
+};
+
+// In place and started; with steps captured in the second run and without.
+TEST_F(NcclExecutorTest, DividedProgramsExchangeOnTheGpus) {
+  recording_.Watch();
+  for (const bool starts : {false, true}) {
+    for (const char* graphs : {"0", "1"}) {
+      SCOPED_TRACE(::testing::Message() << starts << graphs);
+      setenv("PARTITA_CUDA_GRAPHS", graphs, 1);
+      program::DividedProgram divided(5, 2, 2);
+      if (starts) StartAndUse(divided);
+      std::vector<std::string> logs;
+      RunDivided(divided, 4, [&](size_t run) {
+        logs.push_back(recording_.TakeLog());
+        // What comes is new.
+        std::fill(y_.begin(), y_.end(), -1);
+        std::fill(all_.begin(), all_.end(), -1);
+        for (float& value : x_) value += static_cast<float>(run);
+      });
+      logs.push_back(recording_.TakeLog());
+      unsetenv("PARTITA_CUDA_GRAPHS");
+      ASSERT_EQ(logs.size(), 5u);
+      const bool captures = *graphs == '1';
+      for (size_t run = 1; run < 5; ++run) {
+        const std::string& log = logs[run];
+        const bool replays = captures && run >= 2;
+        EXPECT_EQ(Count(log, "ncclAllReduce"), replays && run > 2 ? 0u : 4u);
+        EXPECT_EQ(Count(log, "cuGraphLaunch"), replays ? 4u : 0u);
+        if (starts && !replays) {
+          EXPECT_GE(Count(log, "cuStreamWaitEvent"), 16u);
+        }
+      }
+      ExpectUndivided();
+      EXPECT_EQ(recording_.TakeRaces(), "");
+    }
+  }
+}
+
+TEST_F(NcclExecutorTest, StepsAreCapturedByAllRanksOrByNone) {
+  program::DividedProgram divided(5, 2, 2);
+  divided.StartCollectives();
+  recording_.TakeLog();
+  RunDivided(divided, 4, [&](size_t run) {
+    if (run == 1)
+      recording_.FailNext("cuGraphInstantiateWithFlags", kCuOutOfMemory);
+  });
+  const std::string log = recording_.TakeLog();
+  EXPECT_EQ(Count(log, "cuStreamBeginCapture"), 4u);
+  EXPECT_EQ(Count(log, "cuGraphLaunch"), 0u);
+  ExpectUndivided();
+}
+
+// One GPU cannot begin: the others do not exchange without it.
+TEST_F(NcclExecutorTest, AllCaptureWhatOthersExchangeOrNone) {
+  const program::DividedProgram divided(5, 2, 2);
+  std::vector<std::string> logs;
+  RunDivided(divided, 3, [&](size_t run) {
+    logs.push_back(recording_.TakeLog());
+    if (run == 1)
+      recording_.FailNext("cuStreamBeginCapture_v2", kCuOutOfMemory);
+  });
+  logs.push_back(recording_.TakeLog());
+  ASSERT_EQ(logs.size(), 4u);
+  EXPECT_EQ(Count(logs[2], "cuStreamBeginCapture"), 4u);
+  for (size_t run = 1; run < 4; ++run) {
+    EXPECT_EQ(Count(logs[run], "ncclAllReduce"), 4u) << run;
+    EXPECT_EQ(Count(logs[run], "cuGraphLaunch"), 0u) << run;
+  }
+  ExpectUndivided();
+}
+
+// What is sent and received stays on the GPUs. Memory is written before
+// something is received there, and again when it has been sent; four halves
+// take two slots.
+TEST_F(NcclExecutorTest, StagesTransferOnTheGpus) {
+  using program::PipelineProgram;
+  constexpr int64_t kBatch = 8, kWidth = PipelineProgram::kWidth,
+                    kOut = PipelineProgram::kOut;
+  constexpr float kRate = 0.001f;
+  recording_.Watch();
+  for (const char* graphs : {"0", "1"}) {
+    SCOPED_TRACE(graphs);
+    setenv("PARTITA_CUDA_GRAPHS", graphs, 1);
+    PipelineProgram pipeline(kBatch, 2);
+    auto& body = pipeline.program.functions[2]->body;
+    auto& second = pipeline.program.functions[3]->body;
+    ASSERT_EQ(body[1]->name, "h");
+    ASSERT_EQ(body[4]->name, "dh");
+    const program::Buffer h = body[1]->operands[2], half = body[4]->operands[0],
+                          dh = program::Frame(half.value(), h.bytes()),
+                          z = program::Frame(0, h.bytes());
+    for (size_t i = 0; i < 2; ++i) {
+      body.insert(body.begin() + 2,
+                  std::make_unique<program::InstructionT>(*body[3]));
+      second.insert(second.begin(),
+                    std::make_unique<program::InstructionT>(*second[1]));
+    }
+    body.insert(body.begin() + 6, program::MakeCopy(z, h));
+    body.insert(body.begin() + 1, program::MakeCopy(z, dh));
+    const Floats x = Seeded(kBatch * kWidth, 7), t = Seeded(kBatch * kOut, 8);
+    Floats w = PipelineProgram::StartOfW(), u = PipelineProgram::StartOfU();
+    float loss = -1;
+    int64_t step = 0, at = -1;
+    Floats y(static_cast<size_t>(kBatch * kOut), -1);
+    const auto check = [&] {
+      const auto expected = program::PipelineStep(x, t, kRate, w, u);
+      EXPECT_NEAR(loss, expected.loss, 1e-4 * expected.loss);
+      EXPECT_EQ(at, step);
+      ExpectNear(expected.y, y);
+    };
+    std::vector<std::string> logs;
+    RunOnGpus(pipeline, 4,
+              {{DType::kF32, {kBatch, kWidth}, x.data()},
+               {DType::kF32, {kBatch, kOut}, t.data()},
+               {DType::kF32, {}, &kRate},
+               {DType::kI64, {}, &step}},
+              {{DType::kF32, {}, &loss},
+               {DType::kI64, {}, &at},
+               {DType::kF32, {kBatch, kOut}, y.data()}},
+              [&](size_t run) {
+                logs.push_back(recording_.TakeLog());
+                if (run > 0) check();
+                ++step;
+                std::fill(y.begin(), y.end(), -1);
+              });
+    check();
+    unsetenv("PARTITA_CUDA_GRAPHS");
+    logs.push_back(recording_.TakeLog());
+    ASSERT_EQ(logs.size(), 5u);
+    const bool captures = *graphs == '1';
+    // Four halves from each of two ranks, two from each of the others.
+    for (size_t run = 1; run < 5; ++run) {
+      const bool replays = captures && run >= 2;
+      EXPECT_EQ(Count(logs[run], "ncclSend"), replays && run > 2 ? 0u : 12u);
+      EXPECT_EQ(Count(logs[run], "ncclRecv"), replays && run > 2 ? 0u : 12u);
+      EXPECT_EQ(Count(logs[run], "cuGraphLaunch"), replays ? 4u : 0u);
+    }
+    EXPECT_EQ(recording_.TakeRaces(), "");
+  }
+}
+
+}  // namespace
+}  // namespace partita::cuda
