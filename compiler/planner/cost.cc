@@ -263,6 +263,12 @@ double MemoryBoundTime(const Device& device, double bytes) {
   return device.kernel + bytes / (device.memory_bandwidth * device.streaming);
 }
 
+double UpdateTime(const Device& device, double bytes) {
+  const RateTable* updates = FindTable(device.tables, kUpdateName);
+  return updates != nullptr && bytes > 0 ? updates->Seconds(bytes)
+                                         : MemoryBoundTime(device, bytes);
+}
+
 int GroupShape::members() const {
   int members = 1;
   for (int s : size) members *= s;

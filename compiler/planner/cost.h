@@ -26,6 +26,8 @@ double AttentionTime(const Device& device, Precision precision,
 
 // A kernel that is bound by the bytes it reads and writes, without the launch.
 double MemoryBoundTime(const Device& device, double bytes);
+// The same of one that writes over what it has read.
+double UpdateTime(const Device& device, double bytes);
 
 // Devices that take part in a collective, seen from the levels: within a unit
 // of level l there are members in size[l] units of the level below. The product

@@ -21,6 +21,8 @@ using core::CollectiveKind;
 // and the 16-bit copy; unscaling, the norm and clipping pass over the
 // gradients.
 constexpr double kUpdateBytes = 16 + 14 + 12;
+// Where parameters are f32 there is no copy of them.
+constexpr double kPlainUpdateBytes = 16 + 12;
 
 // Cells of a timetable beyond which the rest of a step is extrapolated: past
 // its start, a step grows by the same time with every round of microbatches.
@@ -58,6 +60,14 @@ class Evaluation {
   void FinishOwn();
   void Account();
 
+  // f32 is reduced as it is.
+  double GradientBytes() const {
+    return std::max(software_.gradient_bytes, BytesOf(d_.precision));
+  }
+  // Of what collectives take, the part that those who compute do not notice.
+  double Hidden(double part) const {
+    return cluster_.device.overlaps ? part : 0;
+  }
   // A T5's layer is one of its encoder and one of its decoder.
   int PartsOfLayer() const { return a_.kind == ModelKind::kT5 ? 2 : 1; }
   // Of the fullest rank: layers, and parameters without the experts'.
@@ -176,7 +186,8 @@ Evaluation::Exposed Evaluation::ExposedOf(double layers,
                                           const PartCost& work) const {
   const auto exposed = [&](double sent, const Pass& pass) {
     return layers * sent -
-           std::min(software_.gather_overlap * layers * sent, pass.total());
+           std::min(Hidden(software_.gather_overlap) * layers * sent,
+                    pass.total());
   };
   return {exposed(gather_, work.forward),
           exposed(gather_ + reduce_, work.backward)};
@@ -310,22 +321,21 @@ void Evaluation::ReduceGradients() {
     const auto of = [&](CollectiveKind kind, double bytes) {
       return CollectiveTime(cluster_, kind, parameters * bytes, share.group);
     };
-    if (d_.zero == 0)
-      time += of(CollectiveKind::kAllReduce, software_.gradient_bytes);
+    if (d_.zero == 0) time += of(CollectiveKind::kAllReduce, GradientBytes());
     if (d_.zero == 1)
-      time += of(CollectiveKind::kReduceScatter, software_.gradient_bytes);
+      time += of(CollectiveKind::kReduceScatter, GradientBytes());
     if (d_.zero == 1 || d_.zero == 2)
       time += of(CollectiveKind::kAllGather, BytesOf(d_.precision));
   }
   if (d_.zero < 2) {
     const double last = bounding_ ? time : rank_work_[0].total() * 2 / 3;
-    time -= std::min(software_.gradient_overlap * time, last);
+    time -= std::min(Hidden(software_.gradient_overlap) * time, last);
   }
   // A tied embedding's gradients are added up between first and last stage.
   if (!SameEnds() && a_.tied)
-    time += 2 * TransferTime(cluster_, 0, d_.devices - d_.devices / d_.pp,
-                             double(a_.vocab) * a_.hidden / d_.tp *
-                                 software_.gradient_bytes);
+    time += 2 * TransferTime(
+                    cluster_, 0, d_.devices - d_.devices / d_.pp,
+                    double(a_.vocab) * a_.hidden / d_.tp * GradientBytes());
   result_.data += time;
   result_.step += time;
 }
@@ -336,8 +346,10 @@ void Evaluation::Update() {
   for (const Share& share : Shares())
     parameters +=
         trained * share.parameters / (d_.zero >= 1 ? share.group.members() : 1);
-  result_.optimizer =
-      MemoryBoundTime(cluster_.device, kUpdateBytes * parameters);
+  result_.optimizer = UpdateTime(
+      cluster_.device,
+      (BytesOf(d_.precision) < 4 ? kUpdateBytes : kPlainUpdateBytes) *
+          parameters);
   // States come from the host and go back to it at once.
   if (d_.offload)
     result_.optimizer =

@@ -5,6 +5,7 @@
 
 #include "compiler/core/schedule.h"
 #include "compiler/core/schedule_generators.h"
+#include "compiler/planner/cost.h"
 
 namespace partita::planner {
 namespace {
@@ -434,6 +435,36 @@ TEST(Evaluate, SaysWhatDoesNotGoTogether) {
                       .message()),
       "offload: expected a device with a host_bandwidth, found none of "
       "cpu");
+}
+
+// On a CPU, devices and collectives share the processors; f32 is reduced and
+// updated as it is.
+TEST(Step, WhatDoesNotOverlapIsNotHidden) {
+  const Architecture a = Gpt(24, 1024, 16);
+  Division d = Divide(1, 1, 4, 1, 4);
+  Cluster cluster = *Resize(*BuiltInCluster("selene"), d.devices);
+  const auto step = [&](Precision precision) {
+    d.precision = precision;
+    absl::StatusOr<Prediction> prediction =
+        Evaluate(a, d, cluster, SoftwareOf("partita as planned"));
+    EXPECT_TRUE(prediction.ok()) << prediction.status();
+    return *prediction;
+  };
+  const double hidden = step(Precision::kF32).data;
+  cluster.device.overlaps = false;
+  const Prediction exposed = step(Precision::kF32);
+  EXPECT_GT(exposed.data, 2 * hidden);
+  const double parameters = 24 * LayerParameters(a) + EmbeddingParameters(a);
+  EXPECT_NEAR(exposed.data,
+              CollectiveTime(cluster, core::CollectiveKind::kAllReduce,
+                             4 * parameters, ShapeOfStride(cluster, 1, 4)),
+              1e-9);
+  EXPECT_NEAR(exposed.optimizer, UpdateTime(cluster.device, 28 * parameters),
+              1e-9);
+  EXPECT_NEAR(step(Precision::kBf16).optimizer,
+              UpdateTime(cluster.device, 42 * parameters), 1e-9);
+  cluster.device.tables[kUpdateName] = {{{1e3}}, {1e9}};
+  EXPECT_NEAR(step(Precision::kF32).optimizer, 28 * parameters / 1e9, 1e-9);
 }
 
 }  // namespace

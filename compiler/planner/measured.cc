@@ -90,9 +90,16 @@ std::string CollectiveName(const std::string& kind, int devices) {
   return kind + " " + std::to_string(devices);
 }
 
+std::string AttentionName(bool backward) {
+  return backward ? "attention backward" : "attention forward";
+}
+
 int DimensionsOf(const std::string& name) {
   const std::vector<std::string> words = WordsOf(name);
-  if (name == kCopyName || name == kSendName) return 1;
+  for (const std::string& known :
+       {AttentionName(false), AttentionName(true), std::string(kCopyName),
+        std::string(kUpdateName), std::string(kSendName)})
+    if (name == known) return 1;
   if (words.size() == 2 && Contains(kCollectives, words[0]) &&
       !words[1].empty() && words[1].size() < 9 &&
       words[1].find_first_not_of("0123456789") == std::string::npos)

@@ -41,7 +41,13 @@ std::string ConvName(const std::string& precision, const std::string& direction,
                      ConvKind kind);
 // "all_reduce 4": of bytes, among so many devices.
 std::string CollectiveName(const std::string& kind, int devices);
+// "attention forward", "attention backward": of products' FLOP for a byte read
+// or written.
+std::string AttentionName(bool backward);
 inline constexpr char kCopyName[] = "copy";  // of bytes read and written
+// The same where what is written was read before, as an optimizer does it: a
+// processor need not fetch what it overwrites.
+inline constexpr char kUpdateName[] = "update";
 inline constexpr char kSendName[] = "send";  // of bytes
 
 // How many dimensions a table of that name has; 0: there is none.

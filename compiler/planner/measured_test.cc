@@ -35,9 +35,13 @@ TEST(RateTable, Names) {
   EXPECT_EQ(DimensionsOf(ConvName("f32", "weight_grad", ConvKind::kDepthwise)),
             2);
   EXPECT_EQ(DimensionsOf(CollectiveName("all_reduce", 2)), 1);
-  EXPECT_EQ(DimensionsOf(kCopyName), 1);
-  for (const char* name : {"", "copy 2", "product f32", "product f64 nn",
-                           "all_reduce", "all_reduce two", "sum 2"})
+  for (const std::string& name :
+       {AttentionName(false), AttentionName(true), std::string(kCopyName),
+        std::string(kUpdateName), std::string(kSendName)})
+    EXPECT_EQ(DimensionsOf(name), 1) << name;
+  for (const char* name :
+       {"", "copy 2", "attention", "product f32", "product f64 nn",
+        "all_reduce", "all_reduce two", "sum 2"})
     EXPECT_EQ(DimensionsOf(name), 0) << name;
 }
 
@@ -50,6 +54,7 @@ Cluster Measured() {
   device.tables["product f32 nn"] = {{{8, 64}, {8}, {8}}, {1e9, 2e9}};
   device.tables["product f32 tn"] = {{{8}, {8}, {8}}, {5e8}};
   device.tables["copy"] = {{{1e3, 1e6}}, {1e9, 1e10}};
+  device.tables["update"] = {{{1e3, 1e6}}, {1e9, 2e10}};
   device.tables["all_reduce 2"] = {{{1e3}}, {2e9}};
   device.tables["all_reduce 4"] = {{{1e3}}, {1e9}};
   device.tables["exchange 2"] = {{{1e3}}, {3e9}};
@@ -73,6 +78,7 @@ TEST(Measured, TakesThePlaceOfFormulas) {
       MatmulTime(device, Precision::kF32, 1, 64, 8, 8, ProductForm::kPacked),
       flops / 2e9, kNear);
   EXPECT_NEAR(MemoryBoundTime(device, 1e6), 1e-4, kNear);
+  EXPECT_NEAR(UpdateTime(device, 1e6), 5e-5, kNear);
   EXPECT_NEAR(TransferTime(cluster, 0, 1, 8e3), 2e-6, kNear);
   EXPECT_DOUBLE_EQ(TransferTime(cluster, 1, 1, 8e3), 0);
   const auto time = [&](core::CollectiveKind kind, int devices) {

@@ -195,7 +195,7 @@ class MappingCosts {
       for (size_t i = 0; i < function.works.size(); ++i) {
         LayerCost& cost = costs_[run.layer_of_work[i]];
         cost.compute += function.works[i];
-        if (run.backward) cost.hiding += function.works[i];
+        if (run.backward && device_.overlaps) cost.hiding += function.works[i];
       }
       for (size_t i = 0; i < function.ops.size(); ++i)
         costs_[run.layer_of_op[i]].collectives += function.ops[i];
@@ -210,10 +210,9 @@ class MappingCosts {
     for (int op : function.ops)
       cost.ops.push_back(function.joined ? 0 : Moves(op, done));
     for (const StepWork& work : function.works)
-      cost.works.push_back(function.joined
-                               ? MemoryBoundTime(device_, BytesOf(work)) -
-                                     device_.kernel
-                               : std::max(Compute(work), device_.launch));
+      cost.works.push_back(
+          function.joined ? UpdateTime(device_, BytesOf(work)) - device_.kernel
+                          : std::max(Compute(work), device_.launch));
     return cost;
   }
 

@@ -163,6 +163,11 @@ TEST_F(MlpTest, GradientsAndBackwardAreApart) {
                      4.0 * kWidth * kHidden, ShapeOfStride(cluster_, 2, 2)),
       1e-9);
   EXPECT_EQ(cost.hiding, cost.compute);
+  // Where collectives take the time of those who compute, nothing hides them.
+  cluster_.device.overlaps = false;
+  EXPECT_EQ(
+      TabulateStep(step_, cluster_, Precision::kF32, 2, 2).costs[0][2].hiding,
+      0);
 }
 
 // From a divided batch to whole images: a gather; the way back is a slice.
