@@ -22,13 +22,6 @@ DType DTypeOf(planner::Precision precision) {
   return precision == planner::Precision::kF16 ? DType::f16 : DType::f32;
 }
 
-// As many digits as measuring gives.
-double Rounded(double value) {
-  if (!(value > 0)) return 0;
-  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 3);
-  return std::round(value / unit) * unit;
-}
-
 // A table whose cells are operations of one program.
 struct Probe {
   std::string name;
@@ -60,7 +53,10 @@ class Measurer {
 };
 
 Probe Measurer::Products(planner::Precision precision, ProductForm form) const {
-  const std::vector<double> sizes = Sizes({8, 32, 128, 512, 2048});
+  // Rows that lie a power of two apart share places in caches: what models have
+  // beside those is measured too.
+  const std::vector<double> sizes =
+      Sizes({8, 32, 128, 384, 512, 768, 1536, 2048, 3072});
   std::vector<double> rows = sizes;
   if (form == ProductForm::kPacked || form == ProductForm::kPlain)
     rows.insert(rows.begin(), 1);
@@ -88,7 +84,7 @@ Probe Measurer::Convolutions(ConvDirection direction, ConvKind kind) const {
   probe.name =
       planner::ConvName("f32", program::EnumNameConvDirection(direction), kind);
   const std::vector<double> channels = Sizes({32, 128, 512}),
-                            sides = Sizes({7, 14, 28, 56});
+                            sides = Sizes({7, 14, 28, 56, 112});
   probe.table.sizes = {channels, {}};
   for (const double side : sides) probe.table.sizes[1].push_back(side * side);
   auto program =
@@ -201,6 +197,12 @@ absl::StatusOr<planner::RateTables> Measurer::Run() {
 }
 
 }  // namespace
+
+double Rounded(double value) {
+  if (!(value > 0)) return 0;
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 3);
+  return std::round(value / unit) * unit;
+}
 
 absl::StatusOr<planner::RateTables> MeasureTables(
     const MeasureOptions& options) {

@@ -27,6 +27,9 @@ struct MeasureOptions {
   std::function<void(const std::string& what, int number, int count)> progress;
 };
 
+// To as many digits as measuring gives; 0 where that is less than 0.
+double Rounded(double value);
+
 // Products, convolutions in f32, collectives among 2, 4 ... devices and
 // messages. Errors are those of `run` and of the disk.
 absl::StatusOr<planner::RateTables> MeasureTables(

@@ -9,6 +9,8 @@
 #include "compiler/measure/probe_program.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/program/test_program.h"
+#include "runtime/program/test_training_program.h"
 
 namespace partita::measure {
 namespace {
@@ -102,6 +104,41 @@ TEST(MeasureTables, OneDeviceSendsNothing) {
   const auto tables = MeasureTables(options);
   ASSERT_TRUE(tables.ok()) << tables.status();
   EXPECT_EQ(tables->size(), 4u + 9);
+}
+
+TEST(PushOutCaches, LaunchesComeAfterBlocksLargerThanCaches) {
+  program::TrainingProgram sample(4, 1, 1);
+  sample.program.kernels = {"kernel"};
+  program::LaunchT kernel;
+  kernel.range = kernel.grain = 1;
+  auto& body = sample.program.functions[0]->body;
+  const size_t before = body.size();
+  for (int i = 0; i < 2; ++i)
+    body.push_back(program::MakeLaunch(
+        kernel, {program::Argument(4, 4), program::Argument(9, 4)}, 1));
+  const std::string path = Folder() + "/cold.partita";
+  program::ArtifactParts parts;
+  parts.program = program::SerializeProgram(sample.program);
+  parts.code = "code";
+  parts.data = sample.data;
+  ASSERT_TRUE(program::WriteArtifact(path, parts).ok());
+  ASSERT_TRUE(PushOutCaches(path).ok());
+  const auto artifact = program::Artifact::Open(path);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  EXPECT_EQ(artifact->code(), "code");
+  EXPECT_EQ(artifact->data().size(), static_cast<size_t>(sample.data.size()));
+  const auto& cold = *artifact->program().functions()->Get(0)->body();
+  ASSERT_EQ(cold.size(), before + 6);
+  for (unsigned i = 0; i < 6; ++i) {
+    const program::Instruction& instruction =
+        *cold.Get(static_cast<unsigned>(before) + i);
+    if (i % 3 == 2) {
+      EXPECT_NE(instruction.operation_as_Launch(), nullptr) << i;
+      continue;
+    }
+    ASSERT_NE(instruction.operation_as_Copy(), nullptr) << i;
+    EXPECT_GE(instruction.operands()->Get(0)->bytes(), 64 << 20);
+  }
 }
 
 TEST(ProfileTimes, AreOfOneCallByTheBeginningOfTheName) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/program/types.h"
 
 namespace partita::measure {
@@ -23,8 +24,9 @@ using program::OperationUnion;
 using program::Space;
 
 constexpr int64_t kRegion = int64_t{32} << 20;  // bytes
-// An operand may begin anywhere in a region.
-constexpr int64_t kReserved = 2 * kRegion;
+// An operand may begin anywhere in a region; the largest have 3072 x 3072
+// elements.
+constexpr int64_t kReserved = kRegion + (int64_t{40} << 20);
 
 std::unique_ptr<program::InstructionT> MakeInstruction(
     OperationUnion operation, std::vector<Buffer> operands, int outputs,
@@ -238,6 +240,36 @@ std::string ProbeProgram::AddCollective(CollectiveKind kind,
 
 absl::Status ProbeProgram::Write(const std::string& path) const {
   return WriteProgram(program_, path);
+}
+
+absl::Status PushOutCaches(const std::string& path) {
+  PARTITA_ASSIGN_OR_RETURN(const program::Artifact artifact,
+                           program::Artifact::Open(path));
+  const std::unique_ptr<program::ProgramT> program(artifact.program().UnPack());
+  for (const auto& entry : program->entries) {
+    program::FunctionT& main =
+        *program->functions[static_cast<size_t>(entry->main)];
+    const int64_t begin = main.frame_bytes, middle = begin + kReserved;
+    main.frame_bytes = middle + kReserved;
+    std::vector<std::unique_ptr<program::InstructionT>> body;
+    for (auto& instruction : main.body) {
+      // There and back: memory that was never written is no memory yet.
+      if (instruction->operation.type == program::Operation::Launch)
+        for (const auto& [from, to] :
+             {std::pair(begin, middle), std::pair(middle, begin)})
+          body.push_back(MakeInstruction(Union(program::CopyT()),
+                                         {Buffer(Space::frame, from, kReserved),
+                                          Buffer(Space::frame, to, kReserved)},
+                                         1, "caches"));
+      body.push_back(std::move(instruction));
+    }
+    main.body = std::move(body);
+  }
+  program::ArtifactParts parts;
+  parts.program = program::SerializeProgram(*program);
+  parts.code = std::string(artifact.code());
+  parts.data.Add(std::string(artifact.data()));
+  return program::WriteArtifact(path, parts);
 }
 
 PingPong::PingPong(const std::vector<int64_t>& elements) {

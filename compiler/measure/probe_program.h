@@ -51,6 +51,11 @@ class ProbeProgram {
   int64_t inputs_ = 0, outputs_ = 0;  // bytes of the regions that were used
 };
 
+// Writes a compiled program again so that its launches find nothing in caches:
+// before each of main's, a block that is larger than they are is copied. Errors
+// are the disk's.
+absl::Status PushOutCaches(const std::string& path);
+
 // Two devices that send each other messages of so many f32 elements, one of
 // them waiting at any time. `sends` and `receives` are what the first one's
 // profile calls them.

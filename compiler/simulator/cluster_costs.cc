@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "compiler/core/traffic.h"
@@ -71,6 +72,34 @@ ProductForm FormOf(const program::Program& program, const program::Gemm& gemm,
   return gemm.lhs_strides()->Get(2) != 1 && gemm.k() > 1
              ? ProductForm::kLhsTransposed
              : ProductForm::kPlain;
+}
+
+// Whether all that an instruction of an entry's main writes are parameters
+// that it reads: their new values are main's last arguments.
+bool Updates(const program::Entry& entry, const program::Function& main,
+             const Instruction& instruction) {
+  const auto& operands = *instruction.operands();
+  const unsigned inputs =
+      operands.size() - static_cast<unsigned>(instruction.outputs());
+  const int64_t first =
+      main.arguments() - program::SizeOrZero(entry.main_updates());
+  std::set<int> read;  // numbers of parameters
+  for (unsigned i = 0; i < inputs; ++i) {
+    const program::Buffer& buffer = *operands.Get(i);
+    const int64_t global = buffer.value() - program::SizeOrZero(entry.inputs());
+    if (buffer.space() == program::Space::argument && global >= 0 &&
+        global < program::SizeOrZero(entry.main_globals()))
+      read.insert(entry.main_globals()->Get(static_cast<unsigned>(global)));
+  }
+  for (unsigned i = inputs; i < operands.size(); ++i) {
+    const program::Buffer& buffer = *operands.Get(i);
+    const int64_t update = buffer.value() - first;
+    if (buffer.space() != program::Space::argument || update < 0 ||
+        read.count(entry.main_updates()->Get(static_cast<unsigned>(update))) ==
+            0)
+      return false;
+  }
+  return instruction.outputs() > 0;
 }
 
 // Null where none like it was measured. The weight has elements.
@@ -160,18 +189,37 @@ std::vector<double> KernelCyclesOf(const program::Program& program) {
   return cycles;
 }
 
+std::set<const Instruction*> UpdatesOf(const program::Program& program) {
+  std::set<const Instruction*> updates;
+  for (const program::Entry* entry : *program.entries()) {
+    const program::Function& main =
+        *program.functions()->Get(static_cast<unsigned>(entry->main()));
+    for (unsigned i = 0; i < program::SizeOrZero(main.body()); ++i) {
+      const Instruction* instruction = main.body()->Get(i);
+      if (instruction->operation_as_Launch() != nullptr &&
+          Updates(*entry, main, *instruction))
+        updates.insert(instruction);
+    }
+  }
+  return updates;
+}
+
 ClusterCosts::ClusterCosts(planner::Cluster cluster, Faults faults,
-                           std::vector<double> kernel_cycles)
+                           std::vector<double> kernel_cycles,
+                           std::set<const Instruction*> updates)
     : cluster_(std::move(cluster)),
       faults_(std::move(faults)),
-      kernel_cycles_(std::move(kernel_cycles)) {}
+      kernel_cycles_(std::move(kernel_cycles)),
+      updates_(std::move(updates)) {}
 
 double ClusterCosts::Kernel(const program::Launch& launch,
                             const Instruction& instruction) const {
   const planner::Device& device = cluster_.device;
-  const double memory = planner::MemoryBoundTime(
-      device,
-      BytesTouched(instruction) - static_cast<double>(launch.unread_bytes()));
+  const double bytes =
+      BytesTouched(instruction) - static_cast<double>(launch.unread_bytes());
+  const double memory = updates_.count(&instruction) > 0
+                            ? planner::UpdateTime(device, bytes)
+                            : planner::MemoryBoundTime(device, bytes);
   const auto* types = instruction.output_types();
   const Precision precision = PrecisionOf(
       device, types != nullptr && types->size() > 0 ? types->Get(0)->dtype()
@@ -181,6 +229,13 @@ double ClusterCosts::Kernel(const program::Launch& launch,
     return std::max(memory, planner::AttentionTime(
                                 device, precision,
                                 static_cast<double>(launch.operations())));
+  // Forward there is one result.
+  if (const RateTable* attention = planner::FindTable(
+          device.tables, planner::AttentionName(instruction.outputs() > 1));
+      attention != nullptr && launch.operations() > 0 && bytes > 0) {
+    const double operations = static_cast<double>(launch.operations());
+    return std::max(memory, operations / attention->At({operations / bytes}));
+  }
   const size_t kernel = static_cast<size_t>(launch.kernel());
   if (kernel >= kernel_cycles_.size()) return memory;
   const double cycles =
@@ -232,9 +287,10 @@ double ClusterCosts::Convolution(const program::Conv& conv,
   if (const RateTable* table = MeasuredConv(cluster_.device, conv)) {
     const double ins = static_cast<double>(window / Outside(weight)) *
                        static_cast<double>(conv.groups());
-    return 2 * elements /
-           table->At({std::sqrt(ins * static_cast<double>(weight[0])),
-                      static_cast<double>(places)});
+    return std::max(
+        memory, 2 * elements /
+                    table->At({std::sqrt(ins * static_cast<double>(weight[0])),
+                               static_cast<double>(places)}));
   }
   double product = 0;
   if (conv.direction() == program::ConvDirection::forward)

@@ -3,6 +3,7 @@
 #ifndef PARTITA_COMPILER_SIMULATOR_CLUSTER_COSTS_H_
 #define PARTITA_COMPILER_SIMULATOR_CLUSTER_COSTS_H_
 
+#include <set>
 #include <vector>
 
 #include "compiler/planner/cluster.h"
@@ -15,6 +16,10 @@ namespace partita::simulator {
 // estimates them and writes them into the program's description; 0: unknown.
 std::vector<double> KernelCyclesOf(const program::Program& program);
 
+// Launches of mains that write parameters over those they read.
+std::set<const program::Instruction*> UpdatesOf(
+    const program::Program& program);
+
 // Rank r of the program's mesh is device r of the cluster, which must have as
 // many.
 //
@@ -22,12 +27,13 @@ std::vector<double> KernelCyclesOf(const program::Program& program);
 // amounts to, or what such ones were measured to take. A kernel takes the
 // longer of its bytes' time, operands counted once each, and its arithmetic's:
 // on CPUs the compiler has estimated it, on GPUs it counts attention's
-// products. A fault on a device makes it compute slower, one on a link all that
-// passes it.
+// products, and so it does where attention was measured. A fault on a device
+// makes it compute slower, one on a link all that passes it.
 class ClusterCosts : public Costs {
  public:
   ClusterCosts(planner::Cluster cluster, Faults faults,
-               std::vector<double> kernel_cycles = {});
+               std::vector<double> kernel_cycles = {},
+               std::set<const program::Instruction*> updates = {});
 
   const planner::Cluster& cluster() const { return cluster_; }
 
@@ -52,6 +58,7 @@ class ClusterCosts : public Costs {
   planner::Cluster cluster_;
   Faults faults_;
   std::vector<double> kernel_cycles_;
+  std::set<const program::Instruction*> updates_;
 };
 
 // The bytes that a collective's time depends on, as planner/cost.h counts them.

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "runtime/program/test_pipeline_program.h"
 #include "runtime/program/test_program.h"
+#include "runtime/program/test_training_program.h"
 
 namespace partita::simulator {
 namespace {
@@ -83,6 +84,91 @@ TEST(ClusterCostsTest, AttentionOfGpusTakesItsProductsTime) {
   constexpr int64_t kBytes = int64_t{1} << 30;
   EXPECT_DOUBLE_EQ(launch(1000, kBytes),
                    planner::MemoryBoundTime(device, 2.0 * kBytes));
+}
+
+// Of an instruction that is in no program.
+double SecondsOn(const planner::Cluster& cluster,
+                 std::unique_ptr<program::InstructionT> instruction) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(program::CreateInstruction(builder, instruction.get()));
+  flatbuffers::FlatBufferBuilder of_program;
+  of_program.Finish(program::CreateProgram(of_program));
+  return ClusterCosts(cluster, {})
+      .Compute(*flatbuffers::GetRoot<program::Program>(
+                   of_program.GetBufferPointer()),
+               *flatbuffers::GetRoot<program::Instruction>(
+                   builder.GetBufferPointer()));
+}
+
+TEST(ClusterCostsTest, AttentionTakesWhatWasMeasured) {
+  planner::Cluster cluster = ClusterOf("a100-80-sxm");
+  planner::RateTables& tables = cluster.device.tables;
+  tables[planner::kCopyName] = {{{1e3}}, {1e12}};
+  cluster.device.launch = 0;
+  tables[planner::AttentionName(false)] = {{{1, 100}}, {1e10, 1e12}};
+  tables[planner::AttentionName(true)] = {{{1, 100}}, {1e9, 1e11}};
+  const auto seconds = [&](int64_t operations, int results) {
+    program::LaunchT kernel;
+    kernel.range = 8;
+    kernel.operations = operations;
+    std::vector<program::Buffer> operands;
+    for (int i = 0; i < 4; ++i)
+      operands.push_back(Frame(i << 18, int64_t{250000}));
+    return SecondsOn(cluster, program::MakeLaunch(kernel, operands, results));
+  };
+  // A million bytes: ten and a hundred operations for each.
+  EXPECT_NEAR(seconds(10000000, 1), 1e7 / 1e11, 1e-9);
+  EXPECT_NEAR(seconds(100000000, 1), 1e8 / 1e12, 1e-9);
+  EXPECT_NEAR(seconds(100000000, 3), 1e8 / 1e11, 1e-9);
+  // Never faster than memory.
+  EXPECT_NEAR(seconds(1, 1), 1e-6, 1e-12);
+}
+
+TEST(ClusterCostsTest, WhatUpdatesFetchesNothingThatItOverwrites) {
+  program::TrainingProgram sample(4, 1, 1);
+  constexpr int64_t kBytes =
+      4 * program::TrainingProgram::kWidth * program::TrainingProgram::kOut;
+  program::LaunchT kernel;
+  kernel.range = 8;
+  auto& body = sample.program.functions[0]->body;
+  const auto add = [&](int64_t from, int64_t to) {
+    body.push_back(program::MakeLaunch(
+        kernel,
+        {program::Argument(from, kBytes), program::Argument(to, kBytes)}, 1));
+  };
+  const size_t first = body.size();
+  add(4, 9);  // w to w', which is its memory
+  add(0, 9);
+  const std::string bytes = program::SerializeProgram(sample.program);
+  const program::Program& program = *program::GetProgram(bytes.data());
+  const auto& main = *program.functions()->Get(0)->body();
+  const auto* over = main.Get(static_cast<unsigned>(first));
+  const auto* apart = main.Get(static_cast<unsigned>(first) + 1);
+  EXPECT_THAT(UpdatesOf(program), testing::ElementsAre(over));
+  planner::Cluster cluster = ClusterOf("a100-80-sxm");
+  cluster.device.launch = 0;
+  cluster.device.tables[planner::kCopyName] = {{{1}}, {1e9}};
+  cluster.device.tables[planner::kUpdateName] = {{{1}}, {2e9}};
+  const ClusterCosts costs(cluster, {}, {}, UpdatesOf(program));
+  EXPECT_NEAR(costs.Compute(program, *apart), 2 * kBytes / 1e9, 1e-12);
+  EXPECT_NEAR(costs.Compute(program, *over), 2 * kBytes / 2e9, 1e-12);
+}
+
+TEST(ClusterCostsTest, MeasuredConvolutionsAreNoFasterThanMemory) {
+  planner::Cluster cluster = ClusterOf("a100-80-sxm");
+  cluster.device.tables[planner::kCopyName] = {{{1e3}}, {1e9}};
+  planner::RateTable& table = cluster.device.tables[planner::ConvName(
+      "f32", "forward", planner::ConvKind::kWindow)];
+  const auto seconds = [&](double rate) {
+    table = {{{64}, {56 * 56}}, {rate}};
+    const int64_t bytes = 4 * 64 * 56 * 56;
+    return SecondsOn(cluster, program::MakeConv3x3(
+                                  64, 56,
+                                  {Frame(0, bytes), Frame(0, 4 * 64 * 64 * 9),
+                                   Frame(0, bytes)}));
+  };
+  EXPECT_NEAR(seconds(1e9), 2.0 * 56 * 56 * 64 * 64 * 9 / 1e9, 1e-9);
+  EXPECT_NEAR(seconds(1e13), 4e-9 * (2 * 64 * 56 * 56 + 64 * 64 * 9), 1e-9);
 }
 
 TEST(ClusterCostsTest, ConvolutionsAreProducts) {

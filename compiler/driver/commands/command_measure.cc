@@ -97,10 +97,12 @@ planner::Cluster describe(const MeasureCommand& command,
         tables, planner::ProductName(planner::ToString(precision),
                                      planner::ProductForm::kPacked)));
   device.memory = memoryOfMachine() / command.devices;
-  device.memory_bandwidth = kernels.copy.rates.back();
+  device.memory_bandwidth = kernels.tables.at(planner::kCopyName).rates.back();
   device.launch = kernels.launch;
   device.cycle = kernels.cycle;
-  device.attention = std::min(1.0, kernels.attention / device.peak[0]);
+  device.attention =
+      std::min(1.0, most(&kernels.tables.at(planner::AttentionName(false))) /
+                        device.peak[0]);
   device.overlaps = false;
   if (command.devices > 1) {
     planner::Level level;
@@ -112,7 +114,7 @@ planner::Cluster describe(const MeasureCommand& command,
     cluster.levels.push_back(std::move(level));
   }
   device.tables = std::move(tables);
-  device.tables[planner::kCopyName] = kernels.copy;
+  device.tables.insert(kernels.tables.begin(), kernels.tables.end());
   return cluster;
 }
 

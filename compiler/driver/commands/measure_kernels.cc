@@ -3,10 +3,13 @@
 #include "compiler/driver/commands/measure_kernels.h"
 
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/driver/compile.h"
+#include "compiler/measure/probe_program.h"
 #include "compiler/plan/plan.h"
 #include "compiler/simulator/cluster_costs.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -24,8 +27,11 @@ using measure::MeasureOptions;
 
 // Launches: what they were expected to take, and took.
 struct Timed {
-  double bytes = 0, cycles = 0, seconds = 0;
+  double bytes = 0, cycles = 0, operations = 0, seconds = 0;
 };
+
+// What a launch finds in caches: what the run before left there, or nothing.
+enum class Caches { kWarm, kCold };
 
 double bytesOf(const program::Instruction& instruction) {
   double bytes = 0;
@@ -50,6 +56,7 @@ absl::StatusOr<Timed> launchesOf(const std::string& path,
       const auto kernel = static_cast<unsigned>(launch->kernel());
       all.bytes += bytesOf(instruction);
       all.cycles += cycles[kernel] * static_cast<double>(launch->range());
+      all.operations += static_cast<double>(launch->operations());
       // Equal kernels share a row, whose time is that of one call.
       PARTITA_ASSIGN_OR_RETURN(
           const double seconds,
@@ -62,7 +69,7 @@ absl::StatusOr<Timed> launchesOf(const std::string& path,
 }
 
 absl::StatusOr<Timed> run(Session& session, const MeasureOptions& options,
-                          const std::string& text) {
+                          const std::string& text, Caches caches) {
   // That the devices do the same is meant.
   const mlir::ScopedDiagnosticHandler only_errors(
       session.context(), [](mlir::Diagnostic& diagnostic) {
@@ -78,6 +85,8 @@ absl::StatusOr<Timed> run(Session& session, const MeasureOptions& options,
   if (!module || mlir::failed(compileToFile(*module, compile)))
     return absl::InternalError(
         "expected a probe that compiles; what is wrong with it stands above");
+  if (caches == Caches::kCold)
+    PARTITA_RETURN_IF_ERROR(measure::PushOutCaches(compile.output));
   PARTITA_ASSIGN_OR_RETURN(const measure::ProfileTimes times,
                            options.run(compile.output));
   return launchesOf(compile.output, times);
@@ -90,6 +99,35 @@ std::string sumOf(int64_t elements) {
              "tensor<{0}xf32> {{ %r = arith.addf %a, %b : tensor<{0}xf32> "
              "return %r : tensor<{0}xf32> }",
              elements)
+      .str();
+}
+
+// A sum that takes the place of what it is added to.
+std::string updateOf(int64_t elements) {
+  return formatv(
+             "!t = tensor<{0}xf32>\n"
+             "func.func @main(%g: !t, %p: !t {{nn.kind = \"parameter\", "
+             "nn.name "
+             "= \"p\", nn.source = #nn.init<\"uniform\", 1.0 : f64, 7>}) -> "
+             "(!t {{nn.updates = \"p\"}) {{ %r = arith.addf %p, %g : !t "
+             "return %r : !t }",
+             elements)
+      .str();
+}
+
+// Of twelve heads of 64 elements, every query with every key.
+std::string attentionOf(int64_t tokens, bool backward) {
+  return formatv(backward ? R"(!t = tensor<1x12x{0}x64xf32>
+       func.func @main(%q: !t, %k: !t, %v: !t, %y: !t, %g: !t) -> (!t, !t, !t) {{
+         %dq, %dk, %dv = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 : (!t, !t, !t, !t, !t) -> (!t, !t, !t)
+         return %dq, %dk, %dv : !t, !t, !t
+       })"
+                          : R"(!t = tensor<1x12x{0}x64xf32>
+       func.func @main(%q: !t, %k: !t, %v: !t) -> !t {{
+         %y = nn.attention %q, %k, %v scale = 1.25e-1 : (!t, !t, !t) -> !t
+         return %y : !t
+       })",
+                 tokens)
       .str();
 }
 
@@ -107,30 +145,43 @@ constexpr const char* kKernels[] = {
     R"(func.func @main(%x: tensor<3072x256xf32>) -> tensor<3072x256xf32> {
          %y = nn.softmax %x axis = 1 : tensor<3072x256xf32>
          return %y : tensor<3072x256xf32>
-       })",
-    R"(!t = tensor<1x12x256x64xf32>
-       func.func @main(%q: !t, %k: !t, %v: !t, %y: !t, %g: !t) -> (!t, !t, !t) {
-         %dq, %dk, %dv = nn.attention_grad %q, %k, %v, %y, %g scale = 1.25e-1 causal_offset = 0 : (!t, !t, !t, !t, !t) -> (!t, !t, !t)
-         return %dq, %dk, %dv : !t, !t, !t
        })"};
-constexpr char kAttention[] =
-    R"(!t = tensor<1x12x256x64xf32>
-       func.func @main(%q: !t, %k: !t, %v: !t) -> !t {
-         %y = nn.attention %q, %k, %v scale = 1.25e-1 : (!t, !t, !t) -> !t
-         return %y : !t
-       })";
-constexpr double kAttentionFlops = 4.0 * 12 * 256 * 256 * 64;
 
-absl::Status measureCopies(Session& session, const MeasureOptions& options,
-                           KernelCosts& costs) {
-  costs.copy.sizes.emplace_back();
-  for (const int64_t elements : {1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 25}) {
-    if (options.small && elements > (1 << 14)) break;
-    PARTITA_ASSIGN_OR_RETURN(const Timed sum,
-                             run(session, options, sumOf(elements)));
-    costs.copy.sizes[0].push_back(sum.bytes);
-    costs.copy.rates.push_back(sum.bytes / sum.seconds);
-    if (costs.launch == 0) costs.launch = sum.seconds;
+// Sizes in bytes: what is read was pushed out of caches before.
+absl::Status measureStreams(Session& session, const MeasureOptions& options,
+                            planner::RateTables& tables) {
+  const std::pair<const char*, std::string (*)(int64_t)> streams[] = {
+      {planner::kCopyName, sumOf}, {planner::kUpdateName, updateOf}};
+  for (const auto& [name, text] : streams) {
+    planner::RateTable& table = tables[name];
+    table.sizes.emplace_back();
+    for (const int64_t elements :
+         {1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 25}) {
+      if (options.small && elements > (1 << 14)) break;
+      PARTITA_ASSIGN_OR_RETURN(
+          const Timed sum,
+          run(session, options, text(elements), Caches::kCold));
+      table.sizes[0].push_back(sum.bytes);
+      table.rates.push_back(measure::Rounded(sum.bytes / sum.seconds));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status measureAttention(Session& session, const MeasureOptions& options,
+                              planner::RateTables& tables) {
+  for (const bool backward : {false, true}) {
+    planner::RateTable& table = tables[planner::AttentionName(backward)];
+    table.sizes.emplace_back();
+    for (const int64_t tokens : {32, 64, 128, 256, 512, 1024}) {
+      if (options.small && tokens > 64) break;
+      PARTITA_ASSIGN_OR_RETURN(
+          const Timed attention,
+          run(session, options, attentionOf(tokens, backward), Caches::kCold));
+      table.sizes[0].push_back(attention.operations / attention.bytes);
+      table.rates.push_back(
+          measure::Rounded(attention.operations / attention.seconds));
+    }
   }
   return absl::OkStatus();
 }
@@ -140,20 +191,20 @@ absl::Status measureCopies(Session& session, const MeasureOptions& options,
 absl::StatusOr<KernelCosts> measureKernels(Session& session,
                                            const MeasureOptions& options) {
   KernelCosts costs;
-  PARTITA_RETURN_IF_ERROR(measureCopies(session, options, costs));
-  PARTITA_ASSIGN_OR_RETURN(const Timed attention,
-                           run(session, options, kAttention));
-  costs.attention = kAttentionFlops / attention.seconds;
-  std::vector<Timed> kernels = {attention};
-  for (const char* text : kKernels) {
-    PARTITA_ASSIGN_OR_RETURN(const Timed kernel, run(session, options, text));
-    kernels.push_back(kernel);
-  }
+  PARTITA_ASSIGN_OR_RETURN(
+      const Timed nothing,
+      run(session, options, sumOf(1 << 10), Caches::kWarm));
+  costs.launch = nothing.seconds;
+  PARTITA_RETURN_IF_ERROR(measureStreams(session, options, costs.tables));
+  PARTITA_RETURN_IF_ERROR(measureAttention(session, options, costs.tables));
   // All kinds count alike: the geometric mean.
   double sum = 0;
-  for (const Timed& kernel : kernels)
+  for (const char* text : kKernels) {
+    PARTITA_ASSIGN_OR_RETURN(const Timed kernel,
+                             run(session, options, text, Caches::kWarm));
     sum += std::log(kernel.seconds / kernel.cycles);
-  costs.cycle = std::exp(sum / static_cast<double>(kernels.size()));
+  }
+  costs.cycle = std::exp(sum / static_cast<double>(std::size(kKernels)));
   return costs;
 }
 

@@ -9,10 +9,10 @@
 namespace partita::driver {
 
 struct KernelCosts {
-  planner::RateTable copy;  // planner::kCopyName
-  double cycle = 0;         // seconds of a cycle of the compiler's estimates
-  double launch = 0;        // seconds of a kernel that has nothing to do
-  double attention = 0;     // FLOP/s of attention's products, forward
+  // planner::kCopyName, kUpdateName and AttentionName of both directions.
+  planner::RateTables tables;
+  double cycle = 0;   // seconds of a cycle of the compiler's estimates
+  double launch = 0;  // seconds of a kernel that has nothing to do
 };
 
 // Compiles some, for all devices alike, and runs them.

@@ -217,7 +217,8 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
   Simulation simulation = simulator::Simulate(
       program,
       simulator::ClusterCosts(cluster, std::move(faults),
-                              simulator::KernelCyclesOf(program)),
+                              simulator::KernelCyclesOf(program),
+                              simulator::UpdatesOf(program)),
       options);
   addReasons(program, simulation);
   if (!arguments.trace.empty())
