@@ -68,8 +68,9 @@ class System:
         self.name = name
         sizes, inputs, _ = MODELS[model]
         self.tool, self.runner = (arguments.tools / path for path in ("compiler/tools/partita", "runtime/tools/partita-run"))
-        self.artifact = folder / f"{len(list(folder.iterdir()))}.partita"
-        harness.call([self.tool, "compile", model, "--dim", sizes, "--train", "adamw", "-o", self.artifact, *plan])
+        self.artifact = folder / f"{model}, {name}.partita"
+        if name == CHOICE or not self.artifact.exists():
+            harness.call([self.tool, "compile", model, "--dim", sizes, "--train", "adamw", "-o", self.artifact, *plan])
         self.inputs = ["--threads", "2", "--random-inputs", "1", "--input", "lr=zeros", "--input", "step=ones"]
         for text in inputs:
             self.inputs += ["--input", text]
@@ -110,7 +111,7 @@ def bench(model, folder, arguments):
     wanted = {name: plan for name, plan in plans.items() if not arguments.plans or name in arguments.plans}
     systems = [System(model, name, plan, folder, arguments) for name, plan in wanted.items()]
     if not arguments.plans:
-        chosen = folder / "plan.yaml"
+        chosen = folder / f"{model}.yaml"
         try:
             harness.call([systems[0].tool, "plan", model, "--dim", MODELS[model][0], "--cluster", arguments.cluster, "--devices", "2",
                           "-o", chosen])
@@ -168,6 +169,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeat", type=int, default=2, help="measured steps in each round (default %(default)s)")
     parser.add_argument("--operations", type=int, default=0, metavar="N")
+    parser.add_argument("--artifacts", type=pathlib.Path, metavar="FOLDER", help="compiled before, and kept; not the planner's choice")
     parser.add_argument("--limit", type=float, default=0.10)
     parser.add_argument("--regret", type=float, default=0.03)
     parser.add_argument("--tools", type=pathlib.Path, default=harness.ROOT / "bazel-bin")
@@ -182,8 +184,8 @@ def main():
     rows = []
     print(harness.cpu_name())
     for model in arguments.models:
-        with tempfile.TemporaryDirectory(prefix="partita-bench-") as folder:
-            rows += show(model, bench(model, pathlib.Path(folder), arguments), arguments)
+        with tempfile.TemporaryDirectory(prefix="partita-bench-") as own:
+            rows += show(model, bench(model, arguments.artifacts or pathlib.Path(own), arguments), arguments)
     wrong = verdict(rows, arguments)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
