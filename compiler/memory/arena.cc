@@ -1,5 +1,5 @@
-// Greedy-by-size placement; quadratic in the number of buffers, which is at
-// most a few thousand.
+// Greedy placement, in several orders; each quadratic in the number of buffers,
+// which is at most a few thousand.
 #include "compiler/memory/arena.h"
 
 #include <algorithm>
@@ -17,17 +17,35 @@ bool meet(const Lifetime& a, const Lifetime& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-}  // namespace
+int64_t duration(const Lifetime& lifetime) {
+  return lifetime.last - lifetime.first;
+}
 
-ArenaPlan planArena(const std::vector<Lifetime>& lifetimes) {
+// What comes first is placed first. Largest first suits what comes and goes
+// with each layer; of a pipeline's microbatches, what is made first, lives
+// longest or stays to the end.
+using Order = bool (*)(const Lifetime&, const Lifetime&);
+constexpr Order kOrders[] = {
+    [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; },
+    [](const Lifetime& a, const Lifetime& b) { return a.first < b.first; },
+    [](const Lifetime& a, const Lifetime& b) {
+      return duration(a) > duration(b);
+    },
+    [](const Lifetime& a, const Lifetime& b) { return a.last > b.last; }};
+
+// How often an order is tried, and how many buffers its trials place: of the
+// largest programs, with 7000 buffers on each of 16 devices, a trial takes 15
+// milliseconds a device.
+constexpr size_t kMostTrials = 16, kMostPlaced = 12000;
+
+// Each where those which are placed already, and live at the same time, leave
+// room: in the lowest gap, or in the tightest one.
+enum class Fit { kLowest, kTightest };
+
+ArenaPlan place(const std::vector<Lifetime>& lifetimes,
+                const std::vector<size_t>& order, Fit fit) {
   ArenaPlan plan;
   plan.offsets.resize(lifetimes.size());
-  std::vector<size_t> order(lifetimes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return lifetimes[a].bytes > lifetimes[b].bytes;
-  });
-
   std::vector<size_t> placed;  // sorted by offset
   for (size_t next : order) {
     const int64_t bytes = alignUp(lifetimes[next].bytes);
@@ -35,7 +53,10 @@ ArenaPlan planArena(const std::vector<Lifetime>& lifetimes) {
     for (size_t other : placed) {
       if (!meet(lifetimes[next], lifetimes[other])) continue;
       const int64_t gap = plan.offsets[other] - free_from;
-      if (gap >= bytes && gap < best_gap) best = free_from, best_gap = gap;
+      if (gap >= bytes && gap < best_gap) {
+        best = free_from, best_gap = gap;
+        if (fit == Fit::kLowest) break;
+      }
       free_from = std::max(
           free_from, plan.offsets[other] + alignUp(lifetimes[other].bytes));
     }
@@ -47,6 +68,42 @@ ArenaPlan planArena(const std::vector<Lifetime>& lifetimes) {
     placed.insert(where, next);
   }
   return plan;
+}
+
+// The buffer at the arena's end is placed first the next time.
+void promoteHighest(const std::vector<Lifetime>& lifetimes,
+                    const ArenaPlan& plan, std::vector<size_t>& order) {
+  const auto highest = std::find_if(order.begin(), order.end(), [&](size_t i) {
+    return plan.offsets[i] + alignUp(lifetimes[i].bytes) == plan.bytes;
+  });
+  std::rotate(order.begin(), highest, highest + 1);
+}
+
+}  // namespace
+
+ArenaPlan planArena(const std::vector<Lifetime>& lifetimes) {
+  const int64_t bound = arenaLowerBound(lifetimes);
+  const size_t trials = std::clamp<size_t>(
+      kMostPlaced / std::max<size_t>(lifetimes.size(), 1), 1, kMostTrials);
+  ArenaPlan best;
+  best.bytes = INT64_MAX;
+  for (const Order before : kOrders) {
+    std::vector<size_t> sorted(lifetimes.size());
+    std::iota(sorted.begin(), sorted.end(), 0);
+    std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) {
+      return before(lifetimes[a], lifetimes[b]);
+    });
+    for (const Fit fit : {Fit::kTightest, Fit::kLowest}) {
+      std::vector<size_t> order = sorted;
+      for (size_t trial = 0; trial < trials; ++trial) {
+        ArenaPlan plan = place(lifetimes, order, fit);
+        if (plan.bytes < best.bytes) best = plan;
+        if (best.bytes == bound) return best;
+        promoteHighest(lifetimes, plan, order);
+      }
+    }
+  }
+  return best;
 }
 
 int64_t arenaLowerBound(const std::vector<Lifetime>& lifetimes) {

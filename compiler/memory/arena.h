@@ -1,9 +1,10 @@
 // Places buffers of known size and lifetime in one arena.
 //
-// Plain data, no IR. Greedy by size, best fit (Pisarchyk and Lee, "Efficient
-// Memory Management for Deep Neural Net Inference", 2020): the largest buffer
-// first, each at the lowest offset where it overlaps no placed buffer that
-// lives at the same time.
+// Plain data, no IR. Greedy (Pisarchyk and Lee, "Efficient Memory Management
+// for Deep Neural Net Inference", 2020): one buffer after the other, each in a
+// gap between placed buffers that live at the same time. The order decides how
+// much stays unused: several are tried, each again with what ended highest in
+// front, and the smallest arena is taken.
 #ifndef PARTITA_COMPILER_MEMORY_ARENA_H_
 #define PARTITA_COMPILER_MEMORY_ARENA_H_
 
