@@ -3,6 +3,7 @@
 #include "compiler/emit/emit.h"
 
 #include "compiler/emit/function_emitter.h"
+#include "compiler/emit/kernel_work.h"
 #include "compiler/emit/placement.h"
 #include "compiler/emit/sources.h"
 #include "dialects/dist/dialect.h"
@@ -286,10 +287,24 @@ class ModuleEmitter {
             codes.try_emplace(name, static_cast<int>(program_.kernels.size()));
         if (is_new) program_.kernels.push_back(name.str());
         kernel_index_[function.getName()] = known->second;
+        addParts(function);
       } else {
         function_index_[function.getName()] = functions_.size();
         functions_.push_back(function);
       }
+    }
+  }
+
+  // The kernels that are launched before this one, whose own name is the last.
+  void addParts(FuncOp kernel) {
+    auto parts = kernel->getAttrOfType<mlir::ArrayAttr>(kPartsAttr);
+    if (!parts) return;
+    for (mlir::Attribute part : parts.getValue().drop_back()) {
+      llvm::StringRef name = llvm::cast<mlir::DictionaryAttr>(part)
+                                 .getAs<mlir::StringAttr>("code")
+                                 .getValue();
+      kernel_index_[name] = static_cast<int>(program_.kernels.size());
+      program_.kernels.push_back(name.str());
     }
   }
 

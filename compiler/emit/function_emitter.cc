@@ -128,8 +128,45 @@ class FunctionEmitter {
     }
     instruction->outputs = op.getNumResults();
     instruction->name = describe(op);
-    function.body.push_back(std::move(instruction));
+    if (auto launch = llvm::dyn_cast<exec::LaunchOp>(op))
+      addParts(launch, *instruction, function);
+    else
+      function.body.push_back(std::move(instruction));
     return success();
+  }
+
+  // A launch of several kernels as one of each.
+  void addParts(exec::LaunchOp launch, const program::InstructionT& instruction,
+                program::FunctionT& function) {
+    const FuncOp kernel = kernelOf(launch);
+    auto parts = kernel->getAttrOfType<mlir::ArrayAttr>(kPartsAttr);
+    const size_t count = parts ? parts.size() : 1;
+    for (size_t i = 0; i < count; ++i) {
+      auto one = std::make_unique<program::InstructionT>(instruction);
+      if (parts)
+        fillPart(kernel, llvm::cast<mlir::DictionaryAttr>(parts[i]),
+                 *one->operation.AsLaunch());
+      function.body.push_back(std::move(one));
+    }
+  }
+
+  void fillPart(FuncOp kernel, mlir::DictionaryAttr part,
+                program::LaunchT& launch) {
+    const auto number = [&](llvm::StringRef name) {
+      return part.getAs<mlir::IntegerAttr>(name).getInt();
+    };
+    launch.kernel =
+        kernels_.lookup(part.getAs<mlir::StringAttr>("code").getValue());
+    launch.grid = {static_cast<int32_t>(number("blocks")), 1, 1};
+    launch.scratch_bytes = number("scratch");
+    const KernelWork work = workOf(kernel, part);
+    launch.operations = work.operations;
+    launch.unread_bytes = work.unread_bytes;
+  }
+
+  static FuncOp kernelOf(exec::LaunchOp launch) {
+    return mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
+        launch, launch.getKernelAttr());
   }
 
   LogicalResult placeConstant(mlir::arith::ConstantOp constant) {
@@ -232,12 +269,9 @@ class FunctionEmitter {
     program::LaunchT result;
     result.kernel = kernels_.lookup(launch.getKernel());
     result.scratch_bytes = *launch.getScratch();
-    if (auto kernel = mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
-            launch, launch.getKernelAttr())) {
-      const KernelWork work = workOf(kernel);
-      result.operations = work.operations;
-      result.unread_bytes = work.unread_bytes;
-    }
+    const KernelWork work = workOf(kernelOf(launch));
+    result.operations = work.operations;
+    result.unread_bytes = work.unread_bytes;
     if (auto blocks = launch.getBlocks()) {
       result.grid = {static_cast<int32_t>(*blocks), 1, 1};
       result.block = {static_cast<int32_t>(*launch.getThreads()), 1, 1};

@@ -68,4 +68,17 @@ KernelWork workOf(mlir::func::FuncOp kernel) {
   return work;
 }
 
+KernelWork workOf(mlir::func::FuncOp kernel, mlir::DictionaryAttr part) {
+  const auto number = [&](llvm::StringRef name) {
+    return part.getAs<mlir::IntegerAttr>(name).getInt();
+  };
+  KernelWork work;
+  kernel.walk([&](nn::AttentionGradOp op) {
+    work.operations += operationsOf(op, number("products_of_keys"),
+                                    number("products_of_values"));
+  });
+  work.unread_bytes = number("untouched");
+  return work;
+}
+
 }  // namespace partita::emit

@@ -80,6 +80,7 @@ struct Part {
   std::string symbol;
   int64_t team = 1;
   int64_t memory_bytes = 0;
+  std::optional<PartWork> work;
   std::function<FailureOr<int64_t>(Emitter&, func::FuncOp)> emit;
 };
 
@@ -257,6 +258,28 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
   return emitGroups(emitter, body, groups, flatChunkOf(kernel));
 }
 
+// Bytes of arguments and results that neither are among `values` nor lead to
+// them.
+int64_t untouchedBytes(func::FuncOp kernel, SmallVector<Value> values) {
+  llvm::SmallPtrSet<Value, 16> touched;
+  while (!values.empty()) {
+    Value value = values.pop_back_val();
+    if (!touched.insert(value).second) continue;
+    Operation* maker = value.getDefiningOp();
+    if (maker && !isa<nn::AttentionGradOp>(maker))
+      llvm::append_range(values, maker->getOperands());
+  }
+  int64_t bytes = 0;
+  const auto count = [&](Value value) {
+    if (!touched.contains(value))
+      bytes += bytesOf(cast<RankedTensorType>(value.getType()));
+  };
+  llvm::for_each(kernel.getArguments(), count);
+  llvm::for_each(kernel.getBody().front().getTerminator()->getOperands(),
+                 count);
+  return bytes;
+}
+
 // Those of attention's gradient on tensor cores; the last one has the kernel's
 // name.
 SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
@@ -269,6 +292,9 @@ SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
     part.symbol = (kernel.getName() + "_part_" + Twine(parts.size())).str();
     part.team = kBlock;
     part.memory_bytes = 4 * sharedFloats(op);
+    const GradWork work = workOf(op, which, wanted);
+    part.work = {work.of_keys, work.of_values,
+                 untouchedBytes(kernel, work.values)};
     part.emit = [=](Emitter& emitter, func::FuncOp body) mutable {
       const unsigned count = body.getNumArguments();
       return emitMmaAttentionGrad(emitter, op, which, outputsOf(kernel, body),
@@ -304,6 +330,7 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   code.symbol = part.symbol;
   code.team = part.team;
   code.memory_bytes = part.memory_bytes;
+  code.work = part.work;
   Emitter emitter(kernel, body, options.vector_bytes / 4, code.team);
   FailureOr<int64_t> range = part.emit(emitter, body);
   if (failed(range)) {

@@ -8,11 +8,12 @@
 // end) is a part of [0, range), so that parts may run on several threads; and
 // `scratch` is a thread's own memory of `scratch_bytes`, aligned to 64 bytes.
 // On GPUs some kernels are several such functions, which run one after the
-// other (KernelCode::before).
+// other (KernelCode::before) with nothing in between.
 #ifndef PARTITA_COMPILER_KERNELS_CODEGEN_H_
 #define PARTITA_COMPILER_KERNELS_CODEGEN_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,14 @@ namespace partita::kernels {
 // Threads of a GPU's warp, which is a team; of a block, four teams or one.
 inline constexpr int64_t kWarp = 32;
 inline constexpr int64_t kBlock = 128;
+
+// What one of a kernel's functions does of what the kernel's body says.
+struct PartWork {
+  // Products of each pair of a query and a key, in the head's size of keys and
+  // of values.
+  int64_t of_keys = 0, of_values = 0;
+  int64_t untouched_bytes = 0;  // of arguments and results
+};
 
 struct KernelCode {
   std::string symbol;
@@ -39,6 +48,7 @@ struct KernelCode {
   // one more buffer behind the results.
   std::vector<KernelCode> before;
   int64_t memory_bytes = 0;
+  std::optional<PartWork> work;  // absent: what its body says
 };
 
 // What code is generated for.

@@ -1,5 +1,6 @@
 // The gradient of attention against the interpreter: tiles that sizes fill and
 // do not, each mask, each type, and what has no tiles.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "compiler/kernels/codegen_fixture.h"
@@ -142,6 +143,35 @@ INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionGrad,
                          [](const testing::TestParamInfo<Case>& info) {
                            return info.param.name;
                          });
+
+// What the parts of a gradient compute and leave alone, of which a launch says
+// the sum.
+TEST(MmaAttentionGradWork, EachPartSaysItsOwn) {
+  // Bytes of q, k and v, of which the gradients have as many; of the bias.
+  const int64_t q = 2 * 2 * 2 * 48 * 32, k = 2 * 2 * 2 * 40 * 32,
+                v = 2 * 2 * 2 * 40 * 16, y = 2 * 2 * 2 * 48 * 16,
+                bias = 2 * 2 * 48 * 40;
+  const auto partsOf = [](const std::string& results) {
+    const Case test = {"", 2,  2,           2,      48, 40,     32,
+                       16, "", "1x2x48x40", "bf16", 0,  results};
+    std::unique_ptr<CompiledKernel> kernel =
+        CompiledKernel::fromText(textOf(test), ptxCodegenOptions());
+    std::vector<std::vector<int64_t>> work;
+    std::vector<KernelCode> parts = kernel->code().before;
+    parts.push_back(kernel->code());
+    for (const KernelCode& part : parts)
+      work.push_back({part.work->of_keys, part.work->of_values,
+                      part.work->untouched_bytes});
+    return work;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(partsOf("0123"), ElementsAre(ElementsAre(3, 1, k + v + bias),
+                                           ElementsAre(2, 2, y + q + bias),
+                                           ElementsAre(1, 1, y + q + k + v)));
+  EXPECT_THAT(partsOf("0"), ElementsAre(ElementsAre(3, 1, 0)));
+  EXPECT_THAT(partsOf("1"),
+              ElementsAre(ElementsAre(1, 0, v + k), ElementsAre(2, 1, y)));
+}
 
 // The bias's gradient is without loops over tiles; ptxas stores and loads two
 // registers at most where it can have more warps at a time for it.

@@ -16,18 +16,62 @@ bool fitsMma(func::FuncOp kernel, nn::AttentionGradOp op) {
          (bytesOf(elementOf(op.getQ())) == 2 || largest <= 64);
 }
 
+namespace {
+
+bool wants(nn::AttentionGradOp op, ArrayRef<Output> outputs, unsigned result) {
+  return llvm::any_of(outputs, [&](const Output& output) {
+    return result < op->getNumResults() &&
+           output.value == op->getResult(result);
+  });
+}
+
+}  // namespace
+
 SmallVector<GradPart> gradPartsOf(nn::AttentionGradOp op,
                                   ArrayRef<Output> outputs) {
-  const auto wants = [&](unsigned result) {
-    return llvm::any_of(outputs, [&](const Output& output) {
-      return result < op->getNumResults() &&
-             output.value == op->getResult(result);
-    });
-  };
   SmallVector<GradPart> parts = {GradPart::rows};
-  if (wants(1) || wants(2)) parts.push_back(GradPart::keys);
-  if (wants(3)) parts.push_back(GradPart::bias);
+  if (wants(op, outputs, 1) || wants(op, outputs, 2))
+    parts.push_back(GradPart::keys);
+  if (wants(op, outputs, 3)) parts.push_back(GradPart::bias);
   return parts;
+}
+
+GradWork workOf(nn::AttentionGradOp op, GradPart part,
+                ArrayRef<Output> outputs) {
+  GradWork work;
+  work.values = {op.getQ(), op.getK(), op.getResultGrad()};
+  if (op.getBias()) work.values.push_back(op.getBias());
+  // What a result takes beyond the scores, and itself.
+  const auto give = [&](unsigned result, int64_t& products) {
+    if (!wants(op, outputs, result)) return;
+    ++products;
+    work.values.push_back(op->getResult(result));
+  };
+  // Scores.
+  work.of_keys = 1;
+  if (part == GradPart::rows) {
+    work.values.push_back(op.getResult());
+    if (!wants(op, outputs, 0)) return work;
+    // Once more, for the gradient.
+    ++work.of_keys;
+  }
+  // What the weights get.
+  work.values.push_back(op.getV());
+  work.of_values = 1;
+  int64_t none = 0;
+  switch (part) {
+    case GradPart::rows:
+      give(0, work.of_keys);
+      break;
+    case GradPart::keys:
+      give(1, work.of_keys);
+      give(2, work.of_values);
+      break;
+    case GradPart::bias:
+      give(3, none);
+      break;
+  }
+  return work;
 }
 
 int64_t sharedFloats(nn::AttentionGradOp op) {

@@ -23,6 +23,14 @@ enum class GradPart {
 // Those that are needed for these outputs.
 llvm::SmallVector<GradPart> gradPartsOf(nn::AttentionGradOp op,
                                         llvm::ArrayRef<Output> outputs);
+// What a part computes of each pair of a query and a key, and touches.
+struct GradWork {
+  // Products in the head's size of keys, and of values.
+  int64_t of_keys = 0, of_values = 0;
+  llvm::SmallVector<mlir::Value> values;  // of the operands and results of `op`
+};
+GradWork workOf(nn::AttentionGradOp op, GradPart part,
+                llvm::ArrayRef<Output> outputs);
 // Floats of device memory in which `rows` tells the others.
 int64_t sharedFloats(nn::AttentionGradOp op);
 

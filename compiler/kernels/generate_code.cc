@@ -16,6 +16,9 @@ using namespace mlir;
 
 // On a kernel function that has code: KernelCode::cycles.
 constexpr char kCyclesAttr[] = "kernel.cycles";
+// On a kernel function whose code is several, for compiler/emit: each one's
+// name, blocks, scratch and PartWork, in the order in which they are launched.
+constexpr char kPartsAttr[] = "kernel.parts";
 
 OwningOpRef<ModuleOp> makeCodeModule(ModuleOp module) {
   return ModuleOp::create(module.getLoc(), "kernels");
@@ -95,30 +98,29 @@ class HostCode {
   llvm::StringMap<KernelCode> kernels_;
 };
 
-// Launches of kernels that have several parts become several, which have the
-// same operands and the same memory for results.
-void launchParts(ModuleOp module, ArrayRef<KernelCode> kernels) {
-  llvm::StringMap<const KernelCode*> with_parts;
-  for (const KernelCode& kernel : kernels) {
-    if (kernel.before.empty()) continue;
-    with_parts[kernel.symbol] = &kernel;
-    auto function = module.lookupSymbol<func::FuncOp>(kernel.symbol);
-    for (const KernelCode& part : kernel.before) {
-      OpBuilder builder(function);
-      builder.clone(*function);
-      auto copy = cast<func::FuncOp>(function->getPrevNode());
-      copy.setName(part.symbol);
-    }
-  }
-  SmallVector<exec::LaunchOp> launches;
-  module.walk([&](exec::LaunchOp launch) {
-    if (with_parts.contains(launch.getKernel())) launches.push_back(launch);
-  });
-  for (exec::LaunchOp launch : launches)
-    for (const KernelCode& part : with_parts[launch.getKernel()]->before) {
-      OpBuilder builder(launch);
-      cast<exec::LaunchOp>(builder.clone(*launch)).setKernel(part.symbol);
-    }
+// All have the launch's operands. They stay one launch in the IR, so that
+// results have one place and nothing comes between them.
+void markParts(func::FuncOp function, const KernelCode& kernel,
+               const llvm::StringMap<PtxKernel>& launches) {
+  if (!kernel.work) return;
+  Builder builder(function.getContext());
+  SmallVector<Attribute> parts;
+  const auto add = [&](const KernelCode& part) {
+    const PtxKernel launch = launches.lookup(part.symbol);
+    const auto number = [&](StringRef name, int64_t value) {
+      return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
+    };
+    parts.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("code", builder.getStringAttr(part.symbol)),
+         number("blocks", launch.blocks),
+         number("scratch", launch.scratch_bytes),
+         number("products_of_keys", part.work->of_keys),
+         number("products_of_values", part.work->of_values),
+         number("untouched", part.work->untouched_bytes)}));
+  };
+  llvm::for_each(kernel.before, add);
+  add(kernel);
+  function->setAttr(kPartsAttr, builder.getArrayAttr(parts));
 }
 
 }  // namespace
@@ -164,9 +166,11 @@ FailureOr<std::string> generatePtx(ModuleOp module, const PtxOptions& options) {
   SmallVector<PtxKernel> launches;
   FailureOr<std::string> ptx = compileToPtx(*code, kernels, options, launches);
   if (failed(ptx)) return failure();
-  launchParts(module, kernels);
   llvm::StringMap<PtxKernel> by_name;
   for (const PtxKernel& kernel : launches) by_name[kernel.symbol] = kernel;
+  for (const KernelCode& kernel : kernels)
+    markParts(module.lookupSymbol<func::FuncOp>(kernel.symbol), kernel,
+              by_name);
   module.walk([&](exec::LaunchOp launch) {
     const PtxKernel& kernel = by_name[launch.getKernel()];
     launch.setBlocks(kernel.blocks);

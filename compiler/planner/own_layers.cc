@@ -209,10 +209,20 @@ class LayerBackward : public Writer {
     return of_heads;
   }
 
+  // Scores, their gradients, and those of queries, keys and values: on tensor
+  // cores one kernel for the queries' gradient, which computes scores twice,
+  // and one for the others', whose memory is planned as if they were one.
   std::vector<Value> Attention(Value of_heads) {
     const double keys = s.gated ? s.keys : s.queries;
-    return f.Kernel({q_, k_, v_, attention_, of_heads}, {s.queries, keys, keys},
-                    5 * s.pairs);
+    if (!s.tensor_cores)
+      return f.Kernel({q_, k_, v_, attention_, of_heads},
+                      {s.queries, keys, keys}, 5 * s.pairs);
+    const Value of_q =
+        f.Kernel({q_, k_, v_, attention_, of_heads}, s.queries, 4 * s.pairs);
+    const std::vector<Value> others =
+        f.Kernel({q_, k_, v_, of_heads}, {keys, keys}, 4 * s.pairs);
+    f.Call(0, {attention_}, {});
+    return {of_q, others[0], others[1]};
   }
 
   Value PackedBackward(const std::vector<Value>& grads) {

@@ -23,6 +23,8 @@ struct Sizes {
         again(d.recompute == Recomputation::kFull),
         narrow(BytesOf(d.precision) < 4),
         one_kv_head(a.kv_heads <= d.tp),
+        tensor_cores(a.hidden / a.heads % 16 == 0 &&
+                     a.hidden / a.heads <= (narrow ? 128 : 64)),
         tokens(d.microbatch * a.seq),
         own(sequence ? tokens / d.tp : tokens),
         hidden(a.hidden),
@@ -45,6 +47,7 @@ struct Sizes {
                           : double(a.seq) * a.seq)) {}
 
   bool gated, split, sequence, again, narrow, one_kv_head;
+  bool tensor_cores;  // for the gradient of attention (compiler/kernels/README)
   int64_t tokens, own, hidden, wide, kv, inner, vocab;
   double element;
   double stream, whole;  // activations between layers, on a device and gathered
