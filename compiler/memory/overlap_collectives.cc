@@ -138,6 +138,9 @@ class Overlap {
     llvm::SmallVector<Operation*> feeders = feedersOf(op);
     Operation* last = lastNeeded(feeders);
     if (!last) return;
+    // Another rank waits for what is sent.
+    while (llvm::isa_and_present<exec::SendOp>(last->getNextNode()))
+      last = last->getNextNode();
     llvm::erase_if(feeders, [&](Operation* feeder) {
       return feeder->isBeforeInBlock(last);
     });

@@ -57,8 +57,7 @@ class RankProgram {
  private:
   void indexTransfers() {
     for (const Transfer& transfer : placement_.transfers()) {
-      if (transfer.from == rank_)
-        sends_[transfer.value.getDefiningOp()].push_back(transfer);
+      if (transfer.from == rank_) sends_[transfer.after].push_back(transfer);
       if (transfer.to != rank_) continue;
       SmallVector<Value>& sender = received_[transfer.from].values;
       place_[transfer.value] = {transfer.from, sender.size()};
@@ -90,8 +89,8 @@ class RankProgram {
     return main.release();
   }
 
-  void sendAll(mlir::OpBuilder& builder, Operation* producer) {
-    for (const Transfer& transfer : sends_.lookup(producer))
+  void sendAll(mlir::OpBuilder& builder, Operation* after) {
+    for (const Transfer& transfer : sends_.lookup(after))
       dist::SendOp::create(builder, transfer.value.getLoc(),
                            map_.lookup(transfer.value), axes_, transfer.to,
                            builder.getStringAttr(reasonFor(transfer)));
@@ -203,7 +202,7 @@ class RankProgram {
   const int rank_;
   FuncOp main_;
   mlir::IRMapping map_;
-  llvm::DenseMap<Operation*, SmallVector<Transfer, 1>> sends_;  // by producer
+  llvm::DenseMap<Operation*, SmallVector<Transfer, 1>> sends_;  // by `after`
   std::map<int, Sender> received_;
   llvm::DenseMap<Value, std::pair<int, size_t>> place_;  // in received_
 };

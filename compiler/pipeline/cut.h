@@ -21,7 +21,9 @@ namespace partita::pipeline {
 // by each rank that needs it, just before; all else
 // by the rank that computes its last operand, as soon as that is there. A value
 // that another rank needs is sent once, right after it is computed, and
-// received before its first use; between two ranks in the same order.
+// received before its first use; between two ranks in the same order. What no
+// cell waits for is sent after all cells, and a stored tensor after the first
+// one, if there is time for that.
 //
 // Of a schedule that does not flush it is the period, and partita-delay-stages
 // has made the module a step of it.

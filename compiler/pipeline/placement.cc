@@ -3,10 +3,10 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "compiler/autodiff/call_marks.h"
 #include "dialects/nn/dialect.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -265,51 +265,82 @@ void Placement::placeCopies(Operation* op) {
 }
 
 void Placement::findTransfers() {
-  std::set<std::pair<const void*, int>> known;
-  const auto note = [&](Value value, int to) {
+  // By value and receiver: the slot of its first use there.
+  llvm::MapVector<std::pair<Value, int>, int> uses;
+  const auto note = [&](Value value, int to, int slot) {
     const int from = homeOf(value);
-    if (from == kEverywhere || from == to ||
-        !known.insert({value.getAsOpaquePointer(), to}).second)
-      return;
-    transfers_.push_back({value, from, to});
+    if (from == kEverywhere || from == to) return;
+    auto [use, is_new] = uses.insert({{value, to}, slot});
+    if (!is_new) use->second = std::min(use->second, slot);
   };
   for (Operation* op : body_)
     for (Value operand : op->getOperands())
-      for (int rank : ranksOf(op)) note(operand, rank);
+      for (auto [rank, slot] : slotsOf(op)) note(operand, rank, slot);
   Operation* terminator = main_.front().getTerminator();
   for (auto [i, value] : llvm::enumerate(terminator->getOperands()))
-    note(value, result_rank_[i]);
-  // In the order in which the sender computes.
-  llvm::stable_sort(transfers_, [&](const Transfer& a, const Transfer& b) {
-    return timeOf(a.value) < timeOf(b.value);
-  });
+    note(value, result_rank_[i], end(result_rank_[i]));
+  llvm::DenseSet<int> waiting;  // ranks whose first cell waits for others
+  for (const auto& [edge, use] : uses)
+    if (use <= 0) waiting.insert(edge.second);
+  std::vector<std::pair<std::pair<int, int>, Transfer>> timed;
+  for (const auto& [edge, use] : uses) {
+    Transfer transfer{edge.first, homeOf(edge.first), edge.second};
+    const std::pair<int, int> time =
+        sendAfter(transfer, use, waiting.contains(transfer.from));
+    timed.push_back({time, transfer});
+  }
+  llvm::stable_sort(
+      timed, [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [time, transfer] : timed) transfers_.push_back(transfer);
 }
 
-std::pair<int, int> Placement::timeOf(Value value) const {
+// Decides when a value is sent that is first used in the slot `use`, and
+// returns when this is: a slot, and a number in it. What is sent leaves in
+// order, so that large tensors shall not be in front of what cells wait for.
+// `waits`: the sender's first cell does.
+std::pair<int, int> Placement::sendAfter(Transfer& transfer, int use,
+                                         bool waits) const {
+  const auto& [value, from, to, after] = transfer;
+  constexpr int kLast = std::numeric_limits<int>::max();
   Operation* producer = value.getDefiningOp();
-  if (!producer)
-    return {-1, static_cast<int>(
-                    llvm::cast<mlir::BlockArgument>(value).getArgNumber())};
-  return {slot_.lookup(producer), number_.lookup(producer)};
+  if (use == end(to) && slotOf(value) < end(from)) {
+    transfer.after = lastOf(from, end(from) - 1);
+    return {end(from) - 1, kLast};
+  }
+  if (producer) {
+    transfer.after = producer;
+    return {slotOf(value), number_.lookup(producer)};
+  }
+  // A stored tensor.
+  const int number =
+      static_cast<int>(llvm::cast<mlir::BlockArgument>(value).getArgNumber());
+  if (waits || use < 0 || clock_[from].empty() ||
+      clock_[to][use].start < clock_[from][0].end)
+    return {-1, number};
+  transfer.after = lastOf(from, 0);
+  return {0, kLast};
 }
 
-SmallVector<int> Placement::ranksOf(Operation* op) const {
-  if (home_.lookup(op) != kEverywhere) return {home_.lookup(op)};
-  SmallVector<int> ranks;
-  if (auto found = copies_.find(op); found != copies_.end())
-    for (auto [rank, slot] : found->second) ranks.push_back(rank);
-  return ranks;
+Operation* Placement::lastOf(int rank, int slot) const {
+  const SmallVector<Operation*> order = orderOf(rank, slot);
+  return order.empty() ? nullptr : order.back();
 }
 
-SmallVector<Operation*> Placement::orderOf(int rank) const {
+// Of an operation, by the ranks that compute it.
+std::map<int, int> Placement::slotsOf(Operation* op) const {
+  const int home = home_.lookup(op);
+  if (home != kEverywhere) return {{home, slot_.lookup(op)}};
+  auto found = copies_.find(op);
+  return found == copies_.end() ? std::map<int, int>() : found->second;
+}
+
+SmallVector<Operation*> Placement::orderOf(int rank, int last_slot) const {
   SmallVector<std::tuple<int, int, Operation*>> order;
   for (Operation* op : body_) {
-    if (home_.lookup(op) == rank) {
-      order.push_back({slot_.lookup(op), number_.lookup(op), op});
-    } else if (auto found = copies_.find(op); found != copies_.end()) {
-      if (auto slot = found->second.find(rank); slot != found->second.end())
-        order.push_back({slot->second, number_.lookup(op), op});
-    }
+    const std::map<int, int> slots = slotsOf(op);
+    if (auto slot = slots.find(rank);
+        slot != slots.end() && slot->second <= last_slot)
+      order.push_back({slot->second, number_.lookup(op), op});
   }
   llvm::sort(order);
   SmallVector<Operation*> ops;

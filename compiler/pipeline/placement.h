@@ -21,6 +21,8 @@ inline constexpr char kDelayedPrefix[] = "delayed/";
 struct Transfer {
   mlir::Value value;
   int from = 0, to = 0;
+  // Behind which of the sender's operations it is sent; null: in front of all.
+  mlir::Operation* after = nullptr;
 };
 
 // By the rules of cutStages (cut.h).
@@ -37,16 +39,20 @@ class Placement {
   mlir::LogicalResult find();
 
   // What a rank computes, in this order.
-  llvm::SmallVector<mlir::Operation*> orderOf(int rank) const;
+  llvm::SmallVector<mlir::Operation*> orderOf(int rank) const {
+    return orderOf(rank, end(rank));
+  }
 
   // Each value once for each rank that receives it, in the order in which its
-  // sender has computed them; stored tensors first.
+  // sender sends them.
   const std::vector<Transfer>& transfers() const { return transfers_; }
 
   // The rank that returns a result of @main.
   int rankOfResult(unsigned result) const { return result_rank_[result]; }
 
  private:
+  // Up to the operations of a slot.
+  llvm::SmallVector<mlir::Operation*> orderOf(int rank, int last_slot) const;
   mlir::LogicalResult placeCalls();
   mlir::LogicalResult placeCall(mlir::Operation* op,
                                 const core::CellMap& cells);
@@ -55,6 +61,8 @@ class Placement {
   void placeResults();
   void placeCopies(mlir::Operation* op);
   void findTransfers();
+  std::pair<int, int> sendAfter(Transfer& transfer, int use, bool waits) const;
+  mlir::Operation* lastOf(int rank, int slot) const;
   int firstUse(mlir::Value value) const;
   int homeOf(mlir::Value value) const;
   int slotOf(mlir::Value value) const;
@@ -63,8 +71,7 @@ class Placement {
   double endOf(int rank, int slot) const;
   int slotAt(int rank, double time) const;
   int end(int rank) const;
-  std::pair<int, int> timeOf(mlir::Value value) const;
-  llvm::SmallVector<int> ranksOf(mlir::Operation* op) const;
+  std::map<int, int> slotsOf(mlir::Operation* op) const;
   llvm::StringRef text(mlir::BlockArgument argument, const char* name);
   llvm::StringRef updated(unsigned result);
 

@@ -153,3 +153,26 @@ func.func @sums(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>) -> tens
   %5 = exec.collective all_reduce %4 axes = [0, 1, 2] : tensor<8xf32> -> tensor<8xf32>
   return %5 : tensor<8xf32>
 }
+
+// -----
+
+// What another rank waits for is sent before a bucket is packed.
+func.func private @pack(%a: tensor<8xf32>) -> tensor<16xf32> attributes {exec.kernel} {
+  %0 = arith.constant dense<0.0> : tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+func.func private @backward(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  return %x, %x : tensor<8xf32>, tensor<8xf32>
+}
+// CHECK-LABEL: @main
+// CHECK: call @backward
+// CHECK-NEXT: exec.send
+// CHECK-NEXT: exec.launch @pack
+// CHECK-NEXT: exec.collective
+func.func @main(%x: tensor<8xf32>) -> tensor<16xf32> {
+  %0:2 = call @backward(%x) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+  exec.send %0#0 axes = [1, 1, 2] peer = 1 : tensor<8xf32>
+  %1 = exec.launch @pack(%0#1) : (tensor<8xf32>) -> tensor<16xf32>
+  %2 = exec.collective all_reduce %1 axes = [0, 1, 2] : tensor<16xf32> -> tensor<16xf32>
+  return %2 : tensor<16xf32>
+}

@@ -118,6 +118,26 @@ TEST_F(CutTest, TiedParametersAreSentOnce) {
   }
 }
 
+// A rank sends in order: the table leaves after the first activations, and its
+// gradient after the last gradient of activations.
+TEST_F(CutTest, TablesDoNotHoldUpCells) {
+  const core::Schedule schedule = core::OneForwardOneBackward(2, 4);
+  auto module = step(schedule);
+  std::vector<std::vector<bool>> tables;
+  for (auto& program : cut(*module, schedule)) {
+    tables.emplace_back();
+    program->walk([&](dist::SendOp send) {
+      tables.back().push_back(
+          llvm::cast<mlir::RankedTensorType>(send.getInput().getType())
+              .getShape() == llvm::ArrayRef<int64_t>{7, 6});
+    });
+  }
+  using testing::ElementsAre;
+  EXPECT_THAT(tables,
+              ElementsAre(ElementsAre(false, true, false, false, false),
+                          ElementsAre(false, false, false, false, true)));
+}
+
 // Each rank keeps what its stages use, and no other's layers.
 TEST_F(CutTest, ParametersAreWhereTheyAreUsed) {
   const core::Schedule schedule = core::OneForwardOneBackward(2, 2);
