@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -258,6 +260,77 @@ TEST_F(NcclExecutorTest, StagesTransferOnTheGpus) {
     }
     EXPECT_EQ(recording_.TakeRaces(), "");
   }
+}
+
+// Tells on which threads such ends are destroyed.
+class Watched : public comm::DeviceCommunicator {
+ public:
+  struct Threads {
+    std::mutex mutex;
+    std::set<std::thread::id> ids;
+  };
+  Watched(std::unique_ptr<comm::DeviceCommunicator> own, Threads& threads)
+      : own_(std::move(own)), threads_(threads) {}
+  ~Watched() override {
+    const std::lock_guard<std::mutex> lock(threads_.mutex);
+    threads_.ids.insert(std::this_thread::get_id());
+  }
+  absl::StatusOr<std::unique_ptr<comm::Collective>> Prepare(
+      const comm::Operation& operation, const std::vector<int>& ranks,
+      bool beside) override {
+    return own_->Prepare(operation, ranks, beside);
+  }
+  absl::Status Enqueue(comm::Collective& collective, const void* input,
+                       void* output, void* stream) override {
+    return own_->Enqueue(collective, input, output, stream);
+  }
+  absl::Status Await(void* stream) override { return own_->Await(stream); }
+
+ private:
+  const std::unique_ptr<comm::DeviceCommunicator> own_;
+  Threads& threads_;
+};
+
+// Threads of one process, as without a launcher.
+TEST_F(NcclExecutorTest, ThreadsExchangeOnTheGpusToo) {
+  Write(program::DividedProgram(5, 2, 2));
+  executor::MultiDeviceOptions options;
+  options.make_device = [](int) {
+    return MakeCudaDevice({0, kLibrary, kLibrary, kLibrary});
+  };
+  Watched::Threads left;
+  options.make_communicator = [&](comm::Communicator& base)
+      -> absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> {
+    PARTITA_ASSIGN_OR_RETURN(
+        auto own, MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
+    return std::make_unique<Watched>(std::move(own), left);
+  };
+  auto runner = std::move(MultiDeviceRunner::Load(path_, options)).value();
+  const auto run = [&] {
+    recording_.TakeLog();
+    std::fill(y_.begin(), y_.end(), -1);
+    const absl::Status status =
+        runner->Run({{DType::kF32, {5, 8}, x_.data()}},
+                    {{DType::kF32, {5, 8}, y_.data()},
+                     {DType::kF32, {5, 8}, all_.data()},
+                     {DType::kI64, {4}, where_.data()}});
+    EXPECT_TRUE(status.ok()) << status;
+    return recording_.TakeLog();
+  };
+  EXPECT_EQ(Count(run(), "ncclAllReduce"), 4u);
+  run();
+  EXPECT_EQ(Count(run(), "cuGraphLaunch"), 4u);
+  // None replays while another is timed.
+  runner->EnableProfile();
+  EXPECT_EQ(runner->profiles().size(), 1u);
+  EXPECT_EQ(Count(run(), "ncclAllReduce"), 4u);
+  runner.reset();
+  const std::string log = recording_.TakeLog();
+  EXPECT_EQ(Count(log, "ncclCommAbort"), 0u) << log;
+  EXPECT_GE(Count(log, "ncclCommFinalize"), 4u) << log;
+  // Leaving may wait for the others.
+  EXPECT_EQ(left.ids.size(), 4u);
+  ExpectUndivided();
 }
 
 }  // namespace

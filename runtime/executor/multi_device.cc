@@ -56,9 +56,14 @@ absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> MultiDeviceRunner::Load(
             options.make_device(communicator.rank());
         if (!device.ok()) return device.status();
         rank.device = *std::move(device);
+        if (options.make_communicator) {
+          PARTITA_ASSIGN_OR_RETURN(rank.device_communicator,
+                                   options.make_communicator(communicator));
+        }
         LoadOptions load;
         load.weights_dir = options.weights_dir;
         load.communicator = &communicator;
+        load.device_communicator = rank.device_communicator.get();
         absl::StatusOr<std::unique_ptr<RankExecutor>> executor =
             RankExecutor::Load(artifact, *rank.device, load);
         if (!executor.ok()) return executor.status();
@@ -68,6 +73,20 @@ absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> MultiDeviceRunner::Load(
       /*patience=*/10));
   runner->step_count_ = ranks->list[0].executor->executor().step_count();
   return runner;
+}
+
+// Ranks leave the groups of their devices together.
+MultiDeviceRunner::~MultiDeviceRunner() {
+  if (ranks_->list[0].device_communicator == nullptr) return;
+  // After an error they end where they are.
+  threads_
+      .Run([ranks = ranks_](comm::Communicator& communicator) {
+        Rank& rank = ranks->list[static_cast<size_t>(communicator.rank())];
+        rank.executor.reset();
+        rank.device_communicator.reset();
+        return absl::OkStatus();
+      })
+      .IgnoreError();
 }
 
 absl::Status MultiDeviceRunner::Run(const std::vector<ConstTensor>& inputs,
@@ -141,8 +160,12 @@ std::vector<Executor*> MultiDeviceRunner::FirstOfEntries() {
   return first;
 }
 
+// Devices that exchange themselves are all timed or none, as they are captured.
 void MultiDeviceRunner::EnableProfile() {
   for (Executor* executor : FirstOfEntries()) executor->EnableProfile();
+  for (const Rank& rank : ranks_->list)
+    if (rank.device_communicator != nullptr)
+      rank.executor->executor().EnableProfile();
 }
 
 std::vector<Profile*> MultiDeviceRunner::profiles() {

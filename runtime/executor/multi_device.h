@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/device_communicator.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/rank_executor.h"
@@ -23,6 +24,12 @@ struct MultiDeviceOptions {
   // Makes the device of a rank; called on the rank's thread.
   std::function<absl::StatusOr<std::unique_ptr<device::Device>>(int rank)>
       make_device;
+  // Makes a rank's end for collectives among the devices' memories, beside
+  // `base`; called by all ranks, on their threads. Nothing, or null on all
+  // ranks: they go through the host's.
+  std::function<absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>(
+      comm::Communicator& base)>
+      make_communicator;
   int devices = 0;  // 0: as many as the program's mesh has
   std::string weights_dir;
   bool verify_checksums = true;
@@ -38,6 +45,7 @@ class MultiDeviceRunner {
   static absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> Load(
       std::shared_ptr<const program::Artifact> artifact,
       const MultiDeviceOptions& options);
+  ~MultiDeviceRunner();
 
   int devices() const { return devices_; }
   const program::Artifact& artifact() const { return *artifact_; }
@@ -82,6 +90,7 @@ class MultiDeviceRunner {
   // The parts of a rank, in the order in which they are made.
   struct Rank {
     std::unique_ptr<device::Device> device;
+    std::unique_ptr<comm::DeviceCommunicator> device_communicator;
     std::unique_ptr<RankExecutor> executor;
   };
   struct Ranks {

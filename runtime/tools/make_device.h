@@ -30,9 +30,9 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
     const RunOptions& options, const program::Program& program, int index,
     int threads);
 
-// What the device of MakeDevice exchanges by with those of other processes:
-// NCCL, for GPUs of their own where all processes have it. Else null: tensors
-// go through the host's memory. All processes call it.
+// What the device of MakeDevice exchanges by with those of other ranks: NCCL,
+// for GPUs of their own where all ranks have it. Else null: tensors go through
+// the host's memory. All ranks call it.
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
 MakeDeviceCommunicator(const RunOptions& options,
                        const program::Program& program, int index,
