@@ -52,6 +52,25 @@ class NcclExecutorTest : public CudaExecutorTest {
     for (const absl::Status& status : statuses)
       ASSERT_TRUE(status.ok()) << status;
   }
+  // In threads of a runner, whose ranks' ends `wrap` may wrap.
+  template <typename Program, typename Wrap>
+  std::unique_ptr<MultiDeviceRunner> LoadOnGpus(const Program& program,
+                                                const Wrap& wrap) {
+    Write(program);
+    executor::MultiDeviceOptions options;
+    options.make_device = [](int) {
+      return MakeCudaDevice({0, kLibrary, kLibrary, kLibrary});
+    };
+    options.make_communicator = [&](comm::Communicator& base)
+        -> absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> {
+      PARTITA_ASSIGN_OR_RETURN(
+          auto own, MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
+      return wrap(std::move(own));
+    };
+    auto runner = MultiDeviceRunner::Load(path_, options);
+    EXPECT_TRUE(runner.ok()) << runner.status();
+    return runner.ok() ? *std::move(runner) : nullptr;
+  }
   // What all ranks have after every run of the program for x, by run.
   void RunDivided(const program::DividedProgram& divided, size_t runs,
                   const std::function<void(size_t run)>& ready) {
@@ -262,6 +281,51 @@ TEST_F(NcclExecutorTest, StagesTransferOnTheGpus) {
   }
 }
 
+// Two halves, and the whole, which takes the first one's slot.
+TEST_F(NcclExecutorTest, SlotsAreAsLargeAsWhatTheyAreFor) {
+  using program::PipelineProgram;
+  constexpr int64_t kRows = 32, kWidth = PipelineProgram::kWidth,
+                    kHidden = PipelineProgram::kHidden,
+                    kOut = PipelineProgram::kOut;
+  PipelineProgram pipeline(kRows, 1);
+  auto& functions = pipeline.program.functions;
+  const program::Buffer h = functions[2]->body[1]->operands[2];
+  auto send = std::make_unique<program::InstructionT>(*functions[1]->body[0]);
+  send->operands[0] = h;
+  send->operation.AsSend()->shape = {kRows, kHidden};
+  functions[2]->body.insert(functions[2]->body.begin() + 4, std::move(send));
+  auto receive =
+      std::make_unique<program::InstructionT>(*functions[3]->body[0]);
+  const program::Buffer half = receive->operands[0];
+  receive->operands[0] = program::Frame(half.value(), 2 * half.bytes());
+  receive->operation.AsReceive()->shape = {kRows, kHidden};
+  functions[3]->body.insert(functions[3]->body.begin() + 2, std::move(receive));
+  const auto runner = LoadOnGpus(
+      pipeline,
+      [](std::unique_ptr<comm::DeviceCommunicator> own) { return own; });
+  ASSERT_NE(runner, nullptr);
+  const Floats x = Seeded(kRows * kWidth, 7), t = Seeded(kRows * kOut, 8);
+  const float rate = 0.001f;
+  const int64_t step = 1;
+  float loss = -1;
+  int64_t at = -1;
+  Floats y(static_cast<size_t>(kRows * kOut), -1);
+  const absl::Status status =
+      runner->Run({{DType::kF32, {kRows, kWidth}, x.data()},
+                   {DType::kF32, {kRows, kOut}, t.data()},
+                   {DType::kF32, {}, &rate},
+                   {DType::kI64, {}, &step}},
+                  {{DType::kF32, {}, &loss},
+                   {DType::kI64, {}, &at},
+                   {DType::kF32, {kRows, kOut}, y.data()}});
+  ASSERT_TRUE(status.ok()) << status;
+  Floats w = PipelineProgram::StartOfW(), u = PipelineProgram::StartOfU();
+  ExpectNear(program::PipelineStep(x, t, rate, w, u).y, y);
+  // x, lr, step and at; slots of 640 and of 320 bytes.
+  EXPECT_EQ(runner->Uses()[0].memory.staging,
+            kRows * kWidth * 4 + 4 + 8 + 8 + 768 + 512);
+}
+
 // Tells on which threads such ends are destroyed.
 class Watched : public comm::DeviceCommunicator {
  public:
@@ -293,19 +357,13 @@ class Watched : public comm::DeviceCommunicator {
 
 // Threads of one process, as without a launcher.
 TEST_F(NcclExecutorTest, ThreadsExchangeOnTheGpusToo) {
-  Write(program::DividedProgram(5, 2, 2));
-  executor::MultiDeviceOptions options;
-  options.make_device = [](int) {
-    return MakeCudaDevice({0, kLibrary, kLibrary, kLibrary});
-  };
   Watched::Threads left;
-  options.make_communicator = [&](comm::Communicator& base)
-      -> absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> {
-    PARTITA_ASSIGN_OR_RETURN(
-        auto own, MakeNcclCommunicator(base, {0, kLibrary, kLibrary, {}}));
-    return std::make_unique<Watched>(std::move(own), left);
-  };
-  auto runner = std::move(MultiDeviceRunner::Load(path_, options)).value();
+  auto runner =
+      LoadOnGpus(program::DividedProgram(5, 2, 2),
+                 [&](std::unique_ptr<comm::DeviceCommunicator> own) {
+                   return std::make_unique<Watched>(std::move(own), left);
+                 });
+  ASSERT_NE(runner, nullptr);
   const auto run = [&] {
     recording_.TakeLog();
     std::fill(y_.begin(), y_.end(), -1);

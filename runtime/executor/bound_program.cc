@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -338,26 +339,37 @@ absl::Status BoundProgram::PlanEvents() {
   return slots_ > 0 ? MakeSlots() : absl::OkStatus();
 }
 
-// Each receiver's are of one size.
+// Each slot is as large as the largest tensor that it is for.
 absl::Status BoundProgram::MakeSlots() {
-  std::map<int, int64_t> bytes, sends;  // by receiver
+  std::map<int, std::vector<int64_t>> bytes;  // of slots, by receiver
+  std::map<int, int64_t> sends;
   const auto visit = [&](const auto& use) {
-    for (Step& step : steps_)
-      if (step.kind == Operation::Send) use(step, step.collective->ranks()[1]);
+    sends.clear();
+    for (Step& step : steps_) {
+      if (step.kind != Operation::Send) continue;
+      const int receiver = step.collective->ranks()[1];
+      use(step, receiver, static_cast<size_t>(sends[receiver]++ % slots_));
+    }
   };
-  visit([&](const Step& step, int receiver) {
-    int64_t& most = bytes[receiver];
-    most = std::max(
-        most, (step.collective->operation().InputBytes() + 255) / 256 * 256);
+  visit([&](const Step& step, int receiver, size_t slot) {
+    std::vector<int64_t>& sizes = bytes[receiver];
+    sizes.resize(std::max(sizes.size(), slot + 1));
+    const int64_t size = step.collective->operation().InputBytes();
+    sizes[slot] = std::max(sizes[slot], (size + 255) / 256 * 256);
   });
-  for (const auto& [receiver, most] : bytes) {
+  for (const auto& [receiver, sizes] : bytes) {
     PARTITA_ASSIGN_OR_RETURN(
         slot_memory_[receiver],
-        device::Allocation::Make(context_.device, most * slots_));
+        device::Allocation::Make(
+            context_.device,
+            std::accumulate(sizes.begin(), sizes.end(), int64_t{0})));
   }
-  visit([&](Step& step, int receiver) {
-    step.slot = slot_memory_.at(receiver).data() +
-                sends[receiver]++ % slots_ * bytes[receiver];
+  visit([&](Step& step, int receiver, size_t slot) {
+    const auto begin = bytes[receiver].begin();
+    step.slot =
+        slot_memory_.at(receiver).data() +
+        std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(slot),
+                        int64_t{0});
   });
   return absl::OkStatus();
 }
