@@ -62,6 +62,9 @@ class Overlap {
   // How many are started.
   int64_t run() {
     hoistConstants();
+    const auto all = llvm::to_vector(function_.getOps<CollectiveOp>());
+    for (CollectiveOp op : llvm::reverse(all))
+      if (moves(op) && inFlight(op) > most_bytes_) sendFirst(op);
     for (CollectiveOp op : collectives()) raise(op);
     if (ahead_ > 0) fetchAhead();
     for (CollectiveOp op : collectives()) lowerReaders(op);
@@ -86,6 +89,16 @@ class Overlap {
         function_.getOps<CollectiveOp>(), [&](CollectiveOp op) {
           return moves(op) && inFlight(op) <= most_bytes_;
         });
+  }
+
+  // Behind the last send in front of what needs it: another rank waits for
+  // that, while nobody computes beside a collective that is not in flight.
+  static void sendFirst(CollectiveOp op) {
+    Operation* last = nullptr;
+    Operation* end = firstUser(op);
+    for (Operation* at = op->getNextNode(); at != end; at = at->getNextNode())
+      if (llvm::isa<exec::SendOp>(at)) last = at;
+    if (last) op->moveAfter(last);
   }
 
   // What counts against the bytes in flight: what is fetched ahead is bounded
