@@ -62,6 +62,11 @@ KernelWork workOf(mlir::func::FuncOp kernel) {
   kernel.walk([&](nn::AttentionGradOp op) {
     work.operations += operationsOf(op, 3, 2);
   });
+  // For the mean, for the variance, and for the result.
+  kernel.walk([&](nn::BatchNormOp op) {
+    if (op.getTraining())
+      work.unread_bytes -= 2 * exec::bufferBytes(typeOf(op.getInput()));
+  });
   for (Value argument : kernel.getArguments())
     if (typeOf(argument).getNumElements() > 0)
       work.unread_bytes += unreadOf(argument);

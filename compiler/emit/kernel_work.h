@@ -19,7 +19,8 @@ struct KernelWork {
   int64_t operations = 0;
   // Of arguments, what nothing reads: all but the slices of a bucket of
   // gradients, all but the rows of a table that are gathered. Of a part, all
-  // arguments and results that others read and write.
+  // arguments and results that others read and write. Below 0: what is read
+  // again, where statistics of all of a tensor come before its elements.
   int64_t unread_bytes = 0;
 };
 

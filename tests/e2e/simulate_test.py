@@ -89,6 +89,20 @@ class SimulateTest(unittest.TestCase):
         apart = self.facts("pipe", cluster="nodes.yaml")
         self.assertGreater(apart["exposed"], sound["exposed"])
 
+    def test_statistics_of_a_batch_are_read_before_its_elements(self):
+        with open(self.path("norm.mlir"), "w", encoding="utf-8") as file:
+            file.write("""!x = tensor<8x32x32x64xf32>
+                !c = tensor<64xf32>
+                func.func @main(%x: !x, %g: !c, %b: !c, %m: !c, %v: !c) -> (!x, !c, !c) {
+                  %y, %s:2 = nn.batch_norm %x, %g, %b, %m, %v feature = 3 epsilon = 1.0e-5 training : (!x, !c, !c, !c, !c) -> (!x, !c, !c)
+                  return %y, %s#0, %s#1 : !x, !c, !c
+                }""")
+        with open(self.path("streams.yaml"), "w", encoding="utf-8") as file:
+            file.write("device: {like: a100-80-sxm, tables: [{of: copy, sizes: [[1]], rates: [1]}]}\n")
+        subprocess.run([PARTITA, "compile", self.path("norm.mlir"), "-o", self.path("norm.partita")], capture_output=True, check=True)
+        image = 4 * 8 * 32 * 32 * 64
+        self.assertAlmostEqual(self.facts("norm", cluster="streams.yaml")["step_seconds"], 4 * image / 1e9, delta=0.01 * image / 1e9)
+
     def test_trace(self):
         self.simulate("pipe", "--cluster", "8x a100-80-sxm", "--trace", "trace.json")
         with open(self.path("trace.json"), encoding="utf-8") as file:
