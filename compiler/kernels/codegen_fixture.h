@@ -16,8 +16,8 @@
 
 namespace partita::kernels {
 
-// Bytes of a tensor, aligned to 64, with a guard behind them that tells whether
-// something wrote there.
+// Bytes of a tensor or of scratch, aligned to 1024, with a guard behind them
+// that tells whether something wrote there.
 class AlignedBytes {
  public:
   explicit AlignedBytes(size_t size);

@@ -4,12 +4,14 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "compiler/kernels/warp_emulation.h"
+#include "compiler/kernels/warpgroup_emulation.h"
 
 namespace partita::kernels {
 namespace {
@@ -27,8 +29,8 @@ struct Fiber;
 struct Meeting {
   const char* what;
   bool of_block;  // otherwise of a warp
-  // What happens when all of a warp have come; null: nothing.
-  void (*happens)(Fiber* warp, int threads) = nullptr;
+  // What happens when all of them have come; null: nothing.
+  void (*happens)(Fiber* all, int threads) = nullptr;
 };
 
 struct Fiber {
@@ -38,6 +40,7 @@ struct Fiber {
   int parameter = 0;     // on which all agree
   void* data = nullptr;  // what this one brings and gets
   std::vector<Copy> copies;
+  bool copied = false;  // since its last fence
 };
 
 const Meeting kDone = {"has ended", true};
@@ -47,6 +50,9 @@ struct Team {
   std::vector<Fiber> fibers;
   const std::function<void()>* body = nullptr;
   int current = 0;
+  WarpgroupEmulation warpgroup;
+  bool unfenced = false;  // all have met, some with copies before a fence
+  std::string wrong;
 };
 
 Team* team = nullptr;
@@ -104,7 +110,12 @@ std::string runToEnd() {
     for (int i = 0; i < threads; i += warp)
       if (!isTogether(team->fibers[0], team->fibers[i]))
         return difference(0, i);
-    if (team->fibers[0].meeting != &kDone) continue;
+    const Meeting* meeting = team->fibers[0].meeting;
+    if (meeting->happens) meeting->happens(&team->fibers[0], threads);
+    if (!team->wrong.empty()) return team->wrong;
+    if (meeting != &kDone) continue;
+    if (!team->warpgroup.isIdle())
+      return "the block has ended before its products have";
     for (int i = 0; i < threads; ++i)
       if (!team->fibers[i].copies.empty())
         return "thread " + std::to_string(i) +
@@ -130,10 +141,38 @@ void emulate(Fiber* warp, int threads) {
   emulation(flag, lanes);
 }
 
+void meetAll(Fiber* all, int threads) {
+  for (int i = 0; i < threads; ++i) team->unfenced |= all[i].copied;
+}
+
+// Of a warpgroup, which is all of a block.
+template <typename Data, auto emulation>
+void emulateGroup(Fiber* all, int threads) {
+  if (threads != kThreadsOfGroup) {
+    team->wrong = "expected a block of " + std::to_string(kThreadsOfGroup) +
+                  " threads, found " + std::to_string(threads);
+    return;
+  }
+  if (team->unfenced) {
+    team->wrong = "products of what was copied without a fence";
+    return;
+  }
+  Data* data[kThreadsOfGroup];
+  for (int i = 0; i < threads; ++i) data[i] = static_cast<Data*>(all[i].data);
+  team->wrong = (team->warpgroup.*emulation)(data);
+}
+
+void commitGroup(Fiber*, int) { team->warpgroup.commit(); }
+
 const Meeting
     kExchange = {"exchanges", false, exchange},
     kTeamSync = {"synchronises", false},
-    kBlockSync = {"synchronises with all", true},
+    kBlockSync = {"synchronises with all", true, meetAll},
+    kGroupProduct = {"multiplies with all", true,
+                     emulateGroup<GroupProduct, &WarpgroupEmulation::begin>},
+    kGroupWait = {"waits for products with all", true,
+                  emulateGroup<GroupWait, &WarpgroupEmulation::wait>},
+    kGroupCommit = {"commits products with all", true, commitGroup},
     kBf16 = {"multiplies bf16", false,
              emulate<multiplyFragments, true, ProductOfLane>},
     kF16 = {"multiplies f16", false,
@@ -165,6 +204,60 @@ Words load(const Meeting& meeting, const char* row) {
   Words words;
   std::memcpy(&words, load.words, sizeof(words));
   return words;
+}
+
+// --- Products of warpgroups ---
+
+template <size_t n>
+struct Sums {
+  Floats eights[n];
+};
+template struct Sums<8>;
+template struct Sums<16>;
+using Descriptors = std::array<int64_t, 4>;
+
+template <size_t n>
+Sums<n> multiplyGroup(GroupProduct product, const Descriptors& right,
+                      Sums<n> sums) {
+  std::copy(right.begin(), right.end(), product.right);
+  product.columns = 8 * n;
+  float floats[4 * n];
+  std::memcpy(floats, &sums, sizeof(floats));
+  product.sums = floats;
+  // What kind it is, all have to agree upon.
+  wait(kGroupProduct,
+       static_cast<int>(4 * n) * 8 + product.bf16 * 4 + product.starts * 2 +
+           product.in_registers,
+       &product);
+  std::memcpy(&sums, floats, sizeof(floats));
+  return sums;
+}
+
+GroupProduct ofDescriptors(bool bf16, bool starts, const Descriptors& left) {
+  GroupProduct product;
+  product.bf16 = bf16;
+  product.starts = starts;
+  product.fenced = starts;
+  std::copy(left.begin(), left.end(), product.left);
+  return product;
+}
+
+GroupProduct ofFragments(bool bf16, const std::array<Words, 4>& left) {
+  GroupProduct product;
+  product.bf16 = bf16;
+  product.in_registers = true;
+  std::memcpy(product.words, left.data(), sizeof(product.words));
+  return product;
+}
+
+template <size_t n>
+Sums<n> waitForGroups(int32_t pending, Sums<n> sums) {
+  float floats[4 * n];
+  std::memcpy(floats, &sums, sizeof(floats));
+  GroupWait data = {pending, 8 * n, floats};
+  wait(kGroupWait, pending, &data);
+  std::memcpy(&sums, floats, sizeof(floats));
+  return sums;
 }
 
 }  // namespace
@@ -239,11 +332,62 @@ FOR_GENERATED_CODE void partita_copy(char* base, int64_t offset,
       {base + offset, reinterpret_cast<const char*>(source)});
 }
 FOR_GENERATED_CODE void partita_wait_for_copies() {
+  here().copied |= !here().copies.empty();
   for (const Copy& copy : here().copies) std::memcpy(copy.to, copy.from, 16);
   here().copies.clear();
 }
 
 FOR_GENERATED_CODE float partita_exp2(float x) { return std::exp2(x); }
+
+// Shared memory begins where its first 1024 bytes do.
+FOR_GENERATED_CODE int64_t partita_shared_address(const char* memory) {
+  const auto past = reinterpret_cast<uintptr_t>(memory) % kSharedBegin;
+  team->warpgroup.setShared(memory - past);
+  return kSharedBegin + static_cast<int64_t>(past);
+}
+
+FOR_GENERATED_CODE void partita_fence_tiles() { here().copied = false; }
+FOR_GENERATED_CODE void partita_group_commit() { wait(kGroupCommit); }
+
+#define FOUR(type, x) type x##0, type x##1, type x##2, type x##3
+#define EIGHT_SUMS FOUR(Floats, s), Floats s4, Floats s5, Floats s6, Floats s7
+#define SIXTEEN_SUMS                                                    \
+  EIGHT_SUMS, Floats s8, Floats s9, Floats s10, Floats s11, Floats s12, \
+      Floats s13, Floats s14, Floats s15
+#define LIST_EIGHT s0, s1, s2, s3, s4, s5, s6, s7
+#define LIST_SIXTEEN LIST_EIGHT, s8, s9, s10, s11, s12, s13, s14, s15
+
+#define GROUP_PRODUCTS(type, bf16)                                          \
+  FOR_GENERATED_CODE Sums<8> partita_group_start_##type(FOUR(int64_t, l),   \
+                                                        FOUR(int64_t, r)) { \
+    return multiplyGroup<8>(ofDescriptors(bf16, true, {l0, l1, l2, l3}),    \
+                            {r0, r1, r2, r3}, {});                          \
+  }                                                                         \
+  FOR_GENERATED_CODE Sums<8> partita_group_add_##type(                      \
+      FOUR(int64_t, l), FOUR(int64_t, r), EIGHT_SUMS) {                     \
+    return multiplyGroup<8>(ofDescriptors(bf16, false, {l0, l1, l2, l3}),   \
+                            {r0, r1, r2, r3}, {{LIST_EIGHT}});              \
+  }                                                                         \
+  FOR_GENERATED_CODE Sums<8> partita_group_add_times_##type##_64(           \
+      FOUR(Words, l), FOUR(int64_t, r), EIGHT_SUMS) {                       \
+    return multiplyGroup<8>(ofFragments(bf16, {l0, l1, l2, l3}),            \
+                            {r0, r1, r2, r3}, {{LIST_EIGHT}});              \
+  }                                                                         \
+  FOR_GENERATED_CODE Sums<16> partita_group_add_times_##type##_128(         \
+      FOUR(Words, l), FOUR(int64_t, r), SIXTEEN_SUMS) {                     \
+    return multiplyGroup<16>(ofFragments(bf16, {l0, l1, l2, l3}),           \
+                             {r0, r1, r2, r3}, {{LIST_SIXTEEN}});           \
+  }
+GROUP_PRODUCTS(bf16, true)
+GROUP_PRODUCTS(f16, false)
+
+FOR_GENERATED_CODE Sums<8> partita_group_wait_64(int32_t pending, EIGHT_SUMS) {
+  return waitForGroups<8>(pending, {{LIST_EIGHT}});
+}
+FOR_GENERATED_CODE Sums<16> partita_group_wait_128(int32_t pending,
+                                                   SIXTEEN_SUMS) {
+  return waitForGroups<16>(pending, {{LIST_SIXTEEN}});
+}
 }
 
 }  // namespace partita::kernels

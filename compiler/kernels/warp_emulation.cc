@@ -7,20 +7,6 @@
 namespace partita::kernels {
 namespace {
 
-// Element 0 or 1 of a word.
-float elementOf(uint32_t word, int i, bool bf16) {
-  const uint16_t bits = static_cast<uint16_t>(word >> (16 * i));
-  if (bf16) {
-    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-    float value;
-    std::memcpy(&value, &wide, sizeof(value));
-    return value;
-  }
-  _Float16 half;
-  std::memcpy(&half, &bits, sizeof(half));
-  return static_cast<float>(half);
-}
-
 // Rounded to 11 bits, halves away from zero.
 float tf32(float value) {
   uint32_t bits;
@@ -37,6 +23,19 @@ double productOf(float a, float b) {
 }
 
 }  // namespace
+
+float elementOf(uint32_t word, int i, bool bf16) {
+  const uint16_t bits = static_cast<uint16_t>(word >> (16 * i));
+  if (bf16) {
+    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+    float value;
+    std::memcpy(&value, &wide, sizeof(value));
+    return value;
+  }
+  _Float16 half;
+  std::memcpy(&half, &bits, sizeof(half));
+  return static_cast<float>(half);
+}
 
 void multiplyFragments(bool bf16, ProductOfLane* lanes[kLanesOfWarp]) {
   float a[16][16], b[16][8];

@@ -9,6 +9,9 @@ namespace partita::kernels {
 
 inline constexpr int kLanesOfWarp = 32;
 
+// Element 0 or 1 of a word of two, bf16 or f16.
+float elementOf(uint32_t word, int i, bool bf16);
+
 // Of one thread; words hold two 16-bit elements, the first in the low half.
 struct ProductOfLane {
   uint32_t left[4];
