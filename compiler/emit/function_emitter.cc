@@ -275,6 +275,8 @@ class FunctionEmitter {
     if (auto blocks = launch.getBlocks()) {
       result.grid = {static_cast<int32_t>(*blocks), 1, 1};
       result.block = {static_cast<int32_t>(*launch.getThreads()), 1, 1};
+      result.shared_bytes =
+          static_cast<int32_t>(launch.getShared().value_or(0));
     } else {
       result.range = *launch.getRange();
       result.grain = *launch.getGrain();

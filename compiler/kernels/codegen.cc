@@ -224,7 +224,8 @@ SmallVector<Output> outputsOf(func::FuncOp kernel, func::FuncOp body) {
 
 // Emits whatever kind of kernel it is, if it is one part. Returns the range.
 FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
-                              func::FuncOp body) {
+                              func::FuncOp body,
+                              const CodegenOptions& options) {
   std::vector<SmallVector<Output>> groups = groupOutputs(kernel, body);
   // What several results share is computed once.
   if (kernel.getNumResults() == 1 && !groups.empty()) {
@@ -239,7 +240,8 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
   Value begin = body.getArgument(count - 3), end = body.getArgument(count - 2);
   if (nn::AttentionOp op = findAttention(kernel)) {
     if (emitter.team() == kBlock)
-      return emitMmaAttention(emitter, op, outputs, begin, end);
+      return emitMmaAttention(emitter, op, outputs, begin, end,
+                              options.warpgroups && fitsWarpgroups(op));
     if (failed(emitAttention(emitter, op, outputs, begin, end)))
       return failure();
     return attentionRange(emitter, op);
@@ -317,7 +319,7 @@ SmallVector<Part> allPartsOf(func::FuncOp kernel,
   whole.symbol = kernel.getName().str();
   whole.team = teamOf(kernel, options);
   whole.emit = [=](Emitter& emitter, func::FuncOp body) {
-    return emitKernel(emitter, kernel, body);
+    return emitKernel(emitter, kernel, body, options);
   };
   return {whole};
 }

@@ -6,7 +6,8 @@
 // where `buffers` are the arguments and then the results, dense, row-major,
 // aligned to 64 bytes and not overlapping (i1: a byte per element); [begin,
 // end) is a part of [0, range), so that parts may run on several threads; and
-// `scratch` is a thread's own memory of `scratch_bytes`, aligned to 64 bytes.
+// `scratch` is a thread's own memory of `scratch_bytes`, aligned to 64 bytes,
+// to 1024 where it is a team's.
 // On GPUs some kernels are several such functions, which run one after the
 // other (KernelCode::before) with nothing in between.
 #ifndef PARTITA_COMPILER_KERNELS_CODEGEN_H_
@@ -60,6 +61,8 @@ struct CodegenOptions {
   // With teams of kWarp: products of 16-bit matrices by warps, and teams of
   // kBlock for what is made of them (emit_fragments.h).
   bool tensor_cores = false;
+  // With tensor_cores: products by warpgroups, too (emit_warpgroup.h).
+  bool warpgroups = false;
 };
 // Those of the machine that runs the compiler.
 CodegenOptions hostCodegenOptions();

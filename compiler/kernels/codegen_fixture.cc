@@ -23,6 +23,7 @@ using namespace mlir;
 
 namespace {
 
+constexpr size_t kAlignment = 1024;
 constexpr size_t kGuard = 256;
 constexpr char kGuardByte = 0x5a;
 
@@ -71,9 +72,9 @@ std::string compare(const nn::Tensor& found, const nn::Tensor& expected,
 }  // namespace
 
 AlignedBytes::AlignedBytes(size_t size) : size_(size) {
-  data_ = static_cast<char*>(
-      std::aligned_alloc(64, (size + kGuard + 63) / 64 * 64));
-  std::memset(data_, kGuardByte, (size + kGuard + 63) / 64 * 64);
+  const size_t all = (size + kGuard + kAlignment - 1) / kAlignment * kAlignment;
+  data_ = static_cast<char*>(std::aligned_alloc(kAlignment, all));
+  std::memset(data_, kGuardByte, all);
 }
 
 AlignedBytes::AlignedBytes(AlignedBytes&& other) noexcept
@@ -269,8 +270,9 @@ std::string ptxOf(const std::string& text, const std::string& chip,
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   if (!module) return "";
   OwningOpRef<ModuleOp> target = ModuleOp::create(module->getLoc());
-  FailureOr<KernelCode> code = generateKernel(
-      module->lookupSymbol<func::FuncOp>("k"), *target, ptxCodegenOptions());
+  FailureOr<KernelCode> code =
+      generateKernel(module->lookupSymbol<func::FuncOp>("k"), *target,
+                     ptxCodegenOptions({.chip = chip}));
   if (failed(code)) return "";
   if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();
   FailureOr<std::string> ptx =

@@ -26,8 +26,12 @@ BlockArgument movedArgument(Value value) {
 
 }  // namespace
 
-Fragments::Fragments(Emitter& emitter, Type element, int64_t bytes)
-    : emitter_(emitter), builder_(emitter.builder()), element_(element) {
+Fragments::Fragments(Emitter& emitter, Type element, int64_t bytes,
+                     bool warpgroups)
+    : emitter_(emitter),
+      builder_(emitter.builder()),
+      element_(element),
+      warpgroups_(warpgroups) {
   const int64_t offset = emitter.reserveScratch(bytes);
   base_ = emitter.scratchView(offset, builder_.getI8Type(), 1);
   elements_ = emitter.scratchView(offset, element, bytes / elementBytes());
@@ -123,10 +127,22 @@ LogicalResult Fragments::fill(const Tile& tile, Value shift, Value tensor,
 
 Value Fragments::elementAt(const Tile& tile, const Symbol* lane,
                            Value in_tile) {
-  Value column = arith::RemUIOp::create(builder_, lane->value,
-                                        emitter_.indexConstant(tile.columns));
-  return plus(plus(times(in_tile, tile.stride()), column),
-              emitter_.indexConstant(tile.first));
+  const auto divide = [&](Value a, int64_t b) -> Value {
+    return arith::DivUIOp::create(builder_, a, emitter_.indexConstant(b));
+  };
+  const auto remainder = [&](Value a, int64_t b) -> Value {
+    return arith::RemUIOp::create(builder_, a, emitter_.indexConstant(b));
+  };
+  Value column = remainder(lane->value, tile.columns), at;
+  if (tile.swizzled) {
+    Value part = arith::XOrIOp::create(
+        builder_, remainder(divide(column, 8), 8), remainder(in_tile, 8));
+    at = plus(times(divide(column, kPanel), tile.rows * kPanel),
+              plus(times(in_tile, kPanel), times(part, 8)));
+  } else {
+    at = plus(times(in_tile, tile.stride()), column);
+  }
+  return plus(at, emitter_.indexConstant(tile.first));
 }
 
 LogicalResult Fragments::drain(const Tile& tile, const Buffer& to,
@@ -193,6 +209,7 @@ void Fragments::copy(const Buffer& from, const Index& position,
 
 void Fragments::waitForTiles() {
   callTarget(builder_, kWaitForCopies, TypeRange(), {});
+  if (warpgroups_) callTarget(builder_, kFenceTiles, TypeRange(), {});
   sync();
 }
 

@@ -55,14 +55,22 @@ inline constexpr char kLoadMatrices[] = "partita_load_matrices";
 inline constexpr char kLoadTransposed[] = "partita_load_transposed";
 inline constexpr char kCopy[] = "partita_copy";
 inline constexpr char kWaitForCopies[] = "partita_wait_for_copies";
+inline constexpr char kFenceTiles[] = "partita_fence_tiles";
 inline constexpr char kExp2[] = "partita_exp2";
 
+inline constexpr int64_t kPanel = 64;  // columns, of a swizzled tile
+
 // Rows of a matrix in scratch. Between two rows there are 16 bytes, with which
-// eight of them lie in different banks of shared memory.
+// eight of them lie in different banks of shared memory. Of swizzled ones, of
+// 16-bit elements, without padding, it is panels of kPanel columns, one behind
+// the other: rows of 128 bytes, whose eight parts of 16 bytes are exchanged,
+// part p of row r for part p ^ (r % 8). `first` is a multiple of 1024 bytes
+// then.
 struct Tile {
   int64_t first = 0;  // element of the scratch memory
   int64_t rows = 0, columns = 0;
   int64_t padding = 8;  // elements in 16 bytes
+  bool swizzled = false;
 
   int64_t stride() const { return columns + padding; }
   int64_t elements() const { return rows * stride(); }
@@ -77,8 +85,12 @@ using FragmentList = llvm::SmallVector<Fragment>;
 class Fragments {
  public:
   // Of elements of type `element`, bf16, f16 or f32, in a kernel for teams of
-  // kBlock. `bytes` of scratch become the memory of tiles.
-  Fragments(Emitter& emitter, mlir::Type element, int64_t bytes);
+  // kBlock. `bytes` of scratch become the memory of tiles. `warpgroups` read
+  // them (emit_warpgroup.h), not warps.
+  Fragments(Emitter& emitter, mlir::Type element, int64_t bytes,
+            bool warpgroups = false);
+
+  mlir::Value base() const { return base_; }  // of that memory, in bytes
 
   // --- This thread ---
   mlir::Value warp() const { return warp_; }  // of the block
@@ -101,7 +113,8 @@ class Fragments {
   // on (null: 0).
   void put(mlir::Value sums, const Tile& tile, mlir::Value shift,
            int64_t column);
-  // This thread's copies have ended, and all threads have come here.
+  // This thread's copies have ended, and all threads have come here; what they
+  // filled is seen by whoever reads it.
   void waitForTiles();
   void sync();
 
@@ -158,6 +171,7 @@ class Fragments {
   Emitter& emitter_;
   mlir::ImplicitLocOpBuilder& builder_;
   mlir::Type element_;
+  bool warpgroups_;
   mlir::Value base_, elements_;  // of scratch: as bytes, as elements
   mlir::Value warp_, g_, t_;
   // Rows and columns of the 8 x 8 matrices that a lane loads a row of: numbered

@@ -5,11 +5,19 @@
 // weighted sums of values never leave its registers.
 //
 // Tiles of keys that all queries of the block see come first, and need no mask.
+//
+// Where warpgroups multiply (emit_warpgroup.h), a block has 64 queries or two
+// bands of 64, of which the products of one are computed while the warps make
+// weights of the other's, as in Shah et al. (2024). Queries then stay in shared
+// memory. Tiles come as 16 bytes a thread, as for warps, and not by the tensor
+// memory accelerator: its maps are no parameters that our launches have, and
+// its copies of rows without a map cannot exchange 16 bytes for others.
 #include "compiler/kernels/emit_mma_attention.h"
 
 #include "compiler/kernels/codegen.h"
 #include "compiler/kernels/emit_attention.h"
 #include "compiler/kernels/emit_mma_tiles.h"
+#include "compiler/kernels/emit_warpgroup.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace partita::kernels {
@@ -18,7 +26,7 @@ namespace {
 using namespace mlir;
 
 constexpr int64_t kWarps = kBlock / kWarp;
-constexpr int64_t kMostBytes = 48 * 1024;  // of shared memory
+constexpr int64_t kMostBytes = 48 * 1024;  // of shared memory, for warps
 
 RankedTensorType typeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
@@ -27,19 +35,26 @@ RankedTensorType typeOf(Value tensor) {
 // What lies where in shared memory: tiles of keys, and queries in what is
 // filled last of these. At the end, the results.
 struct Plan {
-  explicit Plan(nn::AttentionOp op) {
+  Plan(nn::AttentionOp op, bool warpgroups) : warpgroups(warpgroups) {
     const auto q = typeOf(op.getQ()).getShape(),
                v = typeOf(op.getV()).getShape();
     const Type element = typeOf(op.getQ()).getElementType();
-    const KeyTiles tiles(element, q[3], v[3]);
+    const KeyTiles tiles(element, q[3], v[3], warpgroups);
     const int64_t width = element.getIntOrFloatBitWidth() / 8;
     // What a thread's registers hold.
     const bool narrow = width * std::max(q[3], v[3]) <= 128;
-    bands = narrow && width == 2 && q[2] > 16 * kWarps ? 2 : 1;
+    bands = (narrow || warpgroups) && width == 2 && q[2] > 16 * kWarps ? 2 : 1;
     rows = 16 * kWarps * bands;
-    query = {tiles.buffer, rows, q[3], paddingOf(element)};
-    // Queries come before keys where there is no place for both.
-    if (width * (tiles.buffer + query.elements()) > kMostBytes) query.first = 0;
+    warp_rows = warpgroups ? 16 : 16 * bands;
+    band_rows = warpgroups ? 16 * kWarps : 16;
+    if (warpgroups) {
+      query = {2 * tiles.buffer, rows, q[3], 0, /*swizzled=*/true};
+    } else {
+      query = {tiles.buffer, rows, q[3], paddingOf(element)};
+      // Queries come before keys where there is no place for both.
+      if (width * (tiles.buffer + query.elements()) > kMostBytes)
+        query.first = 0;
+    }
     // Eight floats between rows, which then lie in different banks.
     result_stride = v[3] + 8;
     bytes = std::max({width * 2 * tiles.buffer,
@@ -47,8 +62,11 @@ struct Plan {
                       4 * rows * result_stride});
   }
 
-  int64_t bands;  // of 16 queries that a warp has
-  int64_t rows;   // queries of a block
+  bool warpgroups;    // multiply, not warps
+  int64_t bands;      // of 16 queries that a warp has
+  int64_t rows;       // queries of a block
+  int64_t warp_rows;  // from a warp's first query to the next warp's
+  int64_t band_rows;  // from a band's first query to the next band's
   Tile query;
   int64_t result_stride;  // floats
   int64_t bytes;
@@ -57,8 +75,8 @@ struct Plan {
 class MmaAttentionEmitter : private MmaTiles {
  public:
   MmaAttentionEmitter(Emitter& emitter, nn::AttentionOp op,
-                      ArrayRef<Output> outputs)
-      : MmaAttentionEmitter(emitter, op, outputs, Plan(op)) {}
+                      ArrayRef<Output> outputs, bool warpgroups)
+      : MmaAttentionEmitter(emitter, op, outputs, Plan(op, warpgroups)) {}
 
   int64_t range() const { return batches_ * heads_ * blocks_; }
 
@@ -72,12 +90,16 @@ class MmaAttentionEmitter : private MmaTiles {
  private:
   MmaAttentionEmitter(Emitter& emitter, nn::AttentionOp op,
                       ArrayRef<Output> outputs, const Plan& plan)
-      : MmaTiles(emitter, op, plan.rows, plan.bytes),
+      : MmaTiles(emitter, op, plan.rows, plan.bytes, plan.warpgroups),
         op_(op),
         outputs_(outputs),
         plan_(plan),
         blocks_((queries_ + plan.rows - 1) / plan.rows),
-        values_(value_size_ / 8) {}
+        values_(value_size_ / 8) {
+    if (plan.warpgroups)
+      warpgroup_.emplace(builder_, typeOf(op.getQ()).getElementType(),
+                         fragments_.base());
+  }
 
   FailureOr<Values> emitItem(const Symbol* item) {
     Index pair, block;
@@ -115,13 +137,15 @@ class MmaAttentionEmitter : private MmaTiles {
   }
 
   void loadQueries(Value first) {
-    Value row = multiply(fragments_.warp(), 16 * plan_.bands);
-    Value shift = multiply(row, plan_.query.stride());
-    query_ = leftFragments(plan_.query, shift, plan_.bands);
+    Value row = multiply(fragments_.warp(), plan_.warp_rows);
+    if (!plan_.warpgroups)
+      query_ = leftFragments(plan_.query, multiply(row, plan_.query.stride()),
+                             plan_.bands);
     positions_.clear();
     for (int64_t eight = 0; eight < 2 * plan_.bands; ++eight)
       positions_.push_back(
-          queryAt(add(add(add(first, row), fragments_.g()), 8 * eight)));
+          queryAt(add(add(add(first, row), fragments_.g()),
+                      plan_.band_rows * (eight / 2) + 8 * (eight % 2))));
   }
 
   // All keys. Of each query the weighted sums of values, and then, for each
@@ -136,6 +160,11 @@ class MmaAttentionEmitter : private MmaTiles {
         [&](Value shift, Value first_key, bool masked,
             Values carried) -> FailureOr<Values> {
           const MutableArrayRef<Value> all(carried);
+          if (plan_.warpgroups) {
+            if (failed(emitGroupTile(shift, first_key, masked, all)))
+              return failure();
+            return carried;
+          }
           FailureOr<Values> weights = runningWeights(
               timesTransposed(query_, tiles_.key, shift), positions_, first_key,
               masked,
@@ -148,12 +177,50 @@ class MmaAttentionEmitter : private MmaTiles {
         });
   }
 
+  // A tile of keys by warpgroups, whose products of one band are on their way
+  // while the others' are waited for: before weights are made of a band's
+  // scores, those of later bands have begun, and the sums of earlier ones.
+  LogicalResult emitGroupTile(Value shift, Value first_key, bool masked,
+                              MutableArrayRef<Value> state) {
+    const int64_t bands = plan_.bands, sums = bands * values_;
+    SmallVector<Values> scores;
+    for (int64_t band = 0; band < bands; ++band) {
+      scores.push_back(warpgroup_->timesTransposed(
+          plan_.query, plan_.band_rows * band, tiles_.key, shift));
+      warpgroup_->commit();
+    }
+    for (int64_t band = 0; band < bands; ++band) {
+      FailureOr<Values> weights =
+          runningWeights(warpgroup_->wait(bands - 1, scores[band]),
+                         ArrayRef<const Symbol*>(positions_).slice(2 * band, 2),
+                         first_key, masked,
+                         {state.slice(sums + 2 * band, 2),
+                          state.slice(sums + 2 * (bands + band), 2),
+                          MutableArrayRef<Value>(scales_).slice(2 * band, 2)});
+      if (failed(weights)) return failure();
+      scaleBand(band, state);
+      llvm::copy(warpgroup_->addTimes(leftOf(*weights), tiles_.value, shift,
+                                      sumsOf(band, state)),
+                 sumsOf(band, state).begin());
+      warpgroup_->commit();
+    }
+    for (int64_t band = 0; band < bands; ++band)
+      llvm::copy(warpgroup_->wait(0, sumsOf(band, state)),
+                 sumsOf(band, state).begin());
+    return success();
+  }
+
+  MutableArrayRef<Value> sumsOf(int64_t band, MutableArrayRef<Value> state) {
+    return state.slice(band * values_, values_);
+  }
+
   void scaleSums(MutableArrayRef<Value> state) {
-    for (int64_t band = 0; band < plan_.bands; ++band)
-      for (int64_t i = 0; i < values_; ++i) {
-        Value& sums = state[band * values_ + i];
-        sums = scaleRows(sums, scales_[2 * band], scales_[2 * band + 1]);
-      }
+    for (int64_t band = 0; band < plan_.bands; ++band) scaleBand(band, state);
+  }
+
+  void scaleBand(int64_t band, MutableArrayRef<Value> state) {
+    for (Value& sums : sumsOf(band, state))
+      sums = scaleRows(sums, scales_[2 * band], scales_[2 * band + 1]);
   }
 
   // Divided by the weights, in shared memory.
@@ -179,8 +246,8 @@ class MmaAttentionEmitter : private MmaTiles {
         builder_, VectorType::get({2}, type_),
         ValueRange{scalar(sums, 2 * half), scalar(sums, 2 * half + 1)});
     Value row =
-        add(add(multiply(fragments_.warp(), 16 * plan_.bands), fragments_.g()),
-            16 * band + 8 * half);
+        add(add(multiply(fragments_.warp(), plan_.warp_rows), fragments_.g()),
+            plan_.band_rows * band + 8 * half);
     Value at = add(
         add(multiply(row, plan_.result_stride), multiply(fragments_.t(), 2)),
         column);
@@ -219,6 +286,7 @@ class MmaAttentionEmitter : private MmaTiles {
   int64_t blocks_;
   int64_t values_;  // columns of results, in eights
   Buffer results_;
+  std::optional<Warpgroup> warpgroup_;
   FragmentList query_;                    // left fragments, band by band
   SmallVector<const Symbol*> positions_;  // queries of the rows of sums
   Value scales_[4];                       // of the rows of sums
@@ -228,6 +296,15 @@ class MmaAttentionEmitter : private MmaTiles {
 
 bool fitsMma(func::FuncOp kernel, nn::AttentionOp op) {
   return fitsMma(kernel, op, op.getQ(), op.getV());
+}
+
+bool fitsWarpgroups(nn::AttentionOp op) {
+  const auto fits = [](Value tensor) {
+    const int64_t size = typeOf(tensor).getDimSize(3);
+    return size == 64 || size == 128;
+  };
+  return !typeOf(op.getQ()).getElementType().isF32() && !op.getBias() &&
+         fits(op.getQ()) && fits(op.getV());
 }
 
 bool fitsMma(func::FuncOp kernel, Operation* op, Value q, Value v) {
@@ -252,8 +329,8 @@ bool fitsMma(func::FuncOp kernel, Operation* op, Value q, Value v) {
 
 FailureOr<int64_t> emitMmaAttention(Emitter& emitter, nn::AttentionOp op,
                                     ArrayRef<Output> outputs, Value begin,
-                                    Value end) {
-  MmaAttentionEmitter attention(emitter, op, outputs);
+                                    Value end, bool warpgroups) {
+  MmaAttentionEmitter attention(emitter, op, outputs, warpgroups);
   if (failed(attention.emit(begin, end))) return failure();
   return attention.range();
 }

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "compiler/kernels/emit_warpgroup.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace partita::kernels {
@@ -14,7 +15,14 @@ constexpr double kLog2E = 1.4426950408889634;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
-KeyTiles::KeyTiles(Type element, int64_t size, int64_t value_size) {
+KeyTiles::KeyTiles(Type element, int64_t size, int64_t value_size,
+                   bool warpgroups) {
+  if (warpgroups) {
+    key = {0, kGroupRows, size, 0, /*swizzled=*/true};
+    value = {key.elements(), kGroupRows, value_size, 0, /*swizzled=*/true};
+    buffer = key.elements() + value.elements();
+    return;
+  }
   // Two buffers are within what a block has, scores within what a thread has.
   const int64_t largest = std::max(size, value_size),
                 padding = paddingOf(element);
@@ -218,6 +226,14 @@ Value MmaTiles::maskKey(Value score, Value key, Value end) {
   return arith::SelectOp::create(builder_, sees, score, f32(-kInfinity));
 }
 
+Value MmaTiles::maskFrom(Value score, int64_t key, Value end) {
+  Value here = arith::ConstantOp::create(
+      builder_, builder_.getI32IntegerAttr(static_cast<int32_t>(key)));
+  Value sees =
+      arith::CmpIOp::create(builder_, arith::CmpIPredicate::slt, here, end);
+  return arith::SelectOp::create(builder_, sees, score, f32(-kInfinity));
+}
+
 const Symbol* MmaTiles::queryAt(Value query) {
   Symbol symbol;
   symbol.value = emitter_.smaller(query, queries_ - 1);
@@ -237,15 +253,21 @@ FailureOr<Values> MmaTiles::runningWeights(ArrayRef<Value> products,
       return weights[4 * (band * eights + i / 2) + 2 * half + i % 2];
     };
     Value& largest = running.largest[row];
-    Value now = largest, end = endOfKeys(query->value);
+    Value now = largest, own = add(first_key, multiply(fragments_.t(), 2));
+    // How many keys the query sees from this thread's first one on, in one
+    // register.
+    Value end;
+    if (masked)
+      end = arith::IndexCastOp::create(
+          builder_, builder_.getI32Type(),
+          arith::SubIOp::create(builder_, endOfKeys(query->value), own));
     for (int64_t eight = 0; eight < eights; ++eight) {
       Value sums = products[band * eights + eight];
-      Value key = add(add(first_key, multiply(fragments_.t(), 2)), 8 * eight);
-      FailureOr<Values> bias = biasesOf(query, key, masked);
+      FailureOr<Values> bias = biasesOf(query, add(own, 8 * eight), masked);
       if (failed(bias)) return failure();
       for (int64_t i = 0; i < 2; ++i) {
         Value score = scoreOf(scalar(sums, 2 * half + i), (*bias)[i]);
-        if (masked) score = maskKey(score, add(key, i), end);
+        if (masked) score = maskFrom(score, 8 * eight + i, end);
         weightAt(2 * eight + i) = score;
         now = arith::MaxNumFOp::create(builder_, now, score);
       }

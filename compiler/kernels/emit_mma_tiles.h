@@ -15,7 +15,9 @@ inline int64_t paddingOf(mlir::Type element) {
 
 // Tiles of keys and values, twice: while one is read, the next one is filled.
 struct KeyTiles {
-  KeyTiles(mlir::Type element, int64_t size, int64_t value_size);
+  // For warps, or for warpgroups.
+  KeyTiles(mlir::Type element, int64_t size, int64_t value_size,
+           bool warpgroups = false);
 
   Tile key, value;
   int64_t buffer;  // elements of both, once
@@ -24,17 +26,19 @@ struct KeyTiles {
 class MmaTiles : protected AttentionTiles {
  protected:
   // Of nn.attention or its gradient; a block's queries are `rows`, its tiles
-  // take `bytes` of scratch, the first of them those of keys.
+  // take `bytes` of scratch, the first of them those of keys. `warpgroups`
+  // read them, not warps.
   template <typename Op>
-  MmaTiles(Emitter& emitter, Op op, int64_t rows, int64_t bytes)
+  MmaTiles(Emitter& emitter, Op op, int64_t rows, int64_t bytes,
+           bool warpgroups = false)
       : AttentionTiles(emitter, op),
         fragments_(emitter,
                    mlir::cast<mlir::RankedTensorType>(op.getQ().getType())
                        .getElementType(),
-                   bytes),
+                   bytes, warpgroups),
         tiles_(mlir::cast<mlir::RankedTensorType>(op.getQ().getType())
                    .getElementType(),
-               size_, value_size_),
+               size_, value_size_, warpgroups),
         scale_(op.getScale().convertToDouble()),
         k_(op.getK()),
         v_(op.getV()) {
@@ -116,6 +120,8 @@ class MmaTiles : protected AttentionTiles {
 
  private:
   mlir::FailureOr<Lanes> bias(const Symbol* query, Symbol key);
+  // maskKey of a key and an end that are 32 bits, signed.
+  mlir::Value maskFrom(mlir::Value score, int64_t key, mlir::Value end);
   // Elements before the tiles with this number.
   mlir::Value bufferOf(mlir::Value tile);
   mlir::FailureOr<Values> emitTile(mlir::Value tile, mlir::Value count,

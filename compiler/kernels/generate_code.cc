@@ -158,7 +158,7 @@ FailureOr<std::string> generatePtx(ModuleOp module, const PtxOptions& options) {
   SmallVector<KernelCode> kernels;
   for (func::FuncOp kernel : kernelsOf(module)) {
     FailureOr<KernelCode> generated =
-        generateKernel(kernel, *code, ptxCodegenOptions());
+        generateKernel(kernel, *code, ptxCodegenOptions(options));
     if (failed(generated)) return failure();
     kernels.push_back(*generated);
   }
@@ -176,6 +176,7 @@ FailureOr<std::string> generatePtx(ModuleOp module, const PtxOptions& options) {
     launch.setBlocks(kernel.blocks);
     launch.setThreads(kBlock);
     launch.setScratch(kernel.scratch_bytes);
+    if (kernel.shared_bytes > 0) launch.setShared(kernel.shared_bytes);
   });
   return ptx;
 }

@@ -35,6 +35,11 @@ constexpr int64_t kMostBlocks = 132 * 16 * 4;
 constexpr int64_t kMostBlocksWithScratch = 132 * 4;
 // Of a block, without asking for more.
 constexpr int64_t kSharedBytes = 48 * 1024;
+// Of a block that asks, from sm_80 on; only kernels of warpgroups need more
+// than kSharedBytes.
+constexpr int64_t kMostSharedBytes = 163 * 1024;
+// Of shared memory: tiles that warpgroups read repeat their pattern so.
+constexpr int64_t kSharedAlignment = 1024;
 
 const llvm::ArrayRef<llvm::Type*> kNoTypes;
 const llvm::ArrayRef<llvm::Value*> kNoValues;
@@ -44,6 +49,7 @@ struct Layout {
   int64_t team;         // threads that compute an item
   int64_t teams;        // of a block that work
   bool shared = false;  // scratch lies in shared memory
+  bool asked = false;   // which is more than a block has without asking
   int64_t blocks;
 };
 
@@ -52,8 +58,11 @@ Layout layOut(const KernelCode& code) {
   layout.team = code.team;
   layout.teams = kBlock / code.team;
   layout.shared = code.scratch_bytes > 0 &&
-                  code.scratch_bytes * layout.teams <= kSharedBytes &&
+                  code.scratch_bytes * layout.teams <=
+                      (layout.teams == 1 ? kMostSharedBytes : kSharedBytes) &&
                   code.team > 1;
+  layout.asked =
+      layout.shared && code.scratch_bytes * layout.teams > kSharedBytes;
   int64_t most = code.scratch_bytes > 0 && !layout.shared
                      ? kMostBlocksWithScratch
                      : kMostBlocks;
@@ -108,14 +117,18 @@ class KernelBuilder {
     llvm::Value* bytes = builder_.getInt64(code.scratch_bytes);
     llvm::Value *base = nullptr, *number = in_grid;
     if (layout.shared) {
-      auto* type = llvm::ArrayType::get(builder_.getInt8Ty(),
-                                        code.scratch_bytes * layout.teams);
+      // What is asked for has no size in the code.
+      auto* type = llvm::ArrayType::get(
+          builder_.getInt8Ty(),
+          layout.asked ? 0 : code.scratch_bytes * layout.teams);
       auto* shared = new llvm::GlobalVariable(
           module_, type, /*isConstant=*/false,
-          llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
+          layout.asked ? llvm::GlobalValue::ExternalLinkage
+                       : llvm::GlobalValue::InternalLinkage,
+          layout.asked ? nullptr : llvm::UndefValue::get(type),
           code.symbol + "_shared", nullptr, llvm::GlobalValue::NotThreadLocal,
           /*AddressSpace=*/3);
-      shared->setAlignment(llvm::Align(64));
+      shared->setAlignment(llvm::Align(kSharedAlignment));
       base = builder_.CreateAddrSpaceCast(shared, builder_.getPtrTy());
       number = in_block;
     } else {
@@ -206,11 +219,12 @@ mlir::FailureOr<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(
 
 }  // namespace
 
-CodegenOptions ptxCodegenOptions() {
+CodegenOptions ptxCodegenOptions(const PtxOptions& target) {
   CodegenOptions options;
   options.vector_bytes = 16;  // of the widest access
   options.team = kWarp;
   options.tensor_cores = true;
+  options.warpgroups = target.chip == "sm_90a";
   return options;
 }
 
@@ -239,7 +253,8 @@ mlir::FailureOr<std::string> compileToPtx(
     builder.wrap(code, layout);
     launches.push_back({code.symbol, layout.blocks,
                         code.memory_bytes > 0 ? code.memory_bytes
-                                              : scratchInMemory(code, layout)});
+                                              : scratchInMemory(code, layout),
+                        layout.asked ? code.scratch_bytes : 0});
   };
   for (const KernelCode& code : kernels) {
     llvm::for_each(code.before, wrap);

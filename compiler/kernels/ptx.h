@@ -18,6 +18,7 @@ struct PtxKernel {
   std::string symbol;
   int64_t blocks = 0;
   int64_t scratch_bytes = 0;
+  int64_t shared_bytes = 0;  // of a block's shared memory, to be asked for
 };
 
 // The version of PTX that is written, as LLVM says it: what CUDA 12 and later
@@ -30,7 +31,7 @@ struct PtxOptions {
 };
 
 // What generateKernel is to be given for this target.
-CodegenOptions ptxCodegenOptions();
+CodegenOptions ptxCodegenOptions(const PtxOptions& options = {});
 
 // Lowers what generateKernel appended to `target` (which it consumes) to PTX
 // text, and says how each of `kernels` is launched, those that run before it in

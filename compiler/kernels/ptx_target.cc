@@ -5,7 +5,9 @@
 #include "compiler/kernels/codegen.h"
 #include "compiler/kernels/emit_fragments.h"
 #include "compiler/kernels/emit_team.h"
+#include "compiler/kernels/emit_warpgroup.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 
@@ -24,6 +26,8 @@ class TargetFunctions {
     defineProducts();
     defineLoads();
     defineCopies();
+    for (const char* type : {"bf16", "f16"}) defineGroupProducts(type);
+    defineGroups();
     defineFunction(kExp2, [&](Arguments arguments) {
       return call(llvm::Intrinsic::nvvm_ex2_approx_ftz, arguments,
                   {builder_.getFloatTy()});
@@ -144,6 +148,133 @@ class TargetFunctions {
     });
   }
 
+  // Four steps of a product each, in one piece of assembly, so that nothing
+  // that fills registers comes between the fence and what reads them.
+  void defineGroupProducts(const std::string& type) {
+    const auto steps = [&](int64_t columns, int first, bool starts,
+                           bool in_registers) {
+      std::string text;
+      const std::string sums = registers(0, columns / 2);
+      for (int step = 0; step < 4; ++step) {
+        // From registers, the right matrix has its rows together; from shared
+        // memory, both have their columns.
+        const std::string left = in_registers
+                                     ? registers(first + 4 * step, 4)
+                                     : "$" + std::to_string(first + step);
+        text += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns) +
+                "k16.f32." + type + "." + type + " " + sums + ", " + left +
+                ", $" + std::to_string(first + (in_registers ? 16 : 4) + step) +
+                (starts && step == 0 ? ", 0" : ", 1") + ", 1, 1, " +
+                (in_registers ? "1;\n" : "0, 0;\n");
+      }
+      return text;
+    };
+    const std::string fence = "wgmma.fence.sync.aligned;\n";
+    const int64_t keys = kGroupRows;
+    const int half = static_cast<int>(keys / 2);
+    defineFunction(kGroupStart + ("_" + type), [&](Arguments arguments) {
+      return assemble(fence + steps(keys, half, true, false), keys, arguments);
+    });
+    // What it adds to is on its way: no fence.
+    defineFunction(kGroupAdd + ("_" + type), [&](Arguments arguments) {
+      return assemble(steps(keys, half, false, false), keys, arguments);
+    });
+    for (int64_t columns : {64, 128})
+      defineFunction(
+          kGroupAddTimes + ("_" + type + "_" + std::to_string(columns)),
+          [&](Arguments arguments) {
+            return assemble(
+                fence +
+                    steps(columns, static_cast<int>(columns / 2), false, true),
+                columns, arguments);
+          });
+  }
+
+  void defineGroups() {
+    defineFunction(kGroupCommit, [&](Arguments) {
+      return call(llvm::Intrinsic::nvvm_wgmma_commit_group_sync_aligned, {});
+    });
+    // It seems to change the sums, so that nobody reads them before.
+    for (int64_t columns : {64, 128})
+      defineFunction(kGroupWait + ("_" + std::to_string(columns)),
+                     [&](Arguments arguments) {
+                       return assemble("wgmma.wait_group.sync.aligned $" +
+                                           std::to_string(columns / 2) + ";\n",
+                                       columns, arguments);
+                     });
+    defineFunction(kSharedAddress, [&](Arguments arguments) {
+      return builder_.CreatePtrToInt(
+          builder_.CreateAddrSpaceCast(arguments[0],
+                                       builder_.getPtrTy(kSharedMemory)),
+          builder_.getInt64Ty());
+    });
+    defineFunction(kFenceTiles, [&](Arguments) {
+      return call(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
+    });
+  }
+
+  // "{$first, ...}"
+  static std::string registers(int first, int64_t count) {
+    std::string text;
+    for (int i = first; i < first + count; ++i)
+      text += (text.empty() ? "{$" : ", $") + std::to_string(i);
+    return text + "}";
+  }
+
+  // Assembly whose results are `columns` / 2 floats: $0 ... The arguments come
+  // behind them: words and numbers each in a register, and vectors of floats,
+  // which the results are in place of.
+  llvm::Value* assemble(const std::string& text, int64_t columns,
+                        Arguments arguments) {
+    std::string constraints;
+    llvm::SmallVector<llvm::Value*> operands;
+    llvm::Type* f32 = builder_.getFloatTy();
+    for (int i = 0; i < columns / 2; ++i) constraints += i > 0 ? ",=f" : "=f";
+    int sums = 0;
+    for (llvm::Value* argument : arguments) {
+      llvm::Type* type = argument->getType();
+      if (!type->isVectorTy()) {
+        constraints += type->isIntegerTy(64) ? ",l" : ",n";
+        operands.push_back(argument);
+        continue;
+      }
+      for (int i = 0; i < 4; ++i) {
+        operands.push_back(builder_.CreateExtractElement(argument, i));
+        constraints +=
+            type->getScalarType() == f32 ? "," + std::to_string(sums++) : ",r";
+      }
+    }
+    constraints += ",~{memory}";
+    const llvm::SmallVector<llvm::Type*> floats(columns / 2, f32);
+    llvm::SmallVector<llvm::Type*> types;
+    for (llvm::Value* operand : operands) types.push_back(operand->getType());
+    llvm::CallInst* result = builder_.CreateCall(
+        llvm::InlineAsm::get(
+            llvm::FunctionType::get(
+                llvm::StructType::get(module_.getContext(), floats), types,
+                false),
+            text, constraints, /*hasSideEffects=*/true),
+        operands);
+    result->setConvergent();
+    return sumsOf(result, columns);
+  }
+
+  // Vectors of four.
+  llvm::Value* sumsOf(llvm::Value* floats, int64_t columns) {
+    auto* four = llvm::FixedVectorType::get(builder_.getFloatTy(), 4);
+    const llvm::SmallVector<llvm::Type*> types(columns / 8, four);
+    llvm::Value* sums = llvm::PoisonValue::get(
+        llvm::StructType::get(module_.getContext(), types));
+    for (unsigned i = 0; i < columns / 8; ++i) {
+      llvm::Value* vector = llvm::PoisonValue::get(four);
+      for (unsigned j = 0; j < 4; ++j)
+        vector = builder_.CreateInsertElement(
+            vector, builder_.CreateExtractValue(floats, 4 * i + j), j);
+      sums = builder_.CreateInsertValue(sums, vector, i);
+    }
+    return sums;
+  }
+
   // Of a base in scratch and an offset.
   llvm::Value* sharedAt(Arguments arguments) {
     llvm::Value* at =
@@ -166,7 +297,7 @@ class TargetFunctions {
     return builder_.CreateIntrinsic(intrinsic, types, arguments);
   }
 
-  void defineFunction(const char* name,
+  void defineFunction(const std::string& name,
                       llvm::function_ref<llvm::Value*(Arguments)> body) {
     llvm::Function* function = module_.getFunction(name);
     if (!function) return;

@@ -8,8 +8,9 @@ class Module;
 
 namespace partita::kernels {
 
-// Gives those functions of emit_team.h and emit_fragments.h that the module
-// declares their bodies, for chips from sm_80 on.
+// Gives those functions of emit_team.h, emit_fragments.h and emit_warpgroup.h
+// that the module declares their bodies: for chips from sm_80 on, the last
+// header's for sm_90a.
 void defineTargetFunctions(llvm::Module& module);
 
 }  // namespace partita::kernels

@@ -28,14 +28,15 @@ def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInt
     computed. After code generation the launch knows how far the work splits
     over threads: `range` independent pieces, at least `grain` of them a thread,
     and `scratch` bytes of working memory per thread. On a GPU, instead, `blocks`
-    blocks of `threads` threads, and `scratch` bytes of device memory for all.
+    blocks of `threads` threads, `scratch` bytes of device memory for all, and
+    `shared` bytes of shared memory for each block beyond what its code names.
     - (C1) `kernel` is a function of the operands' and results' types.
 
     Example: `%y = exec.launch @kernel_0(%x) : (tensor<8xf32>) -> tensor<8xf32>`
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_Tensor>:$operands_, OptionalAttr<I64Attr>:$range,
                        OptionalAttr<I64Attr>:$grain, OptionalAttr<I64Attr>:$scratch, OptionalAttr<I64Attr>:$blocks,
-                       OptionalAttr<I64Attr>:$threads);
+                       OptionalAttr<I64Attr>:$threads, OptionalAttr<I64Attr>:$shared);
   let results = (outs Variadic<Exec_Tensor>:$results_);
   let assemblyFormat = "$kernel `(` $operands_ `)` attr-dict `:` functional-type($operands_, $results_)";
   let hasVerifier = 0;

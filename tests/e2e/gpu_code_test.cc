@@ -6,6 +6,7 @@
 
 #include "compiler/driver/import_model.h"
 #include "compiler/kernels/ptxas.h"
+#include "mlir/Parser/Parser.h"
 #include "runtime/program/artifact.h"
 #include "tests/e2e/compiled_model.h"
 
@@ -93,6 +94,39 @@ TEST_P(GpuCodeTest, Assembles) {
       EXPECT_LE(kernel.spilled_bytes, kMostSpilled) << name;
   }
   EXPECT_EQ(assembled.kernels.size(), artifact->program().kernels()->size());
+}
+
+// Tiles of large heads that warpgroups multiply are more than a block has
+// without asking: the launch asks.
+TEST(GpuCodeOfTextTest, LargeHeadsAskForSharedMemory) {
+  const std::string heads = "tensor<1x2x256x128xbf16>";
+  std::string inputs;
+  for (const std::string name : {"q", "k", "v"})
+    inputs += (inputs.empty() ? "%" : ", %") + name + ": " + heads +
+              " {nn.kind = \"input\", nn.name = \"" + name + "\"}";
+  const std::string text = "func.func @main(" + inputs + ") -> (" + heads +
+                           " {nn.name = \"y\"}) {\n  %y = nn.attention %q, %k, "
+                           "%v scale = 1.25e-1 : (" +
+                           heads + ", " + heads + ", " + heads + ") -> " +
+                           heads + "\n  return %y : " + heads + "\n}\n";
+  CompilerContext context;
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
+  ASSERT_TRUE(module) << context.errors;
+  driver::CompileOptions options;
+  options.output = testing::TempDir() + "large_heads.partita";
+  options.target = "cuda:sm_90a";
+  ASSERT_TRUE(mlir::succeeded(driver::compileToFile(*module, options)))
+      << context.errors;
+  auto artifact = program::Artifact::Open(options.output);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  int launches = 0;
+  for (const auto* function : *artifact->program().functions())
+    for (const auto* instruction : *function->body())
+      if (const auto* launch = instruction->operation_as_Launch()) {
+        ++launches;
+        EXPECT_EQ(launch->shared_bytes(), 96 * 1024);
+      }
+  EXPECT_EQ(launches, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllModels, GpuCodeTest,
