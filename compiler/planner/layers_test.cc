@@ -92,6 +92,27 @@ TEST(SearchLayers, IsExactOfSmallProblems) {
   EXPECT_GE(hidden, 20);
 }
 
+// D13, nnScaler's tests/autodist/test_dp_solver.py: three operations in a
+// chain, two partitions each. To keep the first one costs 0.1 and 0.2, to
+// change 1.
+TEST(SearchLayers, D13ThreeOperationsInAChain) {
+  LayerTable table = EmptyTable(3, 2);
+  const double times[3][2] = {{1, 2}, {0.5, 1}, {1, 2}},
+               keep[3] = {0, 0.1, 0.2};
+  for (size_t i = 0; i < 3; ++i)
+    for (size_t m = 0; m < 2; ++m) {
+      table.costs[i][m].compute = times[i][m];
+      table.costs[i][m].memory = double(m + 1);
+      table.boundaries[i] = {{keep[i], 1}, {1, 0}};
+    }
+  const auto best = SearchLayers({table}, 80 * 1024);
+  ASSERT_TRUE(best.ok());
+  EXPECT_NEAR(best->best.prediction.step, 2.8, 1e-12);
+  EXPECT_EQ(best->best.prediction.memory, 3);
+  EXPECT_EQ(best->gap, 0);
+  EXPECT_THAT(best->best.division.mappings, ElementsAre(0, 0, 0));
+}
+
 // A chain of a hundred layers of four mappings, whose best is known: each
 // layer's own, where boundaries are free.
 TEST(SearchLayers, TakesLongChains) {
