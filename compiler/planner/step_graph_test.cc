@@ -24,20 +24,24 @@ core::DimSharding Over(int axis, int priority) {
 // layer, under mappings of the batch, of M, and of nothing.
 class MlpTest : public ::testing::Test {
  protected:
+  explicit MlpTest(int64_t batch = kBatch, int64_t width = kWidth,
+                   int64_t hidden = kHidden)
+      : batch_(batch), width_(width), inner_(hidden) {}
+
   void SetUp() override {
     step_.graph.mesh.axes = {{"data", 2}, {"tensor", 2}};
-    input_ = Add({kBatch, kWidth});
-    up_ = Add({kWidth, kHidden});
-    hidden_ = Add({kBatch, kHidden});
-    down_ = Add({kHidden, kWidth});
-    output_ = Add({kBatch, kWidth});
+    input_ = Add({batch_, width_});
+    up_ = Add({width_, inner_});
+    hidden_ = Add({batch_, inner_});
+    down_ = Add({inner_, width_});
+    output_ = Add({batch_, width_});
     AddProduct(input_, up_, hidden_);
     AddProduct(hidden_, down_, output_);
     step_.layers = {"mlp"};
     step_.dims = {{"B", "M", "E"}};
     step_.runs = {{0, false, {0, 0}, {0, 0}}};
     step_.held = {{up_, 0}, {down_, 0}};
-    step_.batch = kBatch;
+    step_.batch = batch_;
     StepMapping batch{{"B"}, {}, true}, width{{"M"}, {}, false},
         whole{{}, {}, false};
     for (const core::Value& value : step_.graph.values) {
@@ -88,6 +92,7 @@ class MlpTest : public ::testing::Test {
     return MatmulTime(cluster_.device, Precision::kF32, 1, m, n, k);
   }
 
+  const int64_t batch_, width_, inner_;
   StepGraph step_;
   Cluster cluster_;
   int input_, up_, hidden_, down_, output_;
@@ -185,6 +190,109 @@ TEST_F(MlpTest, BoundariesAreReshards) {
   EXPECT_NEAR(between[1][0], MemoryBoundTime(cluster_.device, bytes), 1e-9);
   EXPECT_EQ(between[1][2], 0);
   EXPECT_EQ(between[1][1], 0);
+}
+
+// D8, AutoParallel's tests/test_optimize_placement.py on one axis of 256
+// devices, of which each has its own part of the batch.
+class FeedForwardTest : public MlpTest {
+ protected:
+  FeedForwardTest() : MlpTest(/*batch=*/4096, /*width=*/1024, 4096) {}
+
+  void SetUp() override {
+    MlpTest::SetUp();
+    cluster_ = *BuiltInCluster("256x a100-80-sxm");
+    const int gradient = Add({batch_, width_});
+    const int of_hidden = Add({batch_, inner_});
+    of_down_ = Add({inner_, width_});
+    of_up_ = Add({width_, inner_});
+    const int sum_down = Add({inner_, width_}), sum_up = Add({width_, inner_});
+    step_.functions.emplace_back();
+    AddBackward({{{0}, {2}}, {{1}, {2}}, {{0}, {1}}}, gradient, down_,
+                of_hidden);
+    AddBackward({{{2}, {0}}, {{2}, {1}}, {{0}, {1}}}, hidden_, gradient,
+                of_down_);
+    AddBackward({{{2}, {0}}, {{2}, {1}}, {{0}, {1}}}, input_, of_hidden,
+                of_up_);
+    step_.runs.push_back({1, true, {0, 0, 0}, {0, 0, 0}});
+    step_.moves = {{of_down_, sum_down, 0, true}, {of_up_, sum_up, 0, true}};
+    // Parameters and sums of gradients whole, and over all devices.
+    StepMapping whole{{"B"}, {}, true}, parts;
+    for (const core::Value& value : step_.graph.values) {
+      whole.shardings.push_back(core::Replicated(2));
+      if (step_.units.size() < whole.shardings.size())
+        step_.units.push_back(value.shape);
+    }
+    const std::vector<core::AxisRef> both = {{0, 1, 2, 1}, {1, 1, 2, 1}};
+    for (int value : {input_, hidden_, output_, gradient, of_hidden})
+      whole.shardings[value].dims[0].axes = both;
+    for (int value : {of_down_, of_up_})
+      whole.shardings[value].unreduced = both;
+    parts = whole;
+    for (int value : {up_, down_, sum_down, sum_up})
+      parts.shardings[value].dims[0].axes = {{0, 1, 2, 2}, {1, 1, 2, 2}};
+    step_.mappings = {whole, parts};
+  }
+
+  void AddBackward(std::vector<core::TensorFactors> factors, int left,
+                   int right, int result) {
+    core::Op op;
+    std::vector<int64_t> sizes(3);
+    const int values[] = {left, right, result};
+    for (size_t t = 0; t < 3; ++t)
+      for (size_t d = 0; d < 2; ++d)
+        sizes[factors[t][d][0]] = step_.graph.values[values[t]].shape[d];
+    op.rule.factors = {{sizes[0], FactorKind::kCarried},
+                       {sizes[1], FactorKind::kCarried},
+                       {sizes[2], FactorKind::kReduced}};
+    op.rule.operands = {factors[0], factors[1]};
+    op.rule.results = {factors[2]};
+    op.operands = {left, right};
+    op.results = {result};
+    const int number = static_cast<int>(step_.graph.ops.size());
+    step_.functions[1].ops.push_back(number);
+    step_.functions[1].works.push_back(
+        {WorkKind::kProduct, number, 1, {left, right}, {result}});
+    step_.graph.ops.push_back(std::move(op));
+  }
+
+  int of_down_, of_up_;
+};
+
+TEST_F(FeedForwardTest, D8MemoryDecidesWhereParametersLie) {
+  const LayerTable table =
+      TabulateStep(step_, cluster_, Precision::kF32, 1, 256);
+  const LayerCost &whole = table.costs[0][0], &parts = table.costs[0][1];
+  const double weights = 4.0 * 2 * width_ * inner_;
+  EXPECT_EQ(whole.memory, weights);
+  EXPECT_EQ(parts.memory, weights / 256);
+  // No limit below that of all parameters: each device has all of them.
+  const auto wide = SearchLayers({table}, weights);
+  ASSERT_TRUE(wide.ok()) << wide.status();
+  EXPECT_EQ(wide->best.division.mappings, (std::vector<int>{0}));
+  // As little as can be: they are divided, and gathered for each product.
+  const auto narrow = SearchLayers({table}, weights / 256);
+  ASSERT_TRUE(narrow.ok()) << narrow.status();
+  EXPECT_EQ(narrow->best.division.mappings, (std::vector<int>{1}));
+  const GroupShape all = ShapeOfStride(cluster_, 1, 256);
+  EXPECT_EQ(whole.collectives, 0);
+  EXPECT_NEAR(parts.collectives,
+              3 * CollectiveTime(cluster_, CollectiveKind::kAllGather,
+                                 weights / 2, all),
+              1e-9);
+  EXPECT_NEAR(parts.gradients,
+              2 * CollectiveTime(cluster_, CollectiveKind::kReduceScatter,
+                                 weights / 2, all),
+              1e-9);
+}
+
+TEST_F(FeedForwardTest, D8GradientsArePartialSums) {
+  for (const StepMapping& mapping : step_.mappings)
+    for (int op : {3, 4}) {
+      const core::OpSharding resolved =
+          core::Resolve(step_.graph, op, mapping.shardings);
+      EXPECT_EQ(core::ToString(step_.graph.mesh, resolved.results[0]),
+                "[{?}, {?}] unreduced={data, tensor}");
+    }
 }
 
 // A convolution over 3 rows whose images are divided by rows takes two rows of

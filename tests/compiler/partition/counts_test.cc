@@ -104,6 +104,11 @@ class CountsTest : public testing::Test {
     plan.precision = precision;
     plan.microbatches = train.microbatches = microbatches;
     collectives(*module, plan, &train);
+    return countWritten(*module);
+  }
+
+  // Of a divided module, as it is written.
+  static std::map<std::string, int64_t> countWritten(mlir::ModuleOp module) {
     std::map<std::string, int64_t> counts;
     module->walk([&](mlir::Operation* op) {
       const llvm::StringRef kind = op->getName().getStringRef();
@@ -195,6 +200,66 @@ TEST_F(CountsTest, GradientsAreReducedInBuckets) {
   EXPECT_EQ(countStep("d=2", "B=d", 1),
             (Counts{{"main reduce_scatter", 1}, {"main all_gather", 1}}));
   EXPECT_EQ(countStep("d=2", "B=d", 3)["main reduce_scatter"], 1);
+}
+
+// D1, Alpa's tests/shard_parallel/test_mlp.py under data parallelism: six
+// layers of 32 with biases, Adam, a batch of 256 on four devices.
+std::string mlpOfSixLayers() {
+  const char* matrix = "tensor<32x32xf32>";
+  const char* stream = "tensor<256x32xf32>";
+  std::string arguments =
+      std::string("%x: ") + stream + " {nn.kind = \"input\", nn.name = \"x\"}";
+  std::string body, value = "%x";
+  for (int i = 0; i < 6; ++i) {
+    const std::string n = std::to_string(i);
+    const auto parameter = [&](const char* name, const std::string& type) {
+      arguments += std::string(", %") + name + n + ": " + type +
+                   " {nn.kind = \"parameter\", nn.name = \"" + n + "." + name +
+                   "\", nn.source = #nn.init<\"normal\", 1.0 : f64, 1>}";
+    };
+    parameter("weight", matrix);
+    parameter("bias", "tensor<32xf32>");
+    body += "%d" + n + " = nn.dot_general " + value + ", %weight" + n +
+            " contract = [1] x [0] : " + stream + ", " + matrix + " -> " +
+            stream + "\n%e" + n + " = nn.broadcast %bias" + n +
+            " dims = [1] : tensor<32xf32> -> " + stream + "\n%s" + n +
+            " = arith.addf %d" + n + ", %e" + n + " : " + stream + "\n%h" + n +
+            " = math.tanh %s" + n + " : " + stream + "\n";
+    value = "%h" + n;
+  }
+  return "func.func @main(" + arguments + ") -> " + stream + " {\n" + body +
+         "return " + value + " : " + stream + "\n}";
+}
+
+// ZeRO-3 gathers each layer's parameters at their uses, where Alpa gathers all
+// of them at once: in two passes no more bytes.
+TEST_F(CountsTest, D1MlpsReduceTheirGradientsAtOnce) {
+  int64_t gathered = 0;
+  const auto countIn = [&](int zero) {
+    auto module =
+        mlir::parseSourceString<mlir::ModuleOp>(mlpOfSixLayers(), &context_);
+    EXPECT_TRUE(module);
+    driver::TrainOptions train;
+    train.optimizer = "adam";
+    train.loss = "mse";
+    plan::Plan plan = planOf("d=4", "B=d");
+    plan.zero = zero;
+    gathered = 0;
+    for (const CollectiveUse& use : collectives(*module, plan, &train))
+      if (use.kind == "all_gather") gathered += use.bytes * use.times;
+    return countWritten(*module);
+  };
+  EXPECT_EQ(countIn(0), (Counts{{"main all_reduce", 1}}));
+  EXPECT_EQ(countIn(2),
+            (Counts{{"main reduce_scatter", 1}, {"main all_gather", 1}}));
+  const int64_t all = 6 * (32 * 32 + 32) * 4 * 3 / 4;  // of four shards three
+  EXPECT_EQ(gathered, all);
+  Counts three = countIn(3);
+  EXPECT_EQ(three["main reduce_scatter"], 1);
+  for (const auto& [what, times] : three)
+    EXPECT_EQ(what.find("all_reduce"), std::string::npos) << what;
+  EXPECT_GT(gathered, all);
+  EXPECT_LE(gathered, 2 * all);
 }
 
 // Once per step, whatever the number of microbatches; with ZeRO 2 and 3 once
