@@ -336,16 +336,17 @@ double ClusterCosts::Collective(const program::Collective& collective,
   if (collective.kind() == program::CollectiveKind::all_slice ||
       ranks.size() < 2)
     return planner::MemoryBoundTime(cluster_.device, bytes);
-  return faults_.GroupSlowness(ranks) *
-         planner::CollectiveTime(cluster_, KindOf(collective.kind()), bytes,
+  // What a link of less bandwidth takes for these bytes, a sound one takes for
+  // that many more: neither's latency changes.
+  return planner::CollectiveTime(cluster_, KindOf(collective.kind()),
+                                 faults_.GroupSlowness(ranks) * bytes,
                                  std::vector<int>(ranks.begin(), ranks.end()));
 }
 
 double ClusterCosts::Transfer(int64_t from, int64_t to, int64_t bytes) const {
-  return faults_.LinkSlowness(from, to) *
-         planner::TransferTime(cluster_, static_cast<int>(from),
-                               static_cast<int>(to),
-                               static_cast<double>(bytes));
+  return planner::TransferTime(
+      cluster_, static_cast<int>(from), static_cast<int>(to),
+      faults_.LinkSlowness(from, to) * static_cast<double>(bytes));
 }
 
 }  // namespace partita::simulator

@@ -204,6 +204,19 @@ TEST(ClusterCostsTest, AProgramOnAClusterAndItsFaults) {
   EXPECT_DOUBLE_EQ(one_node.Bubble(), 0);
 }
 
+// A slow link has less bandwidth, and the latency of any other: of a small
+// message nothing is seen of it, of a large one all.
+TEST(ClusterCostsTest, SlowLinksHaveLessBandwidth) {
+  auto faults = ParseFaults({"link=0-1:0.1"}, 8);
+  ASSERT_TRUE(faults.ok());
+  const ClusterCosts sound(ClusterOf("a100-80-sxm"), {}),
+      slow(ClusterOf("a100-80-sxm"), *faults);
+  EXPECT_NEAR(slow.Transfer(0, 1, 8) / sound.Transfer(0, 1, 8), 1, 0.01);
+  EXPECT_NEAR(slow.Transfer(0, 1, 1 << 30) / sound.Transfer(0, 1, 1 << 30), 10,
+              0.1);
+  EXPECT_EQ(slow.Transfer(0, 2, 1 << 30), sound.Transfer(0, 2, 1 << 30));
+}
+
 TEST(ClusterCostsTest, TracesHaveARowForEachRankAndStream) {
   const program::PipelineProgram sample(/*batch=*/4, /*data_axis=*/1);
   const std::string bytes = sample.Parts().program;

@@ -15,14 +15,15 @@ namespace partita::simulator {
 // Shares of the speed that there should be, greater than 0.
 struct Faults {
   std::map<int64_t, double> devices;  // of computing, by rank
-  // Of all that passes between two ranks, the lower one first; or between a
-  // rank and all others, {rank, -1}. A collective whose group has such a link
-  // is as slow as it.
+  // Of the bandwidth between two ranks, the lower one first; or between a rank
+  // and all others, {rank, -1}: latency stays. A collective whose group has
+  // such a link has no more than its bandwidth.
   std::map<std::pair<int64_t, int64_t>, double> links;
 
   // Of computing on `rank`: how many times longer it takes.
   double Slowness(int64_t rank) const;
-  // The same of what passes between two ranks, or among those of a group.
+  // How many times longer a byte takes between two ranks, or among those of a
+  // group.
   double LinkSlowness(int64_t from, int64_t to) const;
   double GroupSlowness(const std::vector<int64_t>& ranks) const;
 };

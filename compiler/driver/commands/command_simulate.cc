@@ -69,8 +69,9 @@ Command addSimulate(CLI::App& app) {
   CLI::Option* fault =
       command
           ->add_option("--fault", arguments.faults,
-                       "What is slow, and the share of its speed that is left: "
-                       "device=3:0.5, link=0-1:0.1, link=2:0.5")
+                       "What is slow, and the share of its speed that is left, "
+                       "of a link of its bandwidth: device=3:0.5, "
+                       "link=0-1:0.1, link=2:0.5")
           ->allow_extra_args(false);
   CLI::Option* trace =
       command->add_option("--trace", arguments.trace,
