@@ -178,6 +178,33 @@ OwningModule importHuggingFace(const std::string& folder,
   return module;
 }
 
+// The first name of each kind, as there are dozens.
+static std::string kindsOfFamilies() {
+  const auto kindOf = [](llvm::StringRef name) {
+    return name.take_while([](char c) { return llvm::isAlpha(c); });
+  };
+  llvm::SmallVector<std::string> firsts;
+  for (const std::string& name : familyNames())
+    if (firsts.empty() || kindOf(firsts.back()) != kindOf(name))
+      firsts.push_back(name);
+  return llvm::join(firsts, ", ");
+}
+
+// "; did you mean 'gpt2'?" where a name has few other letters.
+static std::string suggestFamily(llvm::StringRef found) {
+  std::string best;
+  unsigned least =
+      std::max<unsigned>(1, std::min<size_t>(4, 2 * found.size() / 3));
+  for (const std::string& name : familyNames()) {
+    const unsigned distance =
+        found.edit_distance(name, /*AllowReplacements=*/true, least);
+    if (distance > least || (distance == least && !best.empty())) continue;
+    best = name;
+    least = distance;
+  }
+  return best.empty() ? "" : "; did you mean '" + best + "'?";
+}
+
 OwningModule importFamily(const std::string& name, const HfOptions& options,
                           mlir::MLIRContext* context) {
   context->loadDialect<nn::NNDialect>();
@@ -185,9 +212,10 @@ OwningModule importFamily(const std::string& name, const HfOptions& options,
       mlir::NameLoc::get(mlir::StringAttr::get(context, name));
   const json values = familyConfig(name);
   if (values.is_null()) {
-    mlir::emitError(loc) << "expected the name of a model, one of "
-                         << llvm::join(familyNames(), ", ") << "; found '"
-                         << name << "'";
+    mlir::emitError(loc) << "expected a file, a folder, or the name of a "
+                            "model, as "
+                         << kindsOfFamilies() << "; found '" << name << "'"
+                         << suggestFamily(name);
     return nullptr;
   }
   Config config(values, loc);

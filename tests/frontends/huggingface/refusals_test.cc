@@ -220,9 +220,17 @@ TEST_F(Refusals, UnknownFamily) {
   Runner runner;
   EXPECT_FALSE(importFamily("gpt-5", {}, runner.context()));
   EXPECT_EQ(
-      runner.diagnostics().substr(0, 66),
-      "error: expected the name of a model, one of gpt2, gpt2-medium, gpt");
-  EXPECT_NE(runner.diagnostics().find("; found 'gpt-5'\n"), std::string::npos);
+      runner.diagnostics(),
+      "error: expected a file, a folder, or the name of a model, as gpt2, "
+      "bert-base, minilm-l6, vit-ti-16, t5-small, llama-2-7b, coatnet-0; "
+      "found 'gpt-5'; did you mean 'gpt2'?\n");
+}
+
+TEST_F(Refusals, FamilyLikeNoOther) {
+  Runner runner;
+  EXPECT_FALSE(importFamily("checkpoints", {}, runner.context()));
+  EXPECT_NE(runner.diagnostics().find("coatnet-0; found 'checkpoints'\n"),
+            std::string::npos);
 }
 
 // What is accepted, though it looks unusual.
