@@ -3,6 +3,8 @@
 // cluster: its numbers are what its design aims at.
 #include "compiler/planner/software.h"
 
+#include <cctype>
+
 namespace partita::planner {
 namespace {
 
@@ -121,35 +123,61 @@ std::vector<Software>& SoftwareTable() {
   return *table;
 }
 
-const Software& SoftwareOf(const std::string& framework) {
+std::vector<std::string> FrameworkWords() {
+  return {"partita",
+          "Megatron-LM",
+          "Megatron-Core",
+          "DeepSpeed",
+          "DeepSpeed 3D",
+          "DeepSpeed ZeRO-3 in Megatron",
+          "FSDP",
+          "NeMo Megatron",
+          "NeMo/Megatron-Core",
+          "Megatron-LM v1",
+          "Megatron-Core, unfused attention"};
+}
+
+const Software* FindSoftware(const std::string& framework) {
+  std::string words;
+  for (const char c : framework)
+    words += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const auto has = [&](const char* word) {
-    return framework.find(word) != std::string::npos;
+    return words.find(word) != std::string::npos;
   };
-  const char* name =
-      framework == "partita as planned" ? "partita as planned" : "partita";
-  if (has("unfused attention"))
+  const char* name = nullptr;
+  if (words == "partita as planned")
+    name = "partita as planned";
+  else if (words.empty() || has("partita"))
+    name = "partita";
+  else if (has("unfused attention"))
     name = "megatron-core unfused";
-  else if (has("ZeRO-3 in Megatron"))
+  else if (has("zero-3 in megatron"))
     name = "deepspeed zero-3";
-  else if (has("DeepSpeed 3D"))
+  else if (has("deepspeed 3d"))
     name = "deepspeed 3d";
-  else if (has("DeepSpeed"))
+  else if (has("deepspeed"))
     name = "megatron-deepspeed";
-  else if (has("FSDP") || has("Composer"))
+  else if (has("fsdp") || has("composer"))
     name = "fsdp";
-  else if (has("NeMo/Megatron-Core"))
+  else if (has("nemo/megatron-core"))
     name = "nemo megatron-core";
-  else if (has("Megatron-Core") || has("Megatron Core") || has("NeMo 2"))
+  else if (has("megatron-core") || has("megatron core") || has("nemo 2"))
     name = "megatron-core";
-  else if (has("NeMo"))
+  else if (has("nemo"))
     name = "nemo megatron";
-  else if (has("Megatron-LM v1"))
+  else if (has("megatron-lm v1"))
     name = "megatron-lm v1";
-  else if (has("Megatron"))
+  else if (has("megatron"))
     name = "megatron-lm";
+  if (name == nullptr) return nullptr;
   for (const Software& software : SoftwareTable())
-    if (software.name == name) return software;
-  return SoftwareTable().front();
+    if (software.name == name) return &software;
+  return nullptr;
+}
+
+const Software& SoftwareOf(const std::string& framework) {
+  const Software* found = FindSoftware(framework);
+  return found != nullptr ? *found : SoftwareTable().front();
 }
 
 }  // namespace partita::planner

@@ -33,7 +33,12 @@ struct Software {
 };
 
 // By the words of a `framework` column ("Megatron-LM v1.x", "Composer+PyTorch
-// FSDP" ...); our own where none fits. "partita as planned" is what a search
+// FSDP" ...), in any case; our own where there are none; null where none is
+// known.
+const Software* FindSoftware(const std::string& framework);
+// The words of those there are, for refusals.
+std::vector<std::string> FrameworkWords();
+// Of words that are known. "partita as planned" is what a search
 // takes ours to be, which goes through too many divisions to look at each
 // operation.
 const Software& SoftwareOf(const std::string& framework);

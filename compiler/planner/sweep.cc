@@ -52,6 +52,25 @@ std::vector<std::string> CellsOf(const SweepRow& row,
           ""};
 }
 
+// Of a column that is read under another name, which the table does not have.
+std::vector<std::string> HintsOf(const std::vector<std::string>& header) {
+  const std::vector<std::string>& known = RowColumns();
+  const auto has = [](const std::vector<std::string>& words,
+                      const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  std::vector<std::string> hints;
+  for (const std::string& cell : header) {
+    const std::string column = plan::Trim(cell);
+    if (column.empty() || has(known, column)) continue;
+    const std::string nearest = plan::Nearest(column, known);
+    if (!nearest.empty() && !has(header, nearest))
+      hints.push_back("column " + plan::Quote(column) +
+                      " is not read; did you mean '" + nearest + "'?");
+  }
+  return hints;
+}
+
 }  // namespace
 
 const std::vector<std::string>& PredictedColumns() {
@@ -112,6 +131,7 @@ absl::StatusOr<SweepResult> RunSweep(const std::string& text,
           plan::Quote(column) + " is one of those that are added: rename it");
   header.insert(header.end(), added.begin(), added.end());
   SweepResult result;
+  result.hints = HintsOf((*table)[0].cells);
   result.csv = WriteCsvRow(header);
   for (size_t i = 0; i < rows->size(); ++i) {
     std::vector<std::string> cells = (*table)[i + 1].cells;
@@ -123,7 +143,8 @@ absl::StatusOr<SweepResult> RunSweep(const std::string& text,
       more = CellsOf((*rows)[i], *prediction);
     } else {
       more.back() = std::string(prediction.status().message());
-      ++result.problems[KindOf(more.back())];
+      SweepResult::Problem& problem = result.problems[KindOf(more.back())];
+      if (++problem.rows == 1) problem.first = more.back();
     }
     cells.insert(cells.end(), more.begin(), more.end());
     result.csv += WriteCsvRow(cells);

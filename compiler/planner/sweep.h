@@ -26,8 +26,11 @@ struct SweepRow {
   std::string problem;                // why nothing can be predicted; or empty
 };
 
-// The columns that a table may have are those of PLAN-like rows: README.md
-// lists them; others are kept and not read. Refuses a table without `layers` or
+// The columns that are read; README.md says what they mean.
+const std::vector<std::string>& RowColumns();
+
+// Columns that are not among RowColumns are kept and not read. Refuses a table
+// without `layers` or
 // `hidden`, a column that is there twice, and a cell that is no number where
 // one is expected, each with file and line. A row that says too little, or
 // whose sizes do not go together, has a `problem`. All rows run on `cluster`,
@@ -43,7 +46,13 @@ absl::StatusOr<Prediction> Predict(SweepRow& row);
 struct SweepResult {
   std::string csv;  // the table with the columns of Predicted()
   int rows = 0, predicted = 0;
-  std::map<std::string, int> problems;  // and how many rows have each
+  struct Problem {
+    int rows = 0;       // that have one of this kind
+    std::string first;  // of these, what the first one has
+  };
+  std::map<std::string, Problem> problems;  // by kind: what has no sizes
+  // Columns that are not read, and look like ones that would be.
+  std::vector<std::string> hints;
 };
 const std::vector<std::string>& PredictedColumns();
 absl::StatusOr<SweepResult> RunSweep(const std::string& text,

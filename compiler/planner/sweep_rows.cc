@@ -251,7 +251,13 @@ Status RowReader::ReadWords() {
   else
     return Refuse("precision", "f32, bf16, fp16 or fp8");
   const std::string framework = Cell("framework");
-  row_out_.software = &SoftwareOf(framework);
+  row_out_.software = FindSoftware(framework);
+  if (row_out_.software == nullptr) {
+    row_out_.software = &SoftwareOf("");
+    Problem("framework: expected one of " + plan::Join(FrameworkWords()) +
+            ", found " + plan::Quote(framework) +
+            plan::Suggest(framework, FrameworkWords()));
+  }
   if (framework.empty()) Default("framework", "partita");
   return absl::OkStatus();
 }
@@ -332,6 +338,23 @@ StatusOr<SweepRow> RowReader::Read(const std::optional<Cluster>& cluster) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& RowColumns() {
+  static const std::vector<std::string>* columns = new std::vector<std::string>{
+      "model_family", "model",     "layers",
+      "hidden",       "heads",     "kv_heads",
+      "ffn",          "seq_len",   "vocab",
+      "n_gpus",       "gpu",       "gpus_per_node",
+      "inter_node",   "tp",        "pp",
+      "dp",           "cp",        "ep",
+      "vpp",          "sp",        "recompute",
+      "zero_stage",   "mbs",       "gbs",
+      "precision",    "framework", "task",
+      "swiglu",       "untie",     "moe_experts",
+      "moe_topk",     "moe_ffn",   "shared_experts",
+      "etp"};
+  return *columns;
+}
 
 StatusOr<std::vector<SweepRow>> ReadSweep(
     const std::vector<CsvRow>& table, const std::string& name,

@@ -104,6 +104,49 @@ TEST(Sweep, AddsColumnsAndSaysDefaults) {
   EXPECT_THAT((*table)[2].cells[17], HasSubstr("are not the 8 devices"));
 }
 
+TEST(Sweep, SaysWhichColumnsWereMeantForOthers) {
+  const auto hints = [](const std::string& header, const std::string& row) {
+    absl::StatusOr<SweepResult> result =
+        RunSweep(header + "\n" + row + "\n", "rows.csv", std::nullopt);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->hints : std::vector<std::string>();
+  };
+  const std::string sizes = "layers,hidden,heads,seq_len,gbs,";
+  EXPECT_THAT(hints(sizes + "kv_head,source", "2,64,2,32,16,1,me"),
+              ::testing::ElementsAre("column 'kv_head' is not read; did you "
+                                     "mean 'kv_heads'?"));
+  // There is what it looks like.
+  EXPECT_THAT(hints(sizes + "kv_heads,kv_head", "2,64,2,32,16,1,1"),
+              ::testing::IsEmpty());
+}
+
+TEST(Sweep, KnowsFrameworksInAnyCaseAndNoOthers) {
+  const auto row = [](const std::string& framework) {
+    return Rows("layers,hidden,heads,seq_len,gbs,framework\n2,64,2,32,16," +
+                framework + "\n")[0];
+  };
+  EXPECT_EQ(row("megatron-lm").software->name, "megatron-lm");
+  EXPECT_EQ(row("NEMO 24.05").software->name, "megatron-core");
+  EXPECT_EQ(row("Partita").software, &SoftwareOf(""));
+  EXPECT_EQ(row("").problem, "");
+  EXPECT_THAT(row("Megatorn-LM").problem,
+              HasSubstr("framework: expected one of partita, Megatron-LM, "));
+  EXPECT_THAT(row("Megatorn-LM").problem,
+              HasSubstr(", found 'Megatorn-LM'; did you mean 'Megatron-LM'?"));
+}
+
+TEST(Sweep, SaysWhatTheFirstRowOfAKindLacks) {
+  absl::StatusOr<SweepResult> result = RunSweep(
+      "layers,hidden,heads,seq_len,gbs,n_gpus,tp\n24,1024,16,1024,64,8,3\n"
+      "24,1024,16,1024,64,8,5\n",
+      "rows.csv", std::nullopt);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->problems.size(), 1u);
+  EXPECT_EQ(result->problems.begin()->second.rows, 2);
+  EXPECT_THAT(result->problems.begin()->second.first,
+              HasSubstr("are not the 8 devices"));
+}
+
 TEST(Sweep, RefusesWithTheLine) {
   const std::string header = "layers,hidden,heads,seq_len,gbs\n";
   EXPECT_EQ(Refusal(""),

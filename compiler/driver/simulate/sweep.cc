@@ -40,13 +40,15 @@ absl::StatusOr<Value> predictRows(const SweepArguments& arguments) {
     return status;
   if (absl::Status status = (*file)->Commit(); !status.ok()) return status;
   Object problems;
-  for (const auto& [problem, rows] : result->problems) problems[problem] = rows;
+  for (const auto& [kind, problem] : result->problems)
+    problems[problem.first] = problem.rows;
   return Object{{"kind", "sweep"},
                 {"rows", result->rows},
                 {"predicted", result->predicted},
                 {"seconds", taken.count()},
                 {"output", arguments.output},
-                {"problems", std::move(problems)}};
+                {"problems", std::move(problems)},
+                {"hints", llvm::json::Array(result->hints)}};
 }
 
 void printSweep(const Value& value, llvm::raw_ostream& stream) {
@@ -56,9 +58,14 @@ void printSweep(const Value& value, llvm::raw_ostream& stream) {
                           facts.getInteger("rows").value_or(0),
                           facts.getNumber("seconds").value_or(0),
                           facts.getString("output").value_or(""));
-  for (const auto& [problem, rows] : *facts.getObject("problems"))
-    stream << llvm::formatv("  {0} without: {1}\n",
-                            rows.getAsInteger().value_or(0), problem.str());
+  for (const auto& [problem, rows] : *facts.getObject("problems")) {
+    const int64_t count = rows.getAsInteger().value_or(0);
+    stream << llvm::formatv("  {0} without{1}: {2}\n", count,
+                            count == 1 ? "" : ", the first one as",
+                            problem.str());
+  }
+  for (const Value& hint : *facts.getArray("hints"))
+    stream << "  " << *hint.getAsString() << "\n";
 }
 
 }  // namespace partita::driver

@@ -15,8 +15,9 @@ struct SweepArguments {
   std::string cluster;  // of all rows; empty: what each names
 };
 
-// Writes `output` and returns "rows", "predicted", "seconds" and "problems":
-// what rows without a prediction have, and how many.
+// Writes `output` and returns "rows", "predicted", "seconds", "problems": what
+// the first row of those that lack a prediction for the like of it has, and how
+// many they are; and "hints" about columns that are not read.
 absl::StatusOr<llvm::json::Value> predictRows(const SweepArguments& arguments);
 
 void printSweep(const llvm::json::Value& value, llvm::raw_ostream& stream);
