@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "compiler/plan/text.h"
 #include "compiler/planner/layer_names.h"
 
 namespace partita::planner {
@@ -190,7 +191,18 @@ StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
 
 StatusOr<std::string> SlurmScript(const plan::Plan& plan,
                                   const Cluster& cluster,
-                                  const std::string& artifact) {
+                                  const std::string& artifact,
+                                  const SlurmOptions& options) {
+  if (options.time.find_first_not_of("0123456789:-") != std::string::npos)
+    return InvalidArgumentError(
+        "--time: expected minutes, HH:MM:SS or DAYS-HH:MM:SS, found " +
+        plan::Quote(options.time));
+  for (const char c : options.account)
+    if (!std::isgraph(static_cast<unsigned char>(c)))
+      return InvalidArgumentError(
+          "--account: expected a name without spaces, "
+          "found " +
+          plan::Quote(options.account));
   const int64_t devices = plan.mesh.Size();
   if (devices > cluster.devices)
     return InvalidArgumentError(
@@ -213,6 +225,9 @@ StatusOr<std::string> SlurmScript(const plan::Plan& plan,
       "\n#SBATCH --ntasks-per-node=" + std::to_string(per_node) + "\n";
   if (gpus)
     script += "#SBATCH --gpus-per-node=" + std::to_string(per_node) + "\n";
+  if (!options.time.empty()) script += "#SBATCH --time=" + options.time + "\n";
+  if (!options.account.empty())
+    script += "#SBATCH --account=" + options.account + "\n";
   script +=
       "#SBATCH --exclusive\n"
       "# " +

@@ -35,12 +35,19 @@ absl::StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
                                         const LayerDivision& division,
                                         Precision precision);
 
+// What many clusters want to know of a job; empty: not said.
+struct SlurmOptions {
+  std::string time, account;
+};
+
 // The submission script for Slurm: a task for each device of the plan, whole
 // nodes of the cluster. `artifact` is the program's file. Refuses a plan of
-// more devices than the cluster has.
+// more devices than the cluster has, and options that a line of the script
+// cannot have.
 absl::StatusOr<std::string> SlurmScript(const plan::Plan& plan,
                                         const Cluster& cluster,
-                                        const std::string& artifact);
+                                        const std::string& artifact,
+                                        const SlurmOptions& options = {});
 
 }  // namespace partita::planner
 

@@ -105,6 +105,29 @@ TEST(PlanOfLayers, ScopesMappings) {
             "tensor}\nprecision: bf16\n");
 }
 
+TEST(SlurmScript, SaysForHowLongAndOnWhoseAccount) {
+  Division d;
+  d.devices = d.dp = 8;
+  d.batch = 8;
+  const plan::Plan plan = *PlanOf(Gpt(), d, {});
+  const Cluster cluster = *BuiltInCluster("8x a100-80-sxm");
+  const absl::StatusOr<std::string> script =
+      SlurmScript(plan, cluster, "a", {"1-20:00:00", "abc@a100"});
+  ASSERT_TRUE(script.ok()) << script.status();
+  EXPECT_THAT(*script, HasSubstr("#SBATCH --time=1-20:00:00\n"
+                                 "#SBATCH --account=abc@a100\n"));
+  EXPECT_THAT(*SlurmScript(plan, cluster, "a"), Not(HasSubstr("--time")));
+  EXPECT_THAT(
+      std::string(
+          SlurmScript(plan, cluster, "a", {"20h", ""}).status().message()),
+      HasSubstr("--time: expected minutes, HH:MM:SS or DAYS-HH:MM:SS, found "
+                "'20h'"));
+  EXPECT_THAT(
+      std::string(
+          SlurmScript(plan, cluster, "a", {"", "a\nrm"}).status().message()),
+      HasSubstr("--account: expected a name without spaces, found 'a\\x0arm'"));
+}
+
 TEST(SlurmScript, HasATaskForEachDevice) {
   Division d;
   d.tp = 8;

@@ -93,8 +93,9 @@ class PlanTest(unittest.TestCase):
             self.assertGreaterEqual(other["slower"], -0.001)
         self.assertTrue(any("memory" in gain["what"] for gain in facts["gains"]))
         text = self.plan(GPT2, "--dim", "batch=8,seq=8")
-        for part in ("mesh: {", "chosen: tp ", "binds: ", "runners-up:", "what more would save"):
+        for part in ("mesh: {", "chosen: tp ", "binds: ", "runners-up:", "what more would save", "a step of 8 x 8 tokens in "):
             self.assertIn(part, text)
+        self.assertNotIn("runners-up:", self.plan(GPT2, "--dim", "batch=8,seq=8", "--fix", "tp=2,pp=1,dp=2"))
 
     def test_rows(self):
         row = ["--row", "layers=24,hidden=4096,heads=32,seq_len=2048,vocab=51200", "--batch", "64"]
@@ -115,13 +116,20 @@ class PlanTest(unittest.TestCase):
         self.assertIn("--batch: expected the model's own, 8, found 4",
                       self.plan(GPT2, "--dim", "batch=8,seq=8", "--batch", "4", code=1))
         self.assertIn("tpu-v9", self.partita("plan", GPT2, "--dim", "batch=8,seq=8", "--cluster", "tpu-v9", code=1))
+        self.assertIn("--devices: expected at most the 4 of", self.plan(GPT2, "--dim", "batch=8,seq=8", "--devices", "8", code=1))
+        self.assertIn("at least 1", self.plan(GPT2, "--dim", "batch=8,seq=8", "--batch", "0", code=2))
+        self.assertIn("found both: '" + GPT2, self.plan(GPT2, "--row", "layers=2,hidden=64,heads=2,seq_len=8", code=2))
+        self.assertIn("found 'seqlen'; did you mean 'seq_len'?",
+                      self.plan("--row", "layers=2,hidden=64,heads=2,seqlen=8", "--batch", "4", code=2))
+        self.assertIn("framework: expected one of partita, ",
+                      self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,framework=jax", "--batch", "4", code=2))
 
     def test_diff(self):
         for name, fixed in (("a", "tp=2,dp=2,zero=0"), ("b", "tp=2,dp=2,zero=1"), ("c", "tp=2,dp=2,zero=1")):
             self.plan(GPT2, "--dim", "batch=8,seq=8", "-o", name + ".yaml", "--fix", fixed + ",mbs=2,recompute=none")
         self.assertIn("zero: - -> 1", self.partita("plan", "diff", "a.yaml", "b.yaml", code=1))
         self.assertEqual(self.partita("plan", "diff", "b.yaml", "c.yaml"), "")
-        self.assertIn("no.yaml", self.partita("plan", "diff", "a.yaml", "no.yaml", code=2))
+        self.assertIn("no.yaml", self.partita("plan", "diff", "a.yaml", "no.yaml", code=1))
 
     def test_slurm(self):
         self.plan(GPT2, "--dim", "batch=8,seq=8", "-o", "plan.yaml")
@@ -131,6 +139,15 @@ class PlanTest(unittest.TestCase):
         subprocess.run(["bash", "-n", "job.sh"], check=True, cwd=self.folder)
         self.assertIn("#SBATCH --ntasks-per-node=4\n", script)
         self.assertIn("srun --ntasks=4 ", script)
+        self.assertIn("#SBATCH --time=30\n", self.partita(
+            "slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm", "--time", "30"))
+        # Compiled with another plan.
+        options = [GPT2, "--dim", "batch=8,seq=8"]
+        self.partita("compile", *options, "--mesh", "data=2", "--shard", "B=data", "--train", "adamw", "-o", "two.partita")
+        self.assertIn("found two.partita, which is for data=2: compile it with --plan", self.partita(
+            "slurm", "two.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm", code=1))
+        self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita")
+        self.partita("slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm")
         self.assertIn("at most the 2 devices", self.partita("slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "2x a100-80-sxm", code=1))
 
 

@@ -10,7 +10,10 @@
 #include "compiler/driver/planning/choose_plan.h"
 #include "compiler/driver/planning/find_architecture.h"
 #include "compiler/driver/planning/find_layers.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include "runtime/program/artifact.h"
+#include "runtime/program/mesh.h"
 
 namespace partita::driver {
 namespace {
@@ -82,6 +85,14 @@ ExitCode readModel(PlanCommand& command) {
 bool readMachine(PlanCommand& command) {
   planner::Request& asked = command.request.request;
   if (!take(planner::OpenCluster(command.cluster), asked.cluster)) return false;
+  if (command.devices > asked.cluster.devices) {
+    complain("--devices: expected at most the " +
+             std::to_string(asked.cluster.devices) + " of " +
+             asked.cluster.name + ", found " + std::to_string(command.devices) +
+             ": name a larger cluster, as in --cluster \"" +
+             std::to_string(command.devices) + "x a100-80-sxm\"");
+    return false;
+  }
   if (command.devices > 0 &&
       !take(planner::Resize(asked.cluster, command.devices), asked.cluster))
     return false;
@@ -126,7 +137,10 @@ bool readOptions(PlanCommand& command) {
 int run(PlanCommand& command) {
   if (!command.model.finish()) return kUsageError;
   if (command.model.model.empty() == command.row.empty()) {
-    complain("expected a model, or --row with its sizes");
+    complain(command.row.empty()
+                 ? "expected a model, or --row with its sizes"
+                 : "expected a model, or --row with its sizes, found both: '" +
+                       command.model.model + "' and --row; leave out one");
     return kUsageError;
   }
   if (command.cluster.empty()) {
@@ -162,12 +176,12 @@ int run(PlanCommand& command) {
   return kSuccess;
 }
 
-// As diff: 1 where they differ.
+// 1 where they differ, and where one of them cannot be read.
 int runDiff(const PlanCommand& command) {
   plan::Plan before, after;
   if (!take(plan::ReadPlan(command.before), before) ||
       !take(plan::ReadPlan(command.after), after))
-    return kUsageError;
+    return kUserError;
   const std::vector<std::string> lines = plan::DiffPlans(before, after);
   for (const std::string& line : lines) llvm::outs() << line << "\n";
   return lines.empty() ? kSuccess : kUserError;
@@ -175,11 +189,34 @@ int runDiff(const PlanCommand& command) {
 
 void addDiff(PlanCommand& command, CLI::App* app) {
   command.diff = app->add_subcommand(
-      "diff", "Say what two plan files differ in: exit code 1 if they do");
+      "diff",
+      "Say what two plan files differ in: exit code 1 if they do, or if one "
+      "cannot be read");
   command.diff->add_option("before", command.before, "A plan (.yaml)")
       ->required();
   command.diff->add_option("after", command.after, "Another")->required();
   command.diff->footer("Example:\n  partita plan diff a.yaml b.yaml");
+}
+
+// Of a program that is not here, as where it is compiled elsewhere, nothing can
+// be said.
+bool isOfPlan(const std::string& path, const plan::Plan& plan) {
+  if (!llvm::sys::fs::exists(path)) return true;
+  auto artifact = program::Artifact::Open(path);
+  if (!artifact.ok()) {
+    complain(std::string(artifact.status().message()));
+    return false;
+  }
+  std::string mesh;
+  for (const core::Axis& axis : plan.mesh.axes)
+    mesh +=
+        (mesh.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+  const std::string own = program::DescribeMesh(artifact->program().mesh());
+  if (own == mesh) return true;
+  complain("expected a program for the plan's devices, " + mesh + ", found " +
+           path + ", which is for " + (own.empty() ? "one device" : own) +
+           ": compile it with --plan");
+  return false;
 }
 
 }  // namespace
@@ -201,11 +238,11 @@ Command addPlanner(CLI::App& app) {
   command
       ->add_option("--devices", state->devices,
                    "How many of the cluster's devices to use")
-      ->check(CLI::PositiveNumber);
+      ->check(wholeNumber(1));
   command
       ->add_option("--batch", state->batch,
                    "Sequences of a step, of all devices")
-      ->check(CLI::PositiveNumber);
+      ->check(wholeNumber(1));
   command
       ->add_option("--precision", state->precision,
                    "What parameters and activations are stored as: f32, bf16 "
@@ -240,6 +277,7 @@ Command addPlanner(CLI::App& app) {
 Command addSlurm(CLI::App& app) {
   struct Slurm {
     std::string artifact, plan, cluster;
+    planner::SlurmOptions options;
   };
   auto state = std::make_shared<Slurm>();
   CLI::App* command = app.add_subcommand(
@@ -252,21 +290,29 @@ Command addSlurm(CLI::App& app) {
       ->add_option("--cluster", state->cluster,
                    "A cluster.yaml, or a name, as of partita plan")
       ->required();
+  command->add_option("--time", state->options.time,
+                      "How long the job may take, as Slurm has it: minutes, "
+                      "HH:MM:SS or DAYS-HH:MM:SS");
+  command->add_option("--account", state->options.account,
+                      "Whom it is charged to");
   command->footer(
       "Example:\n  partita slurm step.partita --plan plan.yaml --cluster "
-      "jean-zay-a100 > job.sh && sbatch job.sh --data tokens.bin --steps 1000");
-  return {
-      command, [state] {
-        plan::Plan plan;
-        planner::Cluster cluster;
-        std::string script;
-        if (!take(plan::ReadPlan(state->plan), plan) ||
-            !take(planner::OpenCluster(state->cluster), cluster) ||
-            !take(planner::SlurmScript(plan, cluster, state->artifact), script))
-          return kUserError;
-        llvm::outs() << script;
-        return kSuccess;
-      }};
+      "jean-zay-a100 --time 20:00:00 --account abc@a100 > job.sh && sbatch "
+      "job.sh --data tokens.bin --steps 1000");
+  return {command, [state] {
+            plan::Plan plan;
+            planner::Cluster cluster;
+            std::string script;
+            if (!take(plan::ReadPlan(state->plan), plan) ||
+                !take(planner::OpenCluster(state->cluster), cluster) ||
+                !isOfPlan(state->artifact, plan) ||
+                !take(planner::SlurmScript(plan, cluster, state->artifact,
+                                           state->options),
+                      script))
+              return kUserError;
+            llvm::outs() << script;
+            return kSuccess;
+          }};
 }
 
 }  // namespace partita::driver

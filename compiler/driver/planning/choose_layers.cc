@@ -169,10 +169,12 @@ void printLayers(const Value& value, llvm::raw_ostream& stream) {
     return 1e3 * number(object, key);
   };
   stream << llvm::formatv(
-                "# for {0} devices of {1}: a step of {2:f4} s, {3:f1} GB a "
-                "device\n",
+                "# for {0} devices of {1}: a step of a batch of {2} in "
+                "{3:f4} s, {4:f1} GB a device\n",
                 facts.getInteger("devices").value_or(0),
-                *facts.getString("cluster"), number(facts, "step_seconds"),
+                *facts.getString("cluster"),
+                facts.getInteger("batch").value_or(0),
+                number(facts, "step_seconds"),
                 number(facts, "memory_bytes") / 1e9)
          << *facts.getString("text");
   if (const llvm::StringRef because = *facts.getString("because");
@@ -202,9 +204,10 @@ void printLayers(const Value& value, llvm::raw_ostream& stream) {
       milliseconds(parts, "boundaries"));
   stream << llvm::formatv(
       "\n{0} meshes in {1:f2} s: by these costs none is more than {2:f1} % "
-      "faster\n\nothers:\n",
+      "faster\n",
       facts.getInteger("meshes").value_or(0), number(facts, "search_seconds"),
       100 * number(facts, "gap"));
+  if (!facts.getArray("alternatives")->empty()) stream << "\nothers:\n";
   for (const Value& each : *facts.getArray("alternatives")) {
     const Object& other = *each.getAsObject();
     stream << llvm::formatv(

@@ -100,6 +100,12 @@ StatusOr<planner::SweepRow> parseRow(const std::string& text) {
     header.push_back("gbs");
     cells.push_back("1");
   }
+  for (const std::string& column : header)
+    if (!llvm::is_contained(planner::RowColumns(), column))
+      return InvalidArgumentError("--row: expected NAME=VALUE with " +
+                                  plan::Join(planner::RowColumns()) +
+                                  ", found " + plan::Quote(column) +
+                                  plan::Suggest(column, planner::RowColumns()));
   for (const char* chosen : {"tp", "pp", "dp", "cp", "mbs", "n_gpus"})
     if (llvm::is_contained(header, chosen))
       return InvalidArgumentError(
@@ -200,10 +206,12 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
     return object.getNumber(key).value_or(0);
   };
   stream << llvm::formatv(
-                "# for {0} devices of {1}: a step of {2:f4} s, {3:f1} GB a "
-                "device\n",
+                "# for {0} devices of {1}: a step of {2} x {3} tokens in "
+                "{4:f4} s, {5:f1} GB a device\n",
                 facts.getInteger("devices").value_or(0),
                 facts.getString("cluster").value_or(""),
+                facts.getInteger("batch").value_or(0),
+                facts.getObject("model")->getInteger("seq").value_or(0),
                 number(facts, "step_seconds"),
                 number(facts, "memory_bytes") / 1e9)
          << *facts.getString("text")
@@ -211,12 +219,14 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
                           *facts.getString("division"),
                           *facts.getString("binds"))
          << llvm::formatv(
-                "of {0} divisions {1} fit and {2} were evaluated in {3:f2} s: "
-                "none is more than {4:f1} % faster\n\nrunners-up:\n",
+                "of {0} divisions {1} may fit; bounds ruled out all but what "
+                "{2} timetables were made of, one for each cut into stages, "
+                "in {3:f2} s: none is more than {4:f1} % faster\n",
                 facts.getInteger("considered").value_or(0),
                 facts.getInteger("fitting").value_or(0),
                 facts.getInteger("evaluated").value_or(0),
                 number(facts, "search_seconds"), 100 * number(facts, "gap"));
+  if (!facts.getArray("alternatives")->empty()) stream << "\nrunners-up:\n";
   for (const Value& each : *facts.getArray("alternatives")) {
     const Object& other = *each.getAsObject();
     stream << llvm::formatv(
