@@ -244,8 +244,11 @@ class Compilation {
       return failure();
     report_.memory_tables = memory::tabulateMemory(module_, statesOnHost());
     if (!gpu().empty())
-      for (memory::MemoryTable& table : report_.memory_tables)
+      for (auto [table, slots] :
+           llvm::zip_equal(report_.memory_tables, transferSlots(module_))) {
         table.of(memory::MemoryClass::kScratch) = deviceScratch(module_);
+        table.of(memory::MemoryClass::kCommunication) += slots;
+      }
     return code;
   }
 

@@ -4,9 +4,13 @@
 #include "compiler/driver/device_scratch.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "dialects/exec/dialect.h"
+#include "dialects/exec/entries.h"
 #include "llvm/Support/MathExtras.h"
+#include "mlir/IR/SymbolTable.h"
 #include "runtime/program/library_limits.h"
 
 namespace partita::driver {
@@ -49,7 +53,56 @@ int64_t scratchOf(exec::ConvOp conv) {
          program::kConvolutionWorkspaceBytes;
 }
 
+// Of one entry, as runtime/executor makes them.
+class Slots {
+ public:
+  explicit Slots(mlir::SymbolTable& symbols) : symbols_(symbols) {}
+
+  void add(mlir::func::FuncOp function) {
+    for (mlir::Operation& op : function.front()) {
+      if (auto call = llvm::dyn_cast<mlir::func::CallOp>(op))
+        add(symbols_.lookup<mlir::func::FuncOp>(call.getCallee()));
+      else if (auto send = llvm::dyn_cast<exec::SendOp>(op))
+        add(send);
+    }
+  }
+  int64_t bytes() const {
+    int64_t sum = 0;
+    for (const auto& [peer, receiver] : receivers_)
+      for (int64_t bytes : receiver.bytes) sum += bytes;
+    return sum;
+  }
+
+ private:
+  struct Receiver {
+    size_t sends = 0;
+    std::array<int64_t, program::kTransferSlots> bytes = {};
+  };
+
+  void add(exec::SendOp send) {
+    Receiver& receiver = receivers_[send.getPeer()];
+    int64_t& bytes = receiver.bytes[receiver.sends++ % receiver.bytes.size()];
+    bytes = std::max<int64_t>(
+        bytes, llvm::alignTo(exec::bufferBytes(typeOf(send.getInput())),
+                             program::kTransferSlotAlignment));
+  }
+
+  mlir::SymbolTable& symbols_;
+  std::map<int64_t, Receiver> receivers_;  // by peer
+};
+
 }  // namespace
+
+std::vector<int64_t> transferSlots(mlir::ModuleOp module) {
+  mlir::SymbolTable symbols(module);
+  std::vector<int64_t> bytes;
+  for (const exec::Entry& entry : exec::entriesOf(module)) {
+    Slots slots(symbols);
+    slots.add(entry.main);
+    bytes.push_back(slots.bytes());
+  }
+  return bytes;
+}
 
 int64_t deviceScratch(mlir::ModuleOp module) {
   int64_t most = 0;

@@ -3,6 +3,7 @@
 #define PARTITA_COMPILER_DRIVER_DEVICE_SCRATCH_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -12,6 +13,10 @@ namespace partita::driver {
 // that any launch or library operation takes, as they share it. Without what
 // the libraries themselves hold, NCCL's buffers among it.
 int64_t deviceScratch(mlir::ModuleOp module);
+
+// In bytes, of each entry: the slots to which it copies what it sends to
+// others.
+std::vector<int64_t> transferSlots(mlir::ModuleOp module);
 
 }  // namespace partita::driver
 

@@ -2,6 +2,7 @@
 #include "compiler/driver/device_scratch.h"
 
 #include <string>
+#include <vector>
 
 #include "dialects/exec/dialect.h"
 #include "gtest/gtest.h"
@@ -71,6 +72,34 @@ TEST_F(DeviceScratchTest, ConvolutionsTakeTheWeightWhereItIsLaidOutAnew) {
                "direction = weight_grad : (tensor<1x5x5x4xbf16>, "
                "tensor<1x3x3x2xbf16>) -> tensor<2x4x3x3xbf16>"),
             128 * kMiB + 256);
+}
+
+// Of each of two receivers two slots, as large as what they are for: a call
+// that sends twice, and a third that is larger; to another one, one alone.
+TEST_F(DeviceScratchTest, WhatIsSentTakesSlots) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(
+      R"(func.func private @pass(%x: tensor<8x8xf32>) {
+        exec.send %x axes = [0, 1, 3] peer = 1 : tensor<8x8xf32>
+        return
+      }
+      func.func @main(%x: tensor<8x8xf32>, %y: tensor<8x9xf32>) {
+        call @pass(%x) : (tensor<8x8xf32>) -> ()
+        call @pass(%x) : (tensor<8x8xf32>) -> ()
+        exec.send %y axes = [0, 1, 3] peer = 1 : tensor<8x9xf32>
+        exec.send %x axes = [0, 1, 3] peer = 2 : tensor<8x8xf32>
+        return
+      }
+      func.func @main.1() {
+        return
+      }
+      func.func @main.2(%x: tensor<8x8xf32>) {
+        call @pass(%x) : (tensor<8x8xf32>) -> ()
+        return
+      })",
+      &context_);
+  ASSERT_TRUE(module);
+  EXPECT_EQ(transferSlots(*module),
+            (std::vector<int64_t>{512 + 256 + 256, 0, 256}));
 }
 
 }  // namespace

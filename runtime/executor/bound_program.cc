@@ -15,6 +15,7 @@
 #include "runtime/executor/collective_desc.h"
 #include "runtime/executor/library_desc.h"
 #include "runtime/executor/step_memory.h"
+#include "runtime/program/library_limits.h"
 #include "runtime/program/types.h"
 
 namespace partita::executor {
@@ -35,12 +36,12 @@ bool IsTransfer(Operation kind) {
 }
 
 // A transfer among devices waits for both its ends. With enough slots none
-// waits in a circle: how many those are all ranks find alike. Two at least, so
-// that a stage computes while it sends.
+// waits in a circle: how many those are all ranks find alike. The fewest let a
+// stage compute while it sends.
 absl::StatusOr<int64_t> SlotsOf(const program::Program& program) {
   int64_t steps = 0;
-  for (int64_t slots = 2; slots <= std::max<int64_t>(2 * steps, 2);
-       slots *= 2) {
+  for (int64_t slots = program::kTransferSlots;
+       slots <= std::max(2 * steps, program::kTransferSlots); slots *= 2) {
     std::vector<std::vector<TransferEvent>> events;
     for (const program::Entry* entry : *program.entries()) {
       const std::vector<StepMemory> memory = MemoryOfSteps(program, *entry);
@@ -355,7 +356,8 @@ absl::Status BoundProgram::MakeSlots() {
     std::vector<int64_t>& sizes = bytes[receiver];
     sizes.resize(std::max(sizes.size(), slot + 1));
     const int64_t size = step.collective->operation().InputBytes();
-    sizes[slot] = std::max(sizes[slot], (size + 255) / 256 * 256);
+    constexpr int64_t kPart = program::kTransferSlotAlignment;
+    sizes[slot] = std::max(sizes[slot], (size + kPart - 1) / kPart * kPart);
   });
   for (const auto& [receiver, sizes] : bytes) {
     PARTITA_ASSIGN_OR_RETURN(
