@@ -53,11 +53,12 @@ class Evaluation {
   };
   Exposed ExposedOf(double layers, const PartCost& work) const;
   double LeastPipeline() const;
-  double TableTime(int64_t microbatches, const core::Costs& costs) const;
+  std::vector<double> TableEnds(int64_t microbatches, const core::Costs& costs);
   void ReduceGradients();
   void Update();
   const OwnRest& RestOf(int rank);
   void FinishOwn();
+  void FinishOwnPipeline();
   void Account();
 
   // f32 is reduced as it is.
@@ -99,6 +100,10 @@ class Evaluation {
   double own_elementwise_ = 0;  // outside of layers
   bool bounding_ = false;       // what depends on the cut is taken as the least
   double transfer_ = 0;
+  // Of a pipeline: when each rank's last cell ends, and the last rank's first
+  // one starts.
+  std::vector<double> ends_;
+  double last_start_ = 0;
   double gather_ = 0, reduce_ = 0;  // of a layer, in a pass, where ZeRO does
   Prediction result_;
 };
@@ -193,10 +198,16 @@ Evaluation::Exposed Evaluation::ExposedOf(double layers,
           exposed(gather_ + reduce_, work.backward)};
 }
 
-double Evaluation::TableTime(int64_t microbatches,
-                             const core::Costs& costs) const {
-  const int m = static_cast<int>(microbatches);
-  return core::MakeTimetable(ScheduleOf(d_, m), costs).end;
+// When each rank has done its cells.
+std::vector<double> Evaluation::TableEnds(int64_t microbatches,
+                                          const core::Costs& costs) {
+  const core::Timetable table = core::MakeTimetable(
+      ScheduleOf(d_, static_cast<int>(microbatches)), costs);
+  last_start_ = table.ranks.back()[0].start;
+  std::vector<double> ends;
+  for (const std::vector<core::TimedCell>& cells : table.ranks)
+    ends.push_back(cells.back().end);
+  return ends;
 }
 
 void Evaluation::RunPipeline() {
@@ -229,12 +240,14 @@ void Evaluation::RunPipeline() {
   }
   const int64_t shown = kRounds * d_.pp + m % d_.pp;
   if (m <= shown + d_.pp) {
-    result_.step = TableTime(m, costs);
-    return;
+    ends_ = TableEnds(m, costs);
+  } else {
+    const std::vector<double> less = TableEnds(shown, costs);
+    ends_ = TableEnds(shown + d_.pp, costs);
+    for (int r = 0; r < d_.pp; ++r)
+      ends_[r] += (ends_[r] - less[r]) * double(m - shown - d_.pp) / d_.pp;
   }
-  const double less = TableTime(shown, costs);
-  const double more = TableTime(shown + d_.pp, costs);
-  result_.step = more + (more - less) * double(m - shown - d_.pp) / d_.pp;
+  result_.step = *std::max_element(ends_.begin(), ends_.end());
 }
 
 void Evaluation::FindTransfer() {
@@ -290,27 +303,28 @@ const OwnRest& Evaluation::RestOf(int rank) {
   return found->second;
 }
 
-// Of the rank that takes longest for it; as a bound, the ranks' mean of what
-// grows with parameters. In pipelines, sums are part of the backward cells.
 void Evaluation::FinishOwn() {
-  OwnRest most;
-  if (bounding_) {
-    Division whole = d_;
-    whole.pp = whole.vpp = 1;
-    whole.schedule = PipelineSchedule::k1F1B;
-    most = OwnRestTime(a_, whole, cluster_, 0);
-    most.exposed = 0;
-    most.packing /= d_.pp;
-    most.update /= d_.pp;
-  } else {
-    for (int r = 0; r < d_.pp; ++r)
-      if (RestOf(r).total() > most.total()) most = RestOf(r);
-  }
-  if (d_.pp > 1) most.sums = 0;
-  own_elementwise_ = most.sums + most.packing;
-  result_.data += most.exposed;
-  result_.optimizer = most.update;
-  result_.step += most.total();
+  if (d_.pp > 1) return FinishOwnPipeline();
+  const OwnRest& rest = RestOf(0);
+  own_elementwise_ = rest.sums + rest.packing;
+  result_.data += rest.exposed;
+  result_.optimizer = rest.update;
+  result_.step += rest.total();
+}
+
+// Bounds are of the cells alone.
+void Evaluation::FinishOwnPipeline() {
+  if (bounding_) return;
+  OwnCells cells{ends_, stages_[0].forward.total(),
+                 last_start_ + stages_.back().forward.total() -
+                     HeadCost(setting_).forward.total()};
+  std::vector<OwnRest> rests;
+  for (int r = 0; r < d_.pp; ++r) rests.push_back(RestOf(r));
+  const OwnFinish finish = FinishOwnStep(a_, d_, cluster_, cells, rests);
+  own_elementwise_ = finish.rest.packing;
+  result_.data += finish.rest.exposed + finish.rest.table;
+  result_.optimizer = finish.rest.update;
+  result_.step = finish.end;
 }
 
 void Evaluation::ReduceGradients() {

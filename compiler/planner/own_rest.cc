@@ -28,12 +28,11 @@ class Rest {
   OwnRest Run() {
     const bool first = d_.RankOfStage(0) == rank_;
     const bool last = d_.RankOfStage(d_.stages() - 1) == rank_;
-    if (last) {
-      std::vector<double> own = OwnHeadParameters(a_, d_);
-      const double table = OwnEmbeddingParameters(a_, d_)[0];
-      if (a_.tied && !first) own.push_back(table);
-      Part(own, 0);
-    }
+    // The gradient of a tied table goes from the last rank to the first one.
+    const bool sends = a_.tied && first != last;
+    const double table = OwnEmbeddingParameters(a_, d_)[0];
+    if (last) Part(OwnHeadParameters(a_, d_), 0);
+    if (last && sends) Sum(table);
     const double layer =
         OwnLayer(a_, d_).backward.Time(cluster_, tensor_).total();
     const std::vector<double> parameters = OwnLayerParameters(a_, d_);
@@ -44,24 +43,38 @@ class Rest {
     if (first)
       Part(OwnEmbeddingParameters(a_, d_),
            OwnEmbedding(a_, d_).backward.Time(cluster_, tensor_).total());
+    rest_.stall = now_ - computed_;
+    const double last_sent =
+        deferred_.empty() ? Seconds(bucket_bytes_) : Seconds(deferred_.back());
     Pack();
     for (const double bytes : deferred_) Blocking(bytes);
     while (!flights_.empty()) Await();
     rest_.exposed += now_ - computed_;
+    if (first && sends) {
+      const double reduced = d_.dp > 1 ? std::min(last_sent, rest_.exposed) : 0;
+      rest_.table = Kernel(3 * gradient_ * table) + reduced;
+      rest_.exposed -= reduced;
+    }
     if (last) CountTargets();
     if (d_.sequence_parallel && d_.tp > 1 && d_.dp == 1) SumWhole();
     // The step's number to what corrects the moments.
     rest_.update += 2 * cluster_.device.launch;
     if (a_.tied && first && last) {
       // Both gradients of the table: the sum over microbatches reads them, too.
-      const double table = element_ * OwnEmbeddingParameters(a_, d_)[0];
-      const double more = Kernel(3 * table) - Kernel(2 * table);
-      rest_.sums += Kernel(3 * table) + (d_.microbatches() - 1) * more;
+      const double bytes = element_ * table;
+      const double more = Kernel(3 * bytes) - Kernel(2 * bytes);
+      rest_.sums += Kernel(3 * bytes) + (d_.microbatches() - 1) * more;
     }
     if (d_.zero >= 1 && d_.dp > 1) GatherUpdated();
-    // Slices of the batch, counts and losses.
+    // Slices of the batch, counts and losses; of pipelines those that cells
+    // wait for.
+    const double launches = d_.pp == 1 ? 6 : first + 2 * last;
     if (d_.microbatches() > 1)
-      rest_.sums += 6.0 * d_.microbatches() * cluster_.device.launch;
+      rest_.sums += launches * d_.microbatches() * cluster_.device.launch;
+    if (d_.microbatches() > 1)
+      for (const double size : parameters)
+        rest_.layer_sum += Kernel((element_ + 2 * kSumBytes) *
+                                  (d_.zero >= 2 ? size / d_.dp : size));
     return rest_;
   }
 
@@ -104,16 +117,26 @@ class Rest {
     computed_ += seconds;
   }
 
-  void Part(const std::vector<double>& sizes, double backward) {
-    Compute(backward);
+  // Over microbatches, of so many elements.
+  void Sum(double size) {
     const double m = d_.microbatches();
+    if (m > 1)
+      rest_.sums += Kernel((2 * element_ + kSumBytes) * size) +
+                    (m - 2) * Kernel((element_ + 2 * kSumBytes) * size);
+  }
+  // Of these, the last.
+  double LastSum(double size) const {
+    return d_.microbatches() == 2 ? Kernel((2 * element_ + kSumBytes) * size)
+                                  : Kernel((element_ + 2 * kSumBytes) * size);
+  }
+
+  void Part(const std::vector<double>& sizes, double backward) {
+    fresh_ = fresh_sums_ = 0;
+    Compute(backward);
     const double share = d_.zero >= 1 ? d_.dp : 1;
     const double master = element_ < 4 ? element_ : 0;
     for (const double size : sizes) {
-      const double own = d_.zero >= 2 ? size / d_.dp : size;
-      if (m > 1)
-        rest_.sums += Kernel((2 * element_ + kSumBytes) * own) +
-                      (m - 2) * Kernel((element_ + 2 * kSumBytes) * own);
+      Sum(d_.zero >= 2 ? size / d_.dp : size);
       // Gradient, moments and the f32 value, which three are written.
       rest_.update += Kernel((gradient_ + 24 + master) * size / share);
       all_.push_back(size);
@@ -122,17 +145,22 @@ class Rest {
     if (d_.dp > 1 && d_.zero >= 2) Scatter(sizes);
   }
 
-  // ZeRO-2: a part's gradients together, for each microbatch; what sums them
-  // cuts them up.
+  // ZeRO-2: a part's gradients together, for each microbatch; small ones are
+  // packed, and what sums them cuts them up.
   void Scatter(const std::vector<double>& sizes) {
-    double all = 0, unpack = 0;
+    double all = 0, packed = 0, unpack = 0;
+    int small = 0;
     for (const double size : sizes) {
-      all += element_ * size;
-      unpack += Kernel(2 * element_ * size / d_.dp);
+      const double bytes = element_ * size;
+      all += bytes;
+      if (bytes >= kBucketBytes) continue;
+      ++small;
+      packed += bytes;
+      unpack += Kernel(2 * bytes / d_.dp);
     }
     const double m = d_.microbatches();
-    const double pack = sizes.size() > 1 ? Kernel(2 * all) : 0;
-    rest_.packing += m * pack + (m == 1 && sizes.size() > 1 ? unpack : 0);
+    const double pack = small > 1 ? Kernel(2 * packed) : 0;
+    rest_.packing += m * pack + (m == 1 && small > 1 ? unpack : 0);
     Compute(pack);
     if (all + all / d_.dp > kMostInFlight) {
       rest_.exposed += (m - 1) * Seconds(all);
@@ -153,6 +181,8 @@ class Rest {
     }
     bucket_.push_back(bytes);
     bucket_bytes_ += bytes;
+    fresh_ += size;
+    fresh_sums_ += LastSum(size);
     if (bucket_bytes_ >= kBucketBytes) Pack();
   }
   double Share() const { return d_.zero >= 1 ? d_.dp : 1; }
@@ -162,15 +192,24 @@ class Rest {
     double unpack = 0;
     for (const double bytes : bucket_) unpack += Kernel(2 * bytes / Share());
     if (bucket_.size() > 1) {
-      const double pack = Kernel(2 * bucket_bytes_);
+      // The last sums of the function before it are computed as it is packed.
+      double read = 0;
+      if (d_.pp == 1 && d_.microbatches() > 1) {
+        rest_.sums -= fresh_sums_;
+        if (d_.microbatches() > 2) read = element_ * fresh_;
+      }
+      const double pack = Kernel(2 * bucket_bytes_ + read);
       rest_.packing += pack + unpack;
       Compute(pack);
     } else {
       unpack = 0;
     }
-    Start(bucket_bytes_, unpack);
+    if (bucket_bytes_ + bucket_bytes_ / Share() > kMostInFlight)
+      deferred_.push_back(bucket_bytes_);
+    else
+      Start(bucket_bytes_, unpack);
     bucket_.clear();
-    bucket_bytes_ = 0;
+    bucket_bytes_ = fresh_ = fresh_sums_ = 0;
   }
 
   double Seconds(double bytes) const {
@@ -238,6 +277,8 @@ class Rest {
   std::deque<Flight> flights_;
   std::vector<double> bucket_, deferred_, all_;
   double bucket_bytes_ = 0;
+  // In the bucket, of the function that runs: elements, and seconds of sums.
+  double fresh_ = 0, fresh_sums_ = 0;
   OwnRest rest_;
 };
 

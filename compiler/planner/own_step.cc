@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -17,9 +18,15 @@ namespace {
 
 using Value = ProgramSketch::Value;
 
+// Names the gradient of a table that is the first rank's.
+constexpr int kOfTable = std::numeric_limits<int>::min();
+
 double Total(const std::vector<double>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), 0.0);
 }
+
+// Of what has no pipeline: as many as small models have gradients in flight of.
+constexpr int kShown = 8;
 
 // The cells of `rank`; of a schedule that repeats itself only so many.
 std::vector<core::Cell> CellsOf(const Division& d, int rank) {
@@ -30,7 +37,7 @@ std::vector<core::Cell> CellsOf(const Division& d, int rank) {
     return ScheduleOf(d, shown).cells[rank];
   }
   std::vector<core::Cell> cells;
-  for (int k = 0; k < std::min(m, 3); ++k) {
+  for (int k = 0; k < std::min(m, kShown); ++k) {
     cells.push_back({core::Work::kForward, 0, k});
     cells.push_back({core::Work::kBackward, 0, k});
   }
@@ -87,6 +94,7 @@ class Main {
     for (const core::Cell& cell : cells)
       shown_ = std::max<int64_t>(shown_, cell.microbatch + 1);
     for (const core::Cell& cell : cells) {
+      closing_ = &cell == &cells.back();
       if (cell.work == core::Work::kForward)
         Forward(cell);
       else if (cell.work != core::Work::kWeightGrad)
@@ -94,6 +102,7 @@ class Main {
     }
     while (!scattered_.empty()) Settle();
     Pack();
+    main_.Call(0, sent_, {});
     Finish();
     main_.Call(0, ends_, {});
     return main_.FrameBytes();
@@ -144,6 +153,7 @@ class Main {
     const Kept kept = kept_[{cell.stage, cell.microbatch}];
     const int64_t layers = d_.LayersOfStage(a_.layers, cell.stage);
     Value gradient;
+    last_function_ = false;
     if (IsLast(cell.stage)) {
       const std::vector<double> own = OwnHeadParameters(a_, d_);
       std::vector<double> writes = {layer_.output,
@@ -154,7 +164,7 @@ class Main {
       gradient = made[0];
       Add({cell.stage, -1}, {made.begin() + 2, made.end()}, own);
       of_table_ = made[1];
-      if (a_.tied && !first_) Add({cell.stage, -2}, {of_table_}, {table_});
+      if (a_.tied && !first_) Sum({cell.stage, kOfTable}, of_table_, table_);
     } else {
       gradient = main_.Call(0, {}, {layer_.output})[0];
     }
@@ -165,6 +175,7 @@ class Main {
       const std::vector<Value> made = main_.Call(
           layer_.backward, {kept.inputs[l], kept.saved[l], gradient}, writes);
       gradient = made[0];
+      last_function_ = l == 0 && cell.stage > 0;
       Add({cell.stage, static_cast<int>(l)}, {made.begin() + 1, made.end()},
           layer_parameters_);
     }
@@ -176,6 +187,7 @@ class Main {
 
   void BackThroughEmbedding(Value gradient) {
     const std::vector<double> own = OwnEmbeddingParameters(a_, d_);
+    last_function_ = true;
     std::vector<double> writes;
     for (const double size : own) writes.push_back(element_ * size);
     std::vector<Value> made =
@@ -192,13 +204,17 @@ class Main {
   }
 
   // ZeRO-2: a layer's gradients leave as soon as they are there; what is in
-  // flight is awaited when it is too much.
+  // flight is awaited when it is too much, what is too much alone at once.
   void Scatter(Name name, const std::vector<Value>& values,
                const std::vector<double>& sizes) {
     const double all = element_ * Total(sizes), own = all / d_.dp;
     std::vector<Value> input = values;
     if (values.size() > 1) input = main_.Call(0, values, {all});
     const Value output = main_.Call(0, input, {own})[0];
+    if (all + own > kMostInFlight) {
+      Sum(name, output, Total(sizes) / d_.dp);
+      return;
+    }
     scattered_.push_back(
         {name, input, output, all + own, Total(sizes) / d_.dp});
     double held = 0;
@@ -228,18 +244,26 @@ class Main {
   }
 
   // Of the second microbatch on gradients are summed, in f32, tensor by tensor:
-  // what both take is what the sum takes.
+  // what both take is what the sum takes. The last function's sums are computed
+  // as they are packed.
   void Sum(Name name, Value value, double size) {
     const int64_t m = d_.microbatches();
     Gradient& gradient = gradients_[name];
     if (++gradient.times == 1)
       gradient.values = {value};
+    else if (closing_ && last_function_ && d_.dp > 1 && d_.zero < 2 &&
+             kSumBytes * size < kBucketBytes)
+      gradient.values.push_back(value);
     else if (gradient.times == 2)
       gradient.values.push_back(
           main_.Call(0, {value}, {(kSumBytes - element_) * size})[0]);
     else
       main_.Call(0, {value}, {});
     if (gradient.times < std::min<int64_t>(m, shown_)) return;
+    if (name.second == kOfTable) {
+      sent_ = gradient.values;
+      return;
+    }
     if (d_.dp == 1 || d_.zero >= 2)
       ends_.insert(ends_.end(), gradient.values.begin(), gradient.values.end());
     else
@@ -298,6 +322,9 @@ class Main {
   std::deque<Scattered> scattered_;
   Value of_table_ = -1;
   int64_t shown_ = 0;
+  // Whether it is the last cell, and the last of a cell's functions.
+  bool closing_ = false, last_function_ = false;
+  std::vector<Value> sent_;  // the table's gradient, to the first rank
   std::vector<Value> ends_;  // what lives until the update
 };
 

@@ -3,6 +3,8 @@
 #ifndef PARTITA_COMPILER_PLANNER_OWN_STEP_H_
 #define PARTITA_COMPILER_PLANNER_OWN_STEP_H_
 
+#include <vector>
+
 #include "compiler/core/schedule.h"
 #include "compiler/planner/architecture.h"
 #include "compiler/planner/cluster.h"
@@ -29,11 +31,32 @@ struct OwnRest {
   double sums = 0;     // over microbatches, of gradients
   double packing = 0;  // of buckets, and cutting them up
   double exposed = 0;  // of dp's collectives: what backward does not hide
+  // Of the first rank of a pipeline: once the last one's gradient of a tied
+  // table is there, to add it and to reduce the sum.
+  double table = 0;
   double update = 0;
-  double total() const { return sums + packing + exposed + update; }
+  double layer_sum = 0;  // of `sums`, a layer's of one microbatch
+  double stall = 0;      // of `exposed`, within the backward pass
+  double total() const { return sums + packing + exposed + table + update; }
 };
 OwnRest OwnRestTime(const Architecture& architecture, const Division& division,
                     const Cluster& cluster, int rank);
+
+// A pipeline's cells, with sums that are even over microbatches. Seconds.
+struct OwnCells {
+  std::vector<double> ends;  // of each rank's last one
+  double first_end = 0;      // of the first rank's first one
+  double head = 0;           // when the last rank's first head could run
+};
+struct OwnFinish {
+  double end = 0;  // of the step
+  OwnRest rest;    // of the rank that ends last
+};
+// `rests` of all ranks.
+OwnFinish FinishOwnStep(const Architecture& architecture,
+                        const Division& division, const Cluster& cluster,
+                        const OwnCells& cells,
+                        const std::vector<OwnRest>& rests);
 
 }  // namespace partita::planner
 
