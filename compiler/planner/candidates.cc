@@ -135,7 +135,7 @@ bool Enumeration::HostHolds(Division d) const {
   d.offload = true;
   const Device& device = request_.cluster.device;
   return device.host_bandwidth > 0 &&
-         EvaluateMemory(a_, d, *request_.software).host <= device.host_memory;
+         HostBytes(a_, d, *request_.software) <= device.host_memory;
 }
 
 }  // namespace

@@ -279,10 +279,15 @@ double Evaluation::LeastPipeline() const {
   }
   // Stages hide no more than all passes together could.
   work += ExposedOf(double(a_.layers), all).both();
+  // One microbatch goes through all stages and back, what weights' gradients
+  // take left out where they wait.
+  double alone = work + 2 * (d_.stages() - 1) * transfer_;
+  if (zero_bubble)
+    for (const PartCost& stage : stages_) alone -= stage.weights;
   const PartCost layer = LayerCost(setting_);
   const double passed = layer.forward.total() + transfer_ +
                         (zero_bubble ? 0 : layer.backward.total() + transfer_);
-  double least = m * work / p + (p - 1) / 2 * passed;
+  double least = std::max(alone, m * work / p + (p - 1) / 2 * passed);
   const int64_t most = (a_.layers + d_.pp - 1) / d_.pp;
   least = std::max(least,
                    m * most * (layer.forward.total() + layer.backward.total()));
@@ -408,10 +413,6 @@ Prediction Evaluation::Run() {
     Update();
   }
   Account();
-  result_.memory = EvaluateMemory(a_, d_, software_);
-  result_.fits = result_.memory.total() <= cluster_.device.room() &&
-                 result_.memory.host <= cluster_.device.host_memory;
-  if (!result_.fits) result_.bound = "memory";
   return result_;
 }
 
@@ -463,13 +464,33 @@ absl::Status CheckRuns(const Architecture& architecture,
 
 }  // namespace
 
+absl::StatusOr<Prediction> EvaluateTime(const Architecture& architecture,
+                                        const Division& division,
+                                        const Cluster& cluster,
+                                        const Software& software) {
+  absl::Status runs = CheckRuns(architecture, division, cluster);
+  if (!runs.ok()) return runs;
+  return Evaluation(architecture, division, cluster, software).Run();
+}
+
+void AddMemory(const Architecture& architecture, const Division& division,
+               const Cluster& cluster, const Software& software,
+               Prediction& prediction) {
+  prediction.memory = EvaluateMemory(architecture, division, software);
+  prediction.fits = prediction.memory.total() <= cluster.device.room() &&
+                    prediction.memory.host <= cluster.device.host_memory;
+  if (!prediction.fits) prediction.bound = "memory";
+}
+
 absl::StatusOr<Prediction> Evaluate(const Architecture& architecture,
                                     const Division& division,
                                     const Cluster& cluster,
                                     const Software& software) {
-  absl::Status runs = CheckRuns(architecture, division, cluster);
-  if (!runs.ok()) return runs;
-  return Evaluation(architecture, division, cluster, software).Run();
+  absl::StatusOr<Prediction> prediction =
+      EvaluateTime(architecture, division, cluster, software);
+  if (prediction.ok())
+    AddMemory(architecture, division, cluster, software, *prediction);
+  return prediction;
 }
 
 absl::StatusOr<StepBound> LeastStep(const Architecture& architecture,

@@ -40,6 +40,9 @@ MemoryUse EvaluateMemory(const Architecture& architecture,
 MemoryUse EvaluateRankMemory(const Architecture& architecture,
                              const Division& division, const Software& software,
                              int rank);
+// What a rank has in the host's memory: `host` of the fullest.
+double HostBytes(const Architecture& architecture, const Division& division,
+                 const Software& software);
 
 // Seconds of one step. The parts add up to `step`; compute's are of the busiest
 // rank.
@@ -62,6 +65,17 @@ absl::StatusOr<Prediction> Evaluate(const Architecture& architecture,
                                     const Division& division,
                                     const Cluster& cluster,
                                     const Software& software);
+
+// The same without `memory` and what follows from it, `fits`: our own programs'
+// memory takes longer to count than their time.
+absl::StatusOr<Prediction> EvaluateTime(const Architecture& architecture,
+                                        const Division& division,
+                                        const Cluster& cluster,
+                                        const Software& software);
+// Adds those to it.
+void AddMemory(const Architecture& architecture, const Division& division,
+               const Cluster& cluster, const Software& software,
+               Prediction& prediction);
 
 // Seconds that a step takes at least: its microbatches, and what comes after.
 struct StepBound {

@@ -218,7 +218,10 @@ TEST(Evaluate, SchedulesDifferByTheirBubbles) {
   EXPECT_GT(Of(model, d, "").memory.activations, 1.9 * base.memory.activations);
   d.schedule = PipelineSchedule::kZbH1;
   EXPECT_LT(Of(model, d, "").bubble, 0.6 * base.bubble);
-  EXPECT_EQ(Of(model, d, "").memory.activations, base.memory.activations);
+  // The last rank puts off the weights' gradients of seven microbatches: what
+  // they need stays.
+  EXPECT_GT(Of(model, d, "").memory.activations, 1.2 * base.memory.activations);
+  EXPECT_LT(Of(model, d, "").memory.activations, 2.5 * base.memory.activations);
   d.schedule = PipelineSchedule::kZbV;
   d.vpp = 2;
   EXPECT_LT(Of(model, d, "").bubble, 0.5 * base.bubble);
@@ -359,9 +362,10 @@ TEST(Evaluate, StatesOnTheHost) {
   EXPECT_EQ(host.memory.host, device.memory.optimizer);
   EXPECT_DOUBLE_EQ(host.memory.total() + host.memory.host,
                    device.memory.total());
-  EXPECT_DOUBLE_EQ(
-      host.optimizer,
-      host.memory.host / BuiltInCluster("a100-80-sxm")->device.host_bandwidth);
+  // Time takes all parameters to be divided over tp; norms are not.
+  EXPECT_NEAR(
+      host.optimizer * BuiltInCluster("a100-80-sxm")->device.host_bandwidth,
+      host.memory.host, 0.003 * host.memory.host);
   EXPECT_DOUBLE_EQ(host.step - host.optimizer, device.step - device.optimizer);
   d.zero = 1;
   EXPECT_DOUBLE_EQ(4 * Of(model, d, "partita as planned").memory.host,

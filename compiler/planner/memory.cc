@@ -1,10 +1,15 @@
-// Bytes of the fullest rank: states as ZeRO counts them (Rajbhandari et al.,
-// 2020), activations as Korthikanti et al. (2022) do, of any widths.
+// Bytes of the fullest rank: of our own programs by their functions; of others
+// states as ZeRO counts them (Rajbhandari et al., 2020), activations as
+// Korthikanti et al. (2022) do, of any widths.
 #include <algorithm>
-#include <vector>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "compiler/planner/evaluate.h"
-#include "compiler/planner/own_layers.h"
+#include "compiler/planner/least_memory.h"
 #include "compiler/planner/own_step.h"
 
 namespace partita::planner {
@@ -121,6 +126,86 @@ double InFlightOf(const Division& d, int rank) {
   return std::min<double>(all, d.microbatches());
 }
 
+// Whether memory is that of our own programs' functions. What KnowsOwn is too
+// strict for is counted as the nearest that is known.
+bool IsOwnMemory(const Architecture& a, const Division& d,
+                 const Software& software) {
+  return software.own_memory && a.kind != ModelKind::kT5 && !a.frozen &&
+         a.experts == 0 && d.precision != Precision::kFp8;
+}
+
+// With cp a device has a part of every sequence.
+Architecture PartOf(const Architecture& a, const Division& d) {
+  Architecture part = a;
+  part.seq = a.seq / d.cp;
+  return part;
+}
+
+// Without recomputation a layer keeps, of a microbatch, also what elementwise
+// operations leave to their gradients, mostly in f32: told from what the
+// compiler keeps of GPTs and Llamas whose MLPs are 2 and 4 times as wide. Rows
+// of our own programs mean what the compiler does unless it is told otherwise.
+double KeptOfNone(const Architecture& a, const Division& d,
+                  const Software& software) {
+  if (software.own || d.recompute != Recomputation::kNone) return 0;
+  const double tokens = double(d.microbatch) * a.seq / d.cp;
+  const double whole = d.sequence_parallel ? d.tp : 1;
+  const double inner = double(a.ffn) / d.tp, hidden = a.hidden;
+  return tokens *
+         (a.gated() ? 20 * inner + 4 * hidden / whole
+                    : 18 * inner + 5.6 * hidden / d.tp + 5.5 * hidden / whole);
+}
+
+OwnSizes SizesOf(const Architecture& a, const Division& d,
+                 const Software& software) {
+  OwnSizes sizes(PartOf(a, d), d);
+  sizes.layer.saved += KeptOfNone(a, d, software);
+  return sizes;
+}
+
+// What ZeRO-3 has whole: the layer in use, and the next.
+double GatheredBytes(const Architecture& a, const Division& d,
+                     const Software& software) {
+  if (d.zero < 3) return 0;
+  return software.gathered * BytesOf(d.precision) * LayerParameters(a) / d.tp;
+}
+
+MemoryUse OwnRankMemory(const OwnSizes& sizes, const Architecture& a,
+                        const Division& d, const Software& software, int rank) {
+  MemoryUse use = OwnMemory(sizes, PartOf(a, d), d, rank);
+  use.working = GatheredBytes(a, d, software);
+  use.libraries = software.libraries;
+  if (d.offload) std::swap(use.host, use.optimizer);
+  return use;
+}
+
+double LayersOfRank(const Architecture& a, const Division& d, int rank) {
+  double layers = 0;
+  for (int chunk = 0; chunk < d.vpp; ++chunk)
+    layers += d.LayersOfStage(a.layers, d.StageOfRank(rank, chunk));
+  return layers;
+}
+
+MemoryUse FormulaOfRank(const Architecture& a, const Division& d,
+                        const Software& software, int rank, double layers) {
+  return UseOf(a, d, software, layers, InFlightOf(d, rank), rank == 0,
+               rank == d.RankOfStage(d.stages() - 1));
+}
+
+// Calls `visit` with the ranks one of which has the most: one between the first
+// and the last with no more layers than one before it has no more of anything.
+template <typename Visit>
+void ForEachFullRank(const Architecture& a, const Division& d,
+                     const Visit& visit) {
+  double most = -1;
+  for (int r = 0; r < d.pp; ++r) {
+    const double layers = LayersOfRank(a, d, r);
+    if (layers <= most && r + 1 < d.pp) continue;
+    most = std::max(most, layers);
+    visit(r, layers);
+  }
+}
+
 }  // namespace
 
 double OptimizerBytes(const Division& d, const Software& software) {
@@ -143,23 +228,114 @@ double InFlight(const Division& d) {
 
 MemoryUse EvaluateRankMemory(const Architecture& a, const Division& d,
                              const Software& software, int rank) {
-  if (software.own && KnowsOwn(a, d)) return OwnMemory(a, d, rank);
-  double layers = 0;
-  for (int chunk = 0; chunk < d.vpp; ++chunk)
-    layers += d.LayersOfStage(a.layers, d.StageOfRank(rank, chunk));
-  return UseOf(a, d, software, layers, InFlightOf(d, rank), rank == 0,
-               rank == d.RankOfStage(d.stages() - 1));
+  if (IsOwnMemory(a, d, software))
+    return OwnRankMemory(SizesOf(a, d, software), a, d, software, rank);
+  return FormulaOfRank(a, d, software, rank, LayersOfRank(a, d, rank));
 }
 
 MemoryUse EvaluateMemory(const Architecture& a, const Division& d,
                          const Software& software) {
-  MemoryUse most = EvaluateRankMemory(a, d, software, 0);
-  // The ranks between have less than the first, unless their layers are more.
-  for (int r = d.cut.empty() ? std::max(1, d.pp - 1) : 1; r < d.pp; ++r) {
-    const MemoryUse use = EvaluateRankMemory(a, d, software, r);
+  std::optional<OwnSizes> own;
+  if (IsOwnMemory(a, d, software)) own = SizesOf(a, d, software);
+  MemoryUse most;
+  ForEachFullRank(a, d, [&](int rank, double layers) {
+    const MemoryUse use = own ? OwnRankMemory(*own, a, d, software, rank)
+                              : FormulaOfRank(a, d, software, rank, layers);
     if (use.total() > most.total()) most = use;
-  }
+  });
   return most;
 }
+
+double HostBytes(const Architecture& a, const Division& d,
+                 const Software& software) {
+  if (!d.offload) return 0;
+  double most = 0;
+  std::optional<OwnTotals> own;
+  if (IsOwnMemory(a, d, software)) own.emplace(PartOf(a, d), d);
+  ForEachFullRank(a, d, [&](int rank, double layers) {
+    const double bytes = own ? OwnStates(*own, a, d, rank, layers).optimizer
+                             : FormulaOfRank(a, d, software, rank, layers).host;
+    most = std::max(most, bytes);
+  });
+  return most;
+}
+
+const OwnSizes& LeastMemory::SizesOf(const Division& d) {
+  const auto key = std::make_tuple(
+      d.tp, d.cp, d.microbatch, d.sequence_parallel, d.recompute, d.precision);
+  std::unique_ptr<OwnSizes>& sizes = sizes_[key];
+  if (!sizes)
+    sizes = std::make_unique<OwnSizes>(planner::SizesOf(a_, d, software_));
+  return *sizes;
+}
+
+// `own`: what our programs' functions and states take at least.
+double LeastMemory::OwnBytes(const OwnSizes& sizes, const Division& d, int rank,
+                             double layers, double own) const {
+  own += GatheredBytes(a_, d, software_) + software_.libraries;
+  if (!d.offload) return own;
+  return own -
+         OwnStates(sizes.totals, PartOf(a_, d), d, rank, layers).optimizer;
+}
+
+const std::vector<std::vector<Moment>>& LeastMemory::MomentsOf(
+    const Division& d) {
+  std::vector<std::vector<Moment>>& moments = moments_[{d.pp, ShownOf(d)}];
+  if (moments.empty()) moments = MomentsOfV(d);
+  return moments;
+}
+
+double LeastMemory::OfRank(const Division& d, int rank, int64_t layers,
+                           Dealt dealt) {
+  if (!IsOwnMemory(a_, d, software_))
+    return FormulaOfRank(a_, d, software_, rank, layers).total();
+  const OwnSizes& sizes = SizesOf(d);
+  const Architecture part = PartOf(a_, d);
+  const bool evenly = dealt == Dealt::kEvenly;
+  double own = LeastOwnMemory(sizes, part, d, rank, layers,
+                              LeastInFlight(d, rank, layers, evenly, false),
+                              LeastInFlight(d, rank, layers, evenly, true));
+  if (d.schedule == PipelineSchedule::kZbV && dealt != Dealt::kQuickly) {
+    double of_v = std::numeric_limits<double>::infinity();
+    for (int64_t down = 1; down < layers; ++down)
+      if (!evenly || down == (layers + 1) / 2)
+        of_v = std::min(of_v,
+                        LeastOwnMemoryOfV(sizes, part, d, rank,
+                                          {double(down), double(layers - down)},
+                                          MomentsOf(d)[rank]));
+    if (layers > 1) own = std::max(own, of_v);
+  }
+  return OwnBytes(sizes, d, rank, layers, own);
+}
+
+double LeastMemory::OfRank(const Division& d, int rank) {
+  const double layers = LayersOfRank(a_, d, rank);
+  if (!IsOwnMemory(a_, d, software_))
+    return FormulaOfRank(a_, d, software_, rank, layers).total();
+  const OwnSizes& sizes = SizesOf(d);
+  const Architecture part = PartOf(a_, d);
+  double own = LeastOwnMemory(sizes, part, d, rank, layers,
+                              LeastInFlight(part, d, rank, false),
+                              LeastInFlight(part, d, rank, true));
+  if (d.schedule == PipelineSchedule::kZbV)
+    own = std::max(
+        own, LeastOwnMemoryOfV(
+                 sizes, part, d, rank,
+                 {double(d.LayersOfStage(a_.layers, d.StageOfRank(rank, 0))),
+                  double(d.LayersOfStage(a_.layers, d.StageOfRank(rank, 1)))},
+                 MomentsOf(d)[rank]));
+  return OwnBytes(sizes, d, rank, layers, own);
+}
+
+double LeastMemory::Of(const Division& d) {
+  double most = 0;
+  ForEachFullRank(
+      a_, d, [&](int rank, double) { most = std::max(most, OfRank(d, rank)); });
+  return most;
+}
+
+LeastMemory::LeastMemory(const Architecture& a, const Software& software)
+    : a_(a), software_(software) {}
+LeastMemory::~LeastMemory() = default;
 
 }  // namespace partita::planner

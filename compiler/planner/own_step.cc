@@ -12,6 +12,7 @@
 
 #include "compiler/core/schedule_generators.h"
 #include "compiler/planner/own_layers.h"
+#include "compiler/planner/own_writer.h"
 
 namespace partita::planner {
 namespace {
@@ -32,9 +33,7 @@ constexpr int kShown = 8;
 std::vector<core::Cell> CellsOf(const Division& d, int rank) {
   const int m = static_cast<int>(d.microbatches());
   if (d.pp > 1) {
-    const bool all = d.schedule == PipelineSchedule::kGpipe || m <= 4 * d.pp;
-    const int shown = all ? m : 3 * d.pp + m % d.pp;
-    return ScheduleOf(d, shown).cells[rank];
+    return ScheduleOf(d, ShownOf(d)).cells[rank];
   }
   std::vector<core::Cell> cells;
   for (int k = 0; k < std::min(m, kShown); ++k) {
@@ -44,45 +43,28 @@ std::vector<core::Cell> CellsOf(const Division& d, int rank) {
   return cells;
 }
 
-// What a function is to its caller.
-struct Function {
-  explicit Function(const OwnPart& part)
-      : forward(part.forward.FrameBytes()),
-        backward(part.backward.FrameBytes()),
-        saved(part.saved),
-        output(part.output) {}
-  double forward, backward, saved, output;
-};
+OwnFunction FunctionOf(const OwnPart& part) {
+  return {part.forward.FrameBytes(), part.backward.FrameBytes(), part.saved,
+          part.output};
+}
 
 class Main {
  public:
-  Main(const Architecture& a, const Division& d, int rank)
-      : a_(a),
+  Main(const OwnSizes& sizes, const Architecture& a, const Division& d,
+       int rank)
+      : sizes_(sizes),
+        a_(a),
         d_(d),
-        rank_(rank),
         element_(BytesOf(d.precision)),
-        layer_(OwnLayer(a, d)),
-        embedding_(OwnEmbedding(a, d)),
-        head_(OwnHead(a, d)),
-        layer_parameters_(OwnLayerParameters(a, d)),
+        layer_(sizes.layer),
+        embedding_(sizes.embedding),
+        head_(sizes.head),
+        layer_parameters_(sizes.layer_parameters),
+        table_(sizes.embedding_parameters[0]),
+        rank_(rank),
         main_(element_, d.precision) {
-    for (int s = 0; s < d.stages(); ++s)
-      if (d.RankOfStage(s) == rank) layers_ += d.LayersOfStage(a.layers, s);
     first_ = d.RankOfStage(0) == rank;
     last_ = d.RankOfStage(d.stages() - 1) == rank;
-    table_ = OwnEmbeddingParameters(a, d)[0];
-  }
-
-  double Parameters() const {
-    double parameters = layers_ * Total(layer_parameters_);
-    if (first_) parameters += Total(OwnEmbeddingParameters(a_, d_));
-    if (last_) parameters += Total(OwnHeadParameters(a_, d_));
-    return parameters;
-  }
-  // Of ids and targets.
-  double Ports() const {
-    const double tokens = double(d_.microbatches()) * d_.microbatch * a_.seq;
-    return (first_ + last_) * 8.0 * tokens / (d_.sequence_parallel ? d_.tp : 1);
   }
 
   double Arena() {
@@ -95,10 +77,20 @@ class Main {
       shown_ = std::max<int64_t>(shown_, cell.microbatch + 1);
     for (const core::Cell& cell : cells) {
       closing_ = &cell == &cells.back();
-      if (cell.work == core::Work::kForward)
-        Forward(cell);
-      else if (cell.work != core::Work::kWeightGrad)
-        Backward(cell);
+      switch (cell.work) {
+        case core::Work::kForward:
+          Forward(cell);
+          break;
+        case core::Work::kBackward:
+          Backward(cell);
+          break;
+        case core::Work::kInputGrad:
+          InputGradient(cell);
+          break;
+        case core::Work::kWeightGrad:
+          WeightGradient(cell);
+          break;
+      }
     }
     while (!scattered_.empty()) Settle();
     Pack();
@@ -112,7 +104,9 @@ class Main {
   // What a microbatch leaves on a stage.
   struct Kept {
     std::vector<Value> inputs, saved;  // by layer; then the head's
-    Value gradient = -1;
+    // Of each layer's output, then of the embedding's, until parameters'
+    // gradients are made of them.
+    std::vector<Value> gradients, pending;
   };
   // Of a stage: the parameter's number, negative of what is no layer's.
   using Name = std::pair<int, int>;
@@ -155,29 +149,14 @@ class Main {
     Value gradient;
     last_function_ = false;
     if (IsLast(cell.stage)) {
-      const std::vector<double> own = OwnHeadParameters(a_, d_);
-      std::vector<double> writes = {layer_.output,
-                                    a_.tied ? element_ * table_ : 0};
-      for (const double size : own) writes.push_back(element_ * size);
-      const std::vector<Value> made = main_.Call(
-          head_.backward, {kept.inputs.back(), kept.saved.back()}, writes);
-      gradient = made[0];
-      Add({cell.stage, -1}, {made.begin() + 2, made.end()}, own);
-      of_table_ = made[1];
-      if (a_.tied && !first_) Sum({cell.stage, kOfTable}, of_table_, table_);
+      gradient = HeadBackward(cell.stage, kept, {layer_.output})[0];
     } else {
       gradient = main_.Call(0, {}, {layer_.output})[0];
     }
     for (int64_t l = layers; l-- > 0;) {
-      std::vector<double> writes = {layer_.output};
-      for (const double size : layer_parameters_)
-        writes.push_back(element_ * size);
-      const std::vector<Value> made = main_.Call(
-          layer_.backward, {kept.inputs[l], kept.saved[l], gradient}, writes);
-      gradient = made[0];
-      last_function_ = l == 0 && cell.stage > 0;
-      Add({cell.stage, static_cast<int>(l)}, {made.begin() + 1, made.end()},
-          layer_parameters_);
+      gradient = LayerBackward(cell.stage, l,
+                               {kept.inputs[l], kept.saved[l], gradient},
+                               {layer_.output})[0];
     }
     if (cell.stage == 0)
       BackThroughEmbedding(gradient);
@@ -185,8 +164,72 @@ class Main {
       main_.Call(0, {gradient}, {});
   }
 
+  // Gives `writes`, and gradients of parameters.
+  std::vector<Value> HeadBackward(int stage, const Kept& kept,
+                                  std::vector<double> writes) {
+    const std::vector<double>& own = sizes_.head_parameters;
+    const size_t given = writes.size();
+    writes.push_back(a_.tied ? element_ * table_ : 0);
+    for (const double size : own) writes.push_back(element_ * size);
+    const std::vector<Value> made = main_.Call(
+        head_.backward, {kept.inputs.back(), kept.saved.back()}, writes);
+    Add({stage, -1}, {made.begin() + given + 1, made.end()}, own);
+    of_table_ = made[given];
+    if (a_.tied && !first_) Sum({stage, kOfTable}, of_table_, table_);
+    return made;
+  }
+  std::vector<Value> LayerBackward(int stage, int64_t layer,
+                                   std::vector<Value> reads,
+                                   std::vector<double> writes) {
+    const size_t given = writes.size();
+    for (const double size : layer_parameters_)
+      writes.push_back(element_ * size);
+    const std::vector<Value> made =
+        main_.Call(layer_.backward, std::move(reads), writes);
+    last_function_ = layer == 0 && stage > 0;
+    Add({stage, static_cast<int>(layer)}, {made.begin() + given, made.end()},
+        layer_parameters_);
+    return made;
+  }
+
+  // Where gradients of parameters come later, what they are made of stays.
+  void InputGradient(const core::Cell& cell) {
+    Kept& kept = kept_[{cell.stage, cell.microbatch}];
+    const int64_t layers = d_.LayersOfStage(a_.layers, cell.stage);
+    kept.gradients.resize(layers + 1);
+    kept.pending.resize(layers);
+    Value gradient;
+    if (IsLast(cell.stage))
+      gradient =
+          main_.Call(head_.backward, {kept.inputs.back(), kept.saved.back()},
+                     {layer_.output})[0];
+    else
+      gradient = main_.Call(0, {}, {layer_.output})[0];
+    for (int64_t l = layers; l-- > 0;) {
+      kept.gradients[l + 1] = gradient;
+      const std::vector<Value> made =
+          main_.Call(layer_.backward, {kept.inputs[l], kept.saved[l], gradient},
+                     {layer_.output, sizes_.pending});
+      gradient = made[0];
+      kept.pending[l] = made[1];
+    }
+    kept.gradients[0] = gradient;
+    if (cell.stage > 0) main_.Call(0, {gradient}, {});
+  }
+  void WeightGradient(const core::Cell& cell) {
+    const Kept& kept = kept_[{cell.stage, cell.microbatch}];
+    last_function_ = false;
+    if (IsLast(cell.stage)) HeadBackward(cell.stage, kept, {});
+    for (int64_t l = d_.LayersOfStage(a_.layers, cell.stage); l-- > 0;)
+      LayerBackward(cell.stage, l,
+                    {kept.inputs[l], kept.saved[l], kept.gradients[l + 1],
+                     kept.pending[l]},
+                    {});
+    if (cell.stage == 0) BackThroughEmbedding(kept.gradients[0]);
+  }
+
   void BackThroughEmbedding(Value gradient) {
-    const std::vector<double> own = OwnEmbeddingParameters(a_, d_);
+    const std::vector<double>& own = sizes_.embedding_parameters;
     last_function_ = true;
     std::vector<double> writes;
     for (const double size : own) writes.push_back(element_ * size);
@@ -305,15 +348,16 @@ class Main {
     flight_.clear();
   }
 
+  const OwnSizes& sizes_;
   const Architecture& a_;
   const Division& d_;
-  const int rank_;
   const double element_;
-  const Function layer_, embedding_, head_;
-  const std::vector<double> layer_parameters_;
+  const OwnFunction &layer_, &embedding_, &head_;
+  const std::vector<double>& layer_parameters_;
+  const double table_;
+  const int rank_;
   ProgramSketch main_;
   bool first_ = false, last_ = false;
-  double layers_ = 0, table_ = 0;
   std::map<std::pair<int, int>, Kept> kept_;  // by stage and microbatch
   std::map<Name, Gradient> gradients_;
   std::vector<Value> bucket_, flight_;
@@ -345,17 +389,67 @@ core::Schedule ScheduleOf(const Division& d, int microbatches) {
                    : core::OneForwardOneBackward(d.pp, microbatches);
 }
 
-MemoryUse OwnMemory(const Architecture& a, const Division& d, int rank) {
-  Main main(a, d, rank);
-  const bool narrow = BytesOf(d.precision) < 4;
-  const double parameters = main.Parameters();
+int ShownOf(const Division& d) {
+  const int m = static_cast<int>(d.microbatches());
+  switch (d.schedule) {
+    case PipelineSchedule::kGpipe:
+      return m;
+    case PipelineSchedule::kZbH1:
+    case PipelineSchedule::kZbV:
+      return std::min(m, 2 * d.pp + 4);
+    case PipelineSchedule::k1F1B:
+      break;
+  }
+  return m <= 4 * d.pp ? m : 3 * d.pp + m % d.pp;
+}
+
+OwnTotals::OwnTotals(const Architecture& a, const Division& d)
+    : layer(Total(OwnLayerParameters(a, d))),
+      embedding(Total(OwnEmbeddingParameters(a, d))),
+      head(Total(OwnHeadParameters(a, d))) {}
+
+OwnSizes::OwnSizes(const Architecture& a, const Division& d)
+    : layer(FunctionOf(OwnLayer(a, d))),
+      embedding(FunctionOf(OwnEmbedding(a, d))),
+      head(FunctionOf(OwnHead(a, d))),
+      totals(a, d),
+      layer_parameters(OwnLayerParameters(a, d)),
+      embedding_parameters(OwnEmbeddingParameters(a, d)),
+      head_parameters(OwnHeadParameters(a, d)) {
+  const Sizes s(a, d);
+  pending = (s.gated ? 2 : 1) * s.middle;
+}
+
+MemoryUse OwnStates(const OwnTotals& totals, const Architecture& a,
+                    const Division& d, int rank, double layers) {
+  const bool first = d.RankOfStage(0) == rank;
+  const bool last = d.RankOfStage(d.stages() - 1) == rank;
+  double parameters = layers * totals.layer;
+  if (first) parameters += totals.embedding;
+  if (last) parameters += totals.head;
+  const double element = BytesOf(d.precision);
+  const double sums = d.microbatches() > 1 ? kSumBytes : element;
+  const double tokens = double(d.microbatches()) * d.microbatch * a.seq;
   MemoryUse use;
-  use.parameters = BytesOf(d.precision) * parameters / (d.zero >= 3 ? d.dp : 1);
-  use.optimizer = (narrow ? 12 : 8) * parameters / (d.zero >= 1 ? d.dp : 1);
-  const double arena = main.Arena();
-  const double sums = d.microbatches() > 1 ? kSumBytes : BytesOf(d.precision);
-  use.gradients = std::min(arena, sums * parameters / (d.zero >= 2 ? d.dp : 1));
-  use.activations = arena - use.gradients + main.Ports();
+  use.parameters = element * parameters / (d.zero >= 3 ? d.dp : 1);
+  use.optimizer =
+      (element < 4 ? 12 : 8) * parameters / (d.zero >= 1 ? d.dp : 1);
+  use.gradients = sums * parameters / (d.zero >= 2 ? d.dp : 1);
+  // Ids and targets.
+  use.activations =
+      (first + last) * 8.0 * tokens / (d.sequence_parallel ? d.tp : 1);
+  return use;
+}
+
+MemoryUse OwnMemory(const OwnSizes& sizes, const Architecture& a,
+                    const Division& d, int rank) {
+  double layers = 0;
+  for (int chunk = 0; chunk < d.vpp; ++chunk)
+    layers += d.LayersOfStage(a.layers, d.StageOfRank(rank, chunk));
+  MemoryUse use = OwnStates(sizes.totals, a, d, rank, layers);
+  const double arena = Main(sizes, a, d, rank).Arena();
+  use.gradients = std::min(arena, use.gradients);
+  use.activations += arena - use.gradients;
   return use;
 }
 

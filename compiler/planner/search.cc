@@ -8,9 +8,12 @@
 #include <limits>
 #include <map>
 #include <queue>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "compiler/planner/candidates.h"
+#include "compiler/planner/least_memory.h"
 #include "compiler/planner/stage_cut.h"
 
 namespace partita::planner {
@@ -22,6 +25,13 @@ using absl::StatusOr;
 constexpr double kSame = 1e-9;
 // To divide the sequence as well has to save more than this.
 constexpr double kAsQuick = 1.001;
+// How often a division is cut again, where what looked as if it fit does not.
+constexpr int kCuttings = 4;
+// Of pipelines that are cut layer by layer, where nothing else fits.
+constexpr int kSqueezedStages = 16;
+// What looks as if it fits and does not is squeezed into less.
+constexpr int kSqueezes = 4;
+constexpr double kTighterRoom = 0.98;
 
 // A division on its way to a timetable. `least` is at most its step: first by
 // its work alone, then, once `bounded`, by LeastStep.
@@ -36,6 +46,30 @@ struct Candidate {
 using Mesh = std::tuple<int, int, int, int>;
 Mesh MeshOf(const Division& d) { return {d.tp, d.pp, d.dp, d.cp}; }
 
+// The division of a request that takes the least memory, with its bytes: by
+// bounds, the lowest first, until none is below what was found.
+std::optional<std::pair<double, Division>> FindSmallest(
+    const Request& request, LeastMemory& least_memory) {
+  std::vector<Division> divisions;
+  std::vector<std::pair<double, size_t>> bounds;  // and which
+  ForEachDivision(request, [&](const Division& division) {
+    bounds.emplace_back(least_memory.Of(division), divisions.size());
+    divisions.push_back(division);
+    return true;
+  });
+  std::sort(bounds.begin(), bounds.end());
+  std::optional<std::pair<double, Division>> smallest;
+  for (const auto& [least, which] : bounds) {
+    if (smallest && least >= smallest->first) break;
+    const double bytes = EvaluateMemory(request.architecture, divisions[which],
+                                        *request.software)
+                             .total();
+    if (!smallest || bytes < smallest->first)
+      smallest = {bytes, divisions[which]};
+  }
+  return smallest;
+}
+
 bool Better(const Choice& a, const Choice& b) {
   const double step = b.prediction.step;
   if (std::abs(a.prediction.step - step) > kSame * step)
@@ -45,7 +79,9 @@ bool Better(const Choice& a, const Choice& b) {
 
 class SearchRun {
  public:
-  explicit SearchRun(const Request& request) : request_(request) {
+  explicit SearchRun(const Request& request)
+      : request_(request),
+        least_memory_(request.architecture, *request.software) {
     cluster_ = request.cluster;
     if (request.memory > 0) {
       cluster_.device.memory = request.memory;
@@ -59,29 +95,33 @@ class SearchRun {
   Setting SettingOf(const Division& division) const {
     return {request_.architecture, division, cluster_, *request_.software};
   }
-  double BytesOf(const Division& division) const {
-    return EvaluateMemory(request_.architecture, division, *request_.software)
-        .total();
+  std::vector<int64_t> LayersThatFit(const Division& division,
+                                     LeastMemory::Dealt dealt) {
+    return planner::LayersThatFit(SettingOf(division), least_memory_, dealt);
   }
   // Layers are alike in many divisions, and are asked for once.
   const ModelWork& FindWork(const Division& division);
   void Collect();
   void Explore();
-  void EvaluateCuts(const Candidate& candidate);
-  void Take(const Division& division);
+  // Whether one of them fits.
+  bool EvaluateCuts(const Candidate& candidate);
+  enum class Fit { kYes, kNo, kUnknown };
+  Fit Take(const Division& division);
+  bool Tighten(const Division& division, std::vector<int64_t>& most) const;
+  bool Squeeze(Division division);
+  void Rescue();
   // Whether a division that takes `least` or more can be the best of its mesh,
   // and that one of those that are asked for.
   bool IsOfUse(const Division& division, double least) const;
   // The worst of the meshes that are asked for.
   double Bar() const;
-  absl::Status WhyNone() const;
+  absl::Status WhyNone();
 
   const Request& request_;
+  LeastMemory least_memory_;
   Cluster cluster_;
   std::map<std::tuple<int, int, int64_t, bool, Recomputation>, ModelWork> work_;
   std::vector<Candidate> candidates_;
-  std::optional<Division> smallest_;  // takes the least memory of all
-  double smallest_bytes_ = 0;
   std::map<Mesh, Choice> best_;
   // At most what any division takes that was left out for lack of time.
   double unseen_ = std::numeric_limits<double>::infinity();
@@ -97,25 +137,21 @@ const ModelWork& SearchRun::FindWork(const Division& d) {
 }
 
 void SearchRun::Collect() {
-  bool on_device = false;  // the last one fits, with its states on the device
+  bool on_device = false;  // the last one may, with its states on the device
   ForEachDivision(request_, [&](const Division& division) {
     ++result_.considered;
-    const double bytes = BytesOf(division);
-    if (!smallest_ || bytes < smallest_bytes_) {
-      smallest_ = division;
-      smallest_bytes_ = bytes;
-    }
-    const bool one_cut = division.pp == 1 || request_.fixed.even_cut;
-    const double room = cluster_.device.room();
-    // In the same cut, states on the host only take time: what could be gained
-    // is another cut, and it is looked at where this one is promising.
+    // States on the host only take time: what could be gained is another cut,
+    // or that it fits at all, and it is looked at where this one is promising.
     if (division.offload && on_device) {
+      candidates_.back().host_too = true;
       ++result_.fitting;
-      candidates_.back().host_too = !one_cut;
       return true;
     }
-    const bool fits = bytes <= room ||
-                      (!one_cut && !LayersThatFit(SettingOf(division)).empty());
+    const bool one_cut = division.pp == 1 || request_.fixed.even_cut;
+    const bool fits =
+        least_memory_.Of(division) <= cluster_.device.room() ||
+        (!one_cut &&
+         !LayersThatFit(division, LeastMemory::Dealt::kQuickly).empty());
     on_device = fits && !division.offload;
     if (!fits) return true;
     ++result_.fitting;
@@ -145,31 +181,89 @@ double SearchRun::Bar() const {
   return steps[request_.meshes - 1];
 }
 
-void SearchRun::Take(const Division& division) {
-  StatusOr<Prediction> prediction =
-      Evaluate(request_.architecture, division, cluster_, *request_.software);
+// Memory is counted where the time is worth it.
+SearchRun::Fit SearchRun::Take(const Division& division) {
+  StatusOr<Prediction> prediction = EvaluateTime(
+      request_.architecture, division, cluster_, *request_.software);
   ++result_.evaluated;
   spent_ += CellsOf(division);
-  if (!prediction.ok() || !prediction->fits) return;
+  if (!prediction.ok()) return Fit::kNo;
+  const auto own = best_.find(MeshOf(division));
+  if (own != best_.end() &&
+      prediction->step > own->second.prediction.step * (1 + kSame))
+    return Fit::kUnknown;
+  AddMemory(request_.architecture, division, cluster_, *request_.software,
+            *prediction);
+  if (!prediction->fits) return Fit::kNo;
   Choice choice{division, *std::move(prediction)};
-  auto [place, added] = best_.try_emplace(MeshOf(division), choice);
-  if (!added && Better(choice, place->second)) place->second = choice;
+  if (own == best_.end())
+    best_.emplace(MeshOf(division), std::move(choice));
+  else if (Better(choice, own->second))
+    own->second = std::move(choice);
+  return Fit::kYes;
 }
 
-void SearchRun::EvaluateCuts(const Candidate& candidate) {
+// Takes layers from the ranks that have too many for their room: false where
+// there are none.
+bool SearchRun::Tighten(const Division& division,
+                        std::vector<int64_t>& most) const {
+  bool tighter = false;
+  int64_t all = 0;
+  for (int r = 0; r < division.pp; ++r) {
+    int64_t layers = 0;
+    for (int chunk = 0; chunk < division.vpp; ++chunk)
+      layers += division.LayersOfStage(request_.architecture.layers,
+                                       division.StageOfRank(r, chunk));
+    if (layers <= most[r] && EvaluateRankMemory(request_.architecture, division,
+                                                *request_.software, r)
+                                     .total() > cluster_.device.room()) {
+      most[r] = layers - 1;
+      tighter = true;
+    }
+    if (most[r] < division.vpp) return false;
+    all += most[r];
+  }
+  return tighter && all >= request_.architecture.layers;
+}
+
+bool SearchRun::EvaluateCuts(const Candidate& candidate) {
+  using Dealt = LeastMemory::Dealt;
   const Setting setting = SettingOf(candidate.division);
-  const StageCuts cuts = CutsWorthTrying(setting, FindWork(candidate.division),
-                                         LayersThatFit(setting));
-  Division division = candidate.division;
-  for (const StageCut& cut : cuts.cuts) {
-    if (request_.fixed.even_cut && !cut.layers.empty()) continue;
-    if (!IsOfUse(division, cut.least + candidate.rest)) continue;
-    division.cut = cut.layers;
-    if (BytesOf(division) <= cluster_.device.room()) Take(division);
+  std::vector<int64_t> most = LayersThatFit(candidate.division, Dealt::kAnyhow);
+  const bool one_cut = candidate.division.pp == 1 || request_.fixed.even_cut;
+  std::set<std::vector<int64_t>> tried;
+  bool any = false;
+  double others = 0;
+  const auto try_cut = [&](const Division& division) {
+    if (least_memory_.Of(division) > cluster_.device.room()) return Fit::kNo;
+    const Fit fit = Take(division);
+    any = any || fit == Fit::kYes;
+    return fit;
+  };
+  for (int cutting = 0; cutting < kCuttings && !any; ++cutting) {
+    const StageCuts cuts =
+        CutsWorthTrying(setting, FindWork(candidate.division), most);
+    if (cutting == 0 || candidate.division.vpp == 1) others = cuts.others;
+    std::optional<Division> too_large;  // the fastest
+    for (const StageCut& cut : cuts.cuts) {
+      Division division = candidate.division;
+      division.cut = cut.layers;
+      if (one_cut && !cut.layers.empty()) continue;
+      if (!tried.insert(cut.layers).second) continue;
+      if (!IsOfUse(division, cut.least + candidate.rest)) continue;
+      if (try_cut(division) == Fit::kNo && !too_large && !cut.layers.empty())
+        too_large = division;
+    }
+    if (one_cut || any || most.empty() || !too_large) break;
+    if (cutting == 0 && candidate.division.vpp > 1)
+      most = LayersThatFit(candidate.division, Dealt::kEvenly);
+    else if (!Tighten(*too_large, most))
+      break;
   }
   if (!request_.fixed.even_cut)
-    unseen_ = std::min(unseen_,
-                       std::max(candidate.least, cuts.others + candidate.rest));
+    unseen_ =
+        std::min(unseen_, std::max(candidate.least, others + candidate.rest));
+  return any;
 }
 
 void SearchRun::Explore() {
@@ -190,8 +284,11 @@ void SearchRun::Explore() {
       return;
     }
     if (candidate.bounded) {
-      EvaluateCuts(candidate);
-      if (!candidate.host_too) continue;
+      const bool fits = EvaluateCuts(candidate);
+      const bool one_cut =
+          candidate.division.pp == 1 || request_.fixed.even_cut;
+      // In the same cut, it would only take longer.
+      if (!candidate.host_too || (one_cut && fits)) continue;
       Candidate host{candidate.division, least};
       host.division.offload = true;
       queue.push({least, candidates_.size()});
@@ -209,9 +306,61 @@ void SearchRun::Explore() {
   }
 }
 
-absl::Status SearchRun::WhyNone() const {
+// From the even cut, layer by layer to where the fullest rank has less: for
+// where no cut that is quick fits.
+bool SearchRun::Squeeze(Division division) {
+  const int stages = division.stages();
+  std::vector<int64_t> even;
+  for (int s = 0; s < stages; ++s)
+    even.push_back(division.LayersOfStage(request_.architecture.layers, s));
+  division.cut = std::move(even);
+  // What all ranks have too much, where each may have `room`.
+  double room = cluster_.device.room();
+  const auto excess = [&](const Division& d) {
+    double sum = 0;
+    for (int r = 0; r < d.pp; ++r)
+      sum += std::max(0.0, least_memory_.OfRank(d, r) - room);
+    return sum;
+  };
+  for (int tries = 0; tries < kSqueezes; ++tries, room *= kTighterRoom) {
+    for (double least = excess(division); least > 0;) {
+      std::vector<int64_t> best;
+      for (int from = 0; from < stages; ++from)
+        for (int to = 0; to < stages; ++to) {
+          if (from == to || division.cut[from] == 1) continue;
+          Division moved = division;
+          --moved.cut[from];
+          ++moved.cut[to];
+          if (const double bytes = excess(moved); bytes < least) {
+            least = bytes;
+            best = std::move(moved.cut);
+          }
+        }
+      if (best.empty()) return false;
+      division.cut = std::move(best);
+    }
+    if (Take(division) == Fit::kYes) return true;
+  }
+  return false;
+}
+
+void SearchRun::Rescue() {
+  std::sort(
+      candidates_.begin(), candidates_.end(),
+      [](const Candidate& a, const Candidate& b) { return a.least < b.least; });
+  for (const Candidate& candidate : candidates_) {
+    unseen_ = std::min(unseen_, candidate.least);
+    if (candidate.division.pp > 1 &&
+        candidate.division.stages() <= kSqueezedStages &&
+        Squeeze(candidate.division))
+      return;
+  }
+}
+
+absl::Status SearchRun::WhyNone() {
   const int devices = request_.cluster.devices;
-  if (!smallest_) {
+  const auto smallest = FindSmallest(request_, least_memory_);
+  if (!smallest) {
     Request fewer = request_;
     const int each =
         static_cast<int>(std::min<int64_t>(DevicesOfFixed(request_), devices));
@@ -241,31 +390,26 @@ absl::Status SearchRun::WhyNone() const {
   const double limit = cluster_.device.room();
   std::string text = "expected a division within " + GigaBytes(limit) +
                      " a device, found none: the least is " +
-                     GigaBytes(smallest_bytes_) + ", " +
-                     GigaBytes(smallest_bytes_ - limit) + " more, of " +
-                     Describe(*smallest_);
+                     GigaBytes(smallest->first) + ", " +
+                     GigaBytes(smallest->first - limit) + " more, of " +
+                     Describe(smallest->second);
   Request more = request_;
   for (int times = 2; times <= 64; times *= 2) {
     more.cluster.devices = devices * times;
-    double least = std::numeric_limits<double>::infinity();
-    ForEachDivision(more, [&](const Division& division) {
-      least = std::min(least, EvaluateMemory(request_.architecture, division,
-                                             *request_.software)
-                                  .total());
-      return least > limit;
-    });
-    if (least <= limit)
+    const auto least = FindSmallest(more, least_memory_);
+    if (least && least->first <= limit)
       return absl::ResourceExhaustedError(
-          text + "; it fits with a limit of " + GigaBytes(smallest_bytes_) +
+          text + "; it fits with a limit of " + GigaBytes(smallest->first) +
           ", or on " + std::to_string(devices * times) + " devices");
   }
   return absl::ResourceExhaustedError(text + "; it fits with a limit of " +
-                                      GigaBytes(smallest_bytes_));
+                                      GigaBytes(smallest->first));
 }
 
 StatusOr<SearchResult> SearchRun::Run() {
   Collect();
   Explore();
+  if (best_.empty() && !request_.fixed.even_cut) Rescue();
   if (best_.empty()) return WhyNone();
   for (auto& [mesh, choice] : best_) result_.choices.push_back(choice);
   std::sort(result_.choices.begin(), result_.choices.end(), Better);

@@ -69,8 +69,10 @@ double BruteForce(const Request& request) {
       if (!request.fixed.zero && d.zero > 0 && d.dp == 1) continue;
       EveryCut(a.layers, d.pp * d.vpp, {}, [&](const auto& cut) {
         d.cut = cut;
-        const auto p = Evaluate(a, d, cluster, *request.software);
-        if (p.ok() && p->fits) best = std::min(best, p->step);
+        auto p = EvaluateTime(a, d, cluster, *request.software);
+        if (!p.ok() || p->step >= best) return;
+        AddMemory(a, d, cluster, *request.software, *p);
+        if (p->fits) best = p->step;
       });
     }
   };

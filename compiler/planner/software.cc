@@ -24,7 +24,7 @@ std::vector<Software> MakeTable() {
   Software partita = Make("partita");
   partita.gradient_overlap = 0.8;
   partita.gather_overlap = 0.8;
-  partita.own = true;
+  partita.own = partita.own_memory = true;
   partita.zero_over_batch = true;
   table.push_back(partita);
 
@@ -34,6 +34,8 @@ std::vector<Software> MakeTable() {
   planned.own = false;
   planned.dispatch = 0.1e-3;
   planned.step = 1e-3;
+  // runtime/program/library_limits.h: the workspace of products on a GPU.
+  planned.libraries = 33554432;
   table.push_back(planned);
 
   Software megatron = Make("megatron-lm");

@@ -11,6 +11,7 @@ namespace partita::planner {
 struct Software {
   std::string name;
   bool own = false;  // our programs, operation by operation (own_layers.h)
+  bool own_memory = false;      // memory is, whatever time is
   bool fused_attention = true;  // the L x L matrix never reaches memory
   double products =
       1;  // of the device's rate, by choice of kernels and layouts
@@ -40,7 +41,7 @@ const Software* FindSoftware(const std::string& framework);
 std::vector<std::string> FrameworkWords();
 // Of words that are known. "partita as planned" is what a search
 // takes ours to be, which goes through too many divisions to look at each
-// operation.
+// operation's time; their memory is the same.
 const Software& SoftwareOf(const std::string& framework);
 // For those who fit: the table itself.
 std::vector<Software>& SoftwareTable();

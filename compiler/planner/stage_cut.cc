@@ -5,8 +5,6 @@
 #include <limits>
 #include <tuple>
 
-#include "compiler/planner/evaluate.h"
-
 namespace partita::planner {
 namespace {
 
@@ -174,27 +172,22 @@ ModelWork WorkOf(const Setting& setting) {
   return work;
 }
 
-std::vector<int64_t> LayersThatFit(const Setting& setting) {
+std::vector<int64_t> LayersThatFit(const Setting& setting, LeastMemory& least,
+                                   LeastMemory::Dealt dealt) {
   const Division& d = setting.division;
   const int64_t layers = setting.architecture.layers;
-  // A rank's bytes grow with its layers by as much for each.
-  Division empty = d, ones = d;
-  empty.cut.assign(d.stages(), 0);
-  ones.cut.assign(d.stages(), 1);
-  const auto bytes = [&](int rank, const Division& cut) {
-    return EvaluateRankMemory(setting.architecture, cut, setting.software, rank)
-        .total();
-  };
+  const double room = setting.cluster.device.room() * kRounding;
   std::vector<int64_t> most;
   int64_t all = 0;
   for (int r = 0; r < d.pp; ++r) {
-    const double none = bytes(r, empty);
-    const double layer = (bytes(r, ones) - none) / d.vpp;
-    const double room = setting.cluster.device.room() * kRounding - none;
-    const double fit = std::min(double(layers), room / layer);
-    if (fit < d.vpp) return {};
-    most.push_back(static_cast<int64_t>(fit));
-    all += most.back();
+    if (least.OfRank(d, r, d.vpp, dealt) > room) return {};
+    int64_t fit = d.vpp, beyond = layers - d.stages() + d.vpp + 1;
+    while (beyond - fit > 1) {
+      const int64_t middle = (fit + beyond) / 2;
+      (least.OfRank(d, r, middle, dealt) <= room ? fit : beyond) = middle;
+    }
+    most.push_back(fit);
+    all += fit;
   }
   return all < layers ? std::vector<int64_t>() : most;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/planner/layer_cost.h"
+#include "compiler/planner/least_memory.h"
 
 namespace partita::planner {
 
@@ -45,8 +46,10 @@ bool HasFewCuts(int64_t layers, int stages);
 StageCuts CutsWorthTrying(const Setting& setting, const ModelWork& work,
                           const std::vector<int64_t>& most);
 
-// How many layers each rank has room for; empty where no cut fits.
-std::vector<int64_t> LayersThatFit(const Setting& setting);
+// How many layers each rank has room for at the most, dealt to its stages in
+// that way; empty where no cut fits.
+std::vector<int64_t> LayersThatFit(const Setting& setting, LeastMemory& least,
+                                   LeastMemory::Dealt dealt);
 
 }  // namespace partita::planner
 
