@@ -149,6 +149,14 @@ TEST(AbiCheck, NumbersOfCudnn) {
   ExpectSame(kDnnSuccess, CUDNN_STATUS_SUCCESS);
   ExpectSame(kDnnBadParameter, CUDNN_STATUS_BAD_PARAM);
   ExpectSame(kDnnNotSupported, CUDNN_STATUS_NOT_SUPPORTED);
+  ExpectSame(kDnnIncompatibleDriver,
+             CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER);
+  ExpectSame(kDnnIncompatibleRuntime,
+             CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDART);
+  ExpectSame(kDnnPrerequisiteMissing,
+             CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING);
+  ExpectSame(kDnnSublibraryUnavailable,
+             CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE);
   ExpectSame(kDnnConvolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   ExpectSame(kDnnEngine, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   ExpectSame(kDnnEngineConfig, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);

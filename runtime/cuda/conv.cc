@@ -239,12 +239,12 @@ absl::Status DnnConv::MakeGraph() {
 // All ranks get the same bits, each time.
 bool DnnConv::MayTake(const DnnDescriptor& engine) const {
   std::array<DnnNote, kDnnMostNotes> notes = {};
-  const int64_t count =
+  const absl::StatusOr<int64_t> count =
       engine.Get(kDnnEngineNotes, kDnnTypeNote, notes.data(), kDnnMostNotes);
   // Of an engine without notes nothing is known.
-  if (count < 0) return false;
+  if (!count.ok()) return false;
   return std::none_of(
-      notes.begin(), notes.begin() + std::min<int64_t>(count, kDnnMostNotes),
+      notes.begin(), notes.begin() + std::min<int64_t>(*count, kDnnMostNotes),
       [&](DnnNote note) {
         return note == kDnnNondeterministic || note == kDnnRoundsInputs ||
                note == kDnnRoundsSums ||
@@ -269,19 +269,23 @@ absl::Status DnnConv::Ask(int mode, std::vector<Plan>& plans) const {
     configs.push_back(std::make_unique<DnnDescriptor>(dnn_, kDnnEngineConfig));
     objects.push_back(configs.back()->get());
   }
-  const int64_t count = std::max<int64_t>(
-      0, heuristics.Get(kDnnHeuristicsResults, kDnnTypeObject, objects.data(),
-                        static_cast<int64_t>(objects.size())));
+  const absl::StatusOr<int64_t> count =
+      heuristics.Get(kDnnHeuristicsResults, kDnnTypeObject, objects.data(),
+                     static_cast<int64_t>(objects.size()));
+  if (fails(count.status())) return wrong;
   std::map<int64_t, int> seen;
-  for (size_t i = 0; i < std::min(configs.size(), static_cast<size_t>(count)) &&
-                     plans.size() < kCandidates;
+  for (size_t i = 0;
+       i < std::min(configs.size(), static_cast<size_t>(*count)) &&
+       plans.size() < kCandidates;
        ++i) {
     DnnDescriptor engine(dnn_, kDnnEngine);
     DnnObject object = engine.get();
-    if (configs[i]->Get(kDnnConfigEngine, kDnnTypeObject, &object) != 1)
-      continue;
     int64_t index = -1;
-    engine.Get(kDnnEngineIndex, kDnnTypeInt64, &index);
+    if (fails(configs[i]
+                  ->Get(kDnnConfigEngine, kDnnTypeObject, &object)
+                  .status()) ||
+        fails(engine.Get(kDnnEngineIndex, kDnnTypeInt64, &index).status()))
+      continue;
     const int which = seen[index]++;
     if (!MayTake(engine)) continue;
     Plan plan;
@@ -290,9 +294,12 @@ absl::Status DnnConv::Ask(int mode, std::vector<Plan>& plans) const {
     plan.plan->Set(kDnnPlanHandle, kDnnTypeHandle, &dnn_.handle);
     plan.plan->Set(kDnnPlanConfig, *configs[i]);
     if (fails(plan.plan->Finalize("preparing an algorithm"))) continue;
-    plan.plan->Get(kDnnPlanWorkspaceBytes, kDnnTypeInt64,
-                   &plan.workspace_bytes);
-    if (plan.workspace_bytes > program::kConvolutionWorkspaceBytes) continue;
+    if (fails(plan.plan
+                  ->Get(kDnnPlanWorkspaceBytes, kDnnTypeInt64,
+                        &plan.workspace_bytes)
+                  .status()) ||
+        plan.workspace_bytes > program::kConvolutionWorkspaceBytes)
+      continue;
     plan.config = std::move(configs[i]);
     plans.push_back(std::move(plan));
   }

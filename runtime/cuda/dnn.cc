@@ -6,6 +6,24 @@
 #include "runtime/cuda/library.h"
 
 namespace partita::cuda {
+namespace {
+
+// Whether the library says that it does not do such a thing, installed as it
+// must be.
+bool Refuses(DnnStatus status) {
+  switch (status) {
+    case kDnnIncompatibleDriver:
+    case kDnnIncompatibleRuntime:
+    case kDnnPrerequisiteMissing:
+    case kDnnSublibraryUnavailable:
+      return false;
+    default:
+      return KindOf(status) == kDnnNotSupported ||
+             KindOf(status) == kDnnBadParameter;
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Dnn>> Dnn::Open(const std::string& path) {
   PARTITA_ASSIGN_OR_RETURN(
@@ -33,10 +51,9 @@ Dnn::~Dnn() {
 absl::Status Dnn::Check(DnnStatus status, const std::string& doing) const {
   if (status == kDnnSuccess) return absl::OkStatus();
   const char* const text = ErrorText(status);
-  const bool refuses =
-      KindOf(status) == kDnnNotSupported || KindOf(status) == kDnnBadParameter;
   return absl::Status(
-      refuses ? absl::StatusCode::kUnimplemented : absl::StatusCode::kInternal,
+      Refuses(status) ? absl::StatusCode::kUnimplemented
+                      : absl::StatusCode::kInternal,
       absl::StrCat(doing, ": cuDNN says ", text == nullptr ? "" : text, " (",
                    static_cast<int>(status),
                    "); CUDNN_LOGLEVEL_DBG=2 in the environment tells more"));
@@ -60,12 +77,14 @@ absl::Status DnnDescriptor::Finalize(const std::string& doing) {
   return dnn_.Check(first_error_, first_error_ == kDnnSuccess ? "" : doing);
 }
 
-int64_t DnnDescriptor::Get(DnnAttribute attribute, DnnType type, void* values,
-                           int64_t most) const {
+absl::StatusOr<int64_t> DnnDescriptor::Get(DnnAttribute attribute, DnnType type,
+                                           void* values, int64_t most) const {
   int64_t count = 0;
   const DnnStatus status =
       dnn_.GetAttribute(object_, attribute, type, most, &count, values);
-  return status == kDnnSuccess ? count : -1;
+  if (status == kDnnSuccess) return count;
+  return dnn_.Check(status, absl::StrCat("asking for attribute ",
+                                         static_cast<int>(attribute)));
 }
 
 }  // namespace partita::cuda

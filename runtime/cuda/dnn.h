@@ -31,7 +31,8 @@ struct Dnn {
   ~Dnn();
 
   // In the library's words: Unimplemented for what it does not do, as it says
-  // or as it refuses what describes it; Internal for what went wrong.
+  // or as it refuses what describes it; Internal for what went wrong, and where
+  // the driver or a library that it needs is missing or of another version.
   absl::Status Check(DnnStatus status, const std::string& doing) const;
 };
 
@@ -55,9 +56,9 @@ class DnnDescriptor {
     Set(attribute, kDnnTypeObject, &other.object_);
   }
   absl::Status Finalize(const std::string& doing);
-  // How many of at most `most` values there are; -1: the library does not say.
-  int64_t Get(DnnAttribute attribute, DnnType type, void* values,
-              int64_t most = 1) const;
+  // How many of at most `most` values there are. Errors as Dnn::Check's.
+  absl::StatusOr<int64_t> Get(DnnAttribute attribute, DnnType type,
+                              void* values, int64_t most = 1) const;
 
  private:
   const Dnn& dnn_;

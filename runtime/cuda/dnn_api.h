@@ -14,11 +14,17 @@ using DnnHandle = void*;
 using DnnObject = void*;  // a descriptor of any kind
 using DnnStream = void*;
 
-// What the functions return. Thousands tell what kind of failure another is.
+// What the functions return. Thousands tell what kind of failure another is; of
+// those of kDnnNotSupported some say that the installation is not as it must
+// be, not that the library lacks something.
 enum DnnStatus : int {
   kDnnSuccess = 0,
   kDnnBadParameter = 2000,
   kDnnNotSupported = 3000,
+  kDnnIncompatibleDriver = 3005,
+  kDnnIncompatibleRuntime = 3006,
+  kDnnPrerequisiteMissing = 3008,
+  kDnnSublibraryUnavailable = 3009,
 };
 constexpr DnnStatus KindOf(DnnStatus status) {
   return static_cast<DnnStatus>(status / 1000 * 1000);

@@ -10,6 +10,7 @@
 
 #include "runtime/cuda/dnn_api.h"
 #include "runtime/cuda/recording/queue.h"
+#include "runtime/cuda/recording/recording.h"
 #include "runtime/cuda/recording/touched_kernels.h"
 
 namespace partita::cuda::recording {
@@ -270,9 +271,13 @@ DnnStatus cudnnBackendSetAttribute(DnnObject object, DnnAttribute attribute,
 DnnStatus cudnnBackendFinalize(DnnObject object) {
   Machine& machine = Machine::Get();
   const Lock lock(machine.mutex);
-  if (const CuResult failed = machine.Enter(__func__); failed != kCuSuccess)
-    return static_cast<DnnStatus>(failed);
   Object& made = Of(object);
+  if (const CuResult failed =
+          machine.Enter(made.kind == kDnnHeuristics ? kFinalizeHeuristics
+                        : made.kind == kDnnPlan     ? kFinalizePlan
+                                                    : __func__);
+      failed != kCuSuccess)
+    return static_cast<DnnStatus>(failed);
   if (made.kind == kDnnPlan) {
     const size_t engine = made.Other(kDnnPlanConfig)->engine;
     if (!ConvolutionOf(made).Fits()) return kNotSupported;
@@ -285,7 +290,15 @@ DnnStatus cudnnBackendFinalize(DnnObject object) {
 DnnStatus cudnnBackendGetAttribute(DnnObject object, DnnAttribute attribute,
                                    DnnType type, int64_t most, int64_t* count,
                                    void* values) {
+  Machine& machine = Machine::Get();
+  const Lock lock(machine.mutex);
   Object& asked = Of(object);
+  if (const CuResult failed = machine.Enter(
+          attribute == kDnnHeuristicsResults    ? kGetHeuristicsResults
+          : attribute == kDnnPlanWorkspaceBytes ? kGetPlanWorkspace
+                                                : __func__);
+      failed != kCuSuccess)
+    return static_cast<DnnStatus>(failed);
   if (type == kDnnTypeObject)
     return GetObjects(asked, attribute, most, count,
                       static_cast<DnnObject*>(values));

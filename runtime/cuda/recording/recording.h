@@ -11,6 +11,13 @@
 
 namespace partita::cuda::recording {
 
+// What calls of cudnnBackendFinalize and cudnnBackendGetAttribute are named in
+// the log, and for FailNext, where they are for these descriptors.
+constexpr char kFinalizeHeuristics[] = "cudnnBackendFinalize heuristics";
+constexpr char kFinalizePlan[] = "cudnnBackendFinalize plan";
+constexpr char kGetHeuristicsResults[] = "cudnnBackendGetAttribute results";
+constexpr char kGetPlanWorkspace[] = "cudnnBackendGetAttribute workspace";
+
 // The library at a path, which devices under test have opened too.
 class Recording {
  public:
