@@ -91,12 +91,15 @@ class Overlap {
         });
   }
 
-  // Behind the last send in front of what needs it: another rank waits for
-  // that, while nobody computes beside a collective that is not in flight.
+  // Behind the last send in front of what needs it and of the next call:
+  // another rank waits for that, while nobody computes beside a collective that
+  // is not in flight. Beyond a call its input would be kept while that
+  // computes.
   static void sendFirst(CollectiveOp op) {
     Operation* last = nullptr;
     Operation* end = firstUser(op);
-    for (Operation* at = op->getNextNode(); at != end; at = at->getNextNode())
+    for (Operation* at = op->getNextNode(); at != end && !llvm::isa<CallOp>(at);
+         at = at->getNextNode())
       if (llvm::isa<exec::SendOp>(at)) last = at;
     if (last) op->moveAfter(last);
   }

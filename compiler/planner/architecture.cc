@@ -64,14 +64,19 @@ Status CheckExperts(const Architecture& a, const Division& d) {
                            std::to_string(d.ep));
   if (a.kind == ModelKind::kT5)
     return InvalidArgumentError("moe_experts: a t5 has none");
-  for (Status status :
-       {CheckSize("moe_experts", a.experts, kMostWidth),
-        CheckSize("moe_topk", a.topk, a.experts),
-        CheckSize("moe_ffn", a.expert_ffn, kMostWidth),
-        CheckSize("shared_experts' width", a.shared_ffn + 1, kMostWidth),
-        CheckSize("ep", d.ep, kMostDevices),
-        CheckSize("etp", d.etp, kMostDevices)})
+  for (Status status : {CheckSize("moe_experts", a.experts, kMostWidth),
+                        CheckSize("moe_topk", a.topk, a.experts),
+                        CheckSize("moe_ffn", a.expert_ffn, kMostWidth),
+                        CheckSize("ep", d.ep, kMostDevices),
+                        CheckSize("etp", d.etp, kMostDevices)})
     if (!status.ok()) return status;
+  if (a.shared_ffn > kMostWidth)
+    return InvalidArgumentError("shared_experts x moe_ffn: expected at most " +
+                                std::to_string(kMostWidth) + ", found " +
+                                std::to_string(a.shared_ffn));
+  if (double(d.microbatch) * a.seq * a.topk * d.etp > 1e15)
+    return InvalidArgumentError(
+        "mbs x seq_len x moe_topk x etp: expected at most 1e15 tokens");
   // The product of each two sizes has room in 64 bits.
   if (double(a.experts) * a.hidden * a.expert_ffn > 1e15)
     return InvalidArgumentError("moe_experts: expected at most 1e15 weights");

@@ -172,7 +172,7 @@ void Evaluation::MakeStages() {
 // ZeRO-3: gathers before each pass of a layer, and with 2 and more a reduction
 // of every microbatch's gradients.
 void Evaluation::FindGathers() {
-  if (d_.zero < 2 || d_.dp * d_.cp == 1 || IsOwn(setting_)) return;
+  if (d_.zero < 2 || IsOwn(setting_)) return;
   const double layers = double(a_.layers) / d_.pp * PartsOfLayer();
   const auto time = [&](CollectiveKind kind) {
     double sum = 0;

@@ -48,6 +48,8 @@ class RowReader {
                                 column + ": expected " + expected + ", found " +
                                 plan::Quote(Cell(column)));
   }
+  // 1, 0, or -1: says nothing.
+  StatusOr<int> YesNo(const char* column) const;
   // Empty: `otherwise`, noted as a default if that is more than 0.
   StatusOr<int64_t> Count(const char* column, int64_t otherwise);
   Status ReadModel();
@@ -80,20 +82,29 @@ StatusOr<int64_t> RowReader::Count(const char* column, int64_t otherwise) {
   return count;
 }
 
+StatusOr<int> RowReader::YesNo(const char* column) const {
+  const std::string cell = Lower(Cell(column));
+  if (cell.empty()) return -1;
+  if (cell == "y" || cell == "1") return 1;
+  if (cell == "n" || cell == "0") return 0;
+  return Refuse(column, "y or n");
+}
+
 Status RowReader::ReadModel() {
   Architecture& a = row_out_.architecture;
+  const StatusOr<int> swiglu = YesNo("swiglu"), untie = YesNo("untie");
+  for (const StatusOr<int>* value : {&swiglu, &untie})
+    if (!value->ok()) return value->status();
   const std::string family = Lower(Cell("model_family") + " " + Cell("model"));
   if (Has(family, "t5"))
     a.kind = ModelKind::kT5;
   else if (Has(family, "bert"))
     a.kind = ModelKind::kBert;
   else if (Has(family, "llama") || Has(family, "mixtral") ||
-           Has(family, "qwen") || Has(family, "deepseek") ||
-           Lower(Cell("swiglu")) == "y")
+           Has(family, "qwen") || Has(family, "deepseek") || *swiglu == 1)
     a.kind = ModelKind::kLlama;
   a.tied = a.kind != ModelKind::kLlama && !Has(family, "nemotron");
-  if (const std::string untie = Lower(Cell("untie")); !untie.empty())
-    a.tied = untie == "n" || untie == "0";
+  if (*untie >= 0) a.tied = *untie == 0;
   a.frozen = Has(Lower(Cell("task")), "lora");
   // "24+24": an encoder's layers and a decoder's.
   const std::string layers = Cell("layers");
@@ -148,11 +159,15 @@ Status RowReader::ReadExperts() {
       shared.empty() || shared == "0" ? 0 : Count("shared_experts", 0);
   StatusOr<int64_t> parts =
       Cell("etp").empty() ? row_out_.division.tp : Count("etp", 1);
-  for (const StatusOr<int64_t>* value :
-       {&count, &topk, &width, &beside, &parts}) {
+  const std::pair<const char*, const StatusOr<int64_t>*> sizes[] = {
+      {"moe_experts", &count},
+      {"moe_topk", &topk},
+      {"moe_ffn", &width},
+      {"shared_experts", &beside},
+      {"etp", &parts}};
+  for (const auto& [column, value] : sizes) {
     if (!value->ok()) return value->status();
-    if (**value > (1 << 24))
-      return Refuse("moe_experts", "sizes of at most 16777216");
+    if (**value > (1 << 24)) return Refuse(column, "at most 16777216");
   }
   a.experts = *count;
   a.topk = *topk;
@@ -216,11 +231,10 @@ Status RowReader::ReadDivision() {
 
 Status RowReader::ReadWords() {
   Division& d = row_out_.division;
-  const std::string sp = Lower(Cell("sp"));
-  if (!sp.empty() && sp != "y" && sp != "n" && sp != "1" && sp != "0")
-    return Refuse("sp", "y or n");
-  if (sp.empty()) Default("sp", d.tp > 1 ? "y" : "n");
-  d.sequence_parallel = sp.empty() ? d.tp > 1 : sp == "y" || sp == "1";
+  const StatusOr<int> sp = YesNo("sp");
+  if (!sp.ok()) return sp.status();
+  if (*sp < 0) Default("sp", d.tp > 1 ? "y" : "n");
+  d.sequence_parallel = *sp < 0 ? d.tp > 1 : *sp == 1;
   const std::string recompute = Lower(Cell("recompute"));
   if (recompute.rfind("full", 0) == 0)
     d.recompute = Recomputation::kFull;
