@@ -91,17 +91,18 @@ class Overlap {
         });
   }
 
-  // Behind the last send in front of what needs it and of the next call:
-  // another rank waits for that, while nobody computes beside a collective that
-  // is not in flight. Beyond a call its input would be kept while that
-  // computes.
+  // Behind the next sends in front of what needs it: another rank waits for
+  // them, while nobody computes beside a collective that is not in flight. Not
+  // behind those of later cells, in which its input would be kept.
   static void sendFirst(CollectiveOp op) {
-    Operation* last = nullptr;
     Operation* end = firstUser(op);
-    for (Operation* at = op->getNextNode(); at != end && !llvm::isa<CallOp>(at);
-         at = at->getNextNode())
-      if (llvm::isa<exec::SendOp>(at)) last = at;
-    if (last) op->moveAfter(last);
+    Operation* send = op->getNextNode();
+    while (send != end && !llvm::isa<exec::SendOp>(send))
+      send = send->getNextNode();
+    if (send == end) return;
+    while (llvm::isa_and_present<exec::SendOp>(send->getNextNode()))
+      send = send->getNextNode();
+    op->moveAfter(send);
   }
 
   // What counts against the bytes in flight: what is fetched ahead is bounded

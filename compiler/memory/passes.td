@@ -35,8 +35,8 @@ def OverlapCollectivesPass : Pass<"partita-overlap-collectives", "::mlir::Module
     that unpack its result move down to the first operation that needs them. A
     collective with calls or library calls in between is started and awaited; the rest stays as it is.
     Inputs and results of what is in flight take at most `most-bytes`: the oldest is awaited and unpacked before
-    a new one starts. What is larger is not started: it moves behind the sends in front of its first user and of the next call,
-    so that other ranks go on. Nothing moves up past the send of what was computed before it.
+    a new one starts. What is larger is not started: it moves behind the next sends in front of its first user, so that other
+    ranks go on. Nothing moves up past the send of what was computed before it.
 
     ```mlir
     %g:2 = call @backward(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)

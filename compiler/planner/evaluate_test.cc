@@ -447,28 +447,37 @@ TEST(Step, WhatDoesNotOverlapIsNotHidden) {
   const Architecture a = Gpt(24, 1024, 16);
   Division d = Divide(1, 1, 4, 1, 4);
   Cluster cluster = *Resize(*BuiltInCluster("selene"), d.devices);
-  const auto step = [&](Precision precision) {
+  const auto step = [&](Precision precision,
+                        const char* software = "partita as planned") {
     d.precision = precision;
     absl::StatusOr<Prediction> prediction =
-        Evaluate(a, d, cluster, SoftwareOf("partita as planned"));
+        Evaluate(a, d, cluster, SoftwareOf(software));
     EXPECT_TRUE(prediction.ok()) << prediction.status();
     return *prediction;
   };
   const double hidden = step(Precision::kF32).data;
+  const Prediction own = step(Precision::kF32, "partita");
   cluster.device.overlaps = false;
   const Prediction exposed = step(Precision::kF32);
+  const Prediction own_exposed = step(Precision::kF32, "partita");
   EXPECT_GT(exposed.data, 2 * hidden);
   const double parameters = 24 * LayerParameters(a) + EmbeddingParameters(a);
   EXPECT_NEAR(exposed.data,
               CollectiveTime(cluster, core::CollectiveKind::kAllReduce,
                              4 * parameters, ShapeOfStride(cluster, 1, 4)),
               1e-9);
+  // Our own send buckets, which takes longer than all at once.
+  EXPECT_GT(own_exposed.data, exposed.data);
+  EXPECT_LT(own.data, exposed.data);
+  EXPECT_NEAR(own_exposed.step - own.step, own_exposed.data - own.data, 1e-9);
   EXPECT_NEAR(exposed.optimizer, UpdateTime(cluster.device, 28 * parameters),
               1e-9);
   EXPECT_NEAR(step(Precision::kBf16).optimizer,
               UpdateTime(cluster.device, 42 * parameters), 1e-9);
   cluster.device.tables[kUpdateName] = {{{1e3}}, {1e9}};
   EXPECT_NEAR(step(Precision::kF32).optimizer, 28 * parameters / 1e9, 1e-9);
+  EXPECT_NEAR(step(Precision::kF32, "partita").optimizer, 28 * parameters / 1e9,
+              1e-3 * 28 * parameters / 1e9);
 }
 
 }  // namespace

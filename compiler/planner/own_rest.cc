@@ -138,7 +138,9 @@ class Rest {
     for (const double size : sizes) {
       Sum(d_.zero >= 2 ? size / d_.dp : size);
       // Gradient, moments and the f32 value, which three are written.
-      rest_.update += Kernel((gradient_ + 24 + master) * size / share);
+      rest_.update += std::max(
+          UpdateTime(cluster_.device, (gradient_ + 24 + master) * size / share),
+          cluster_.device.launch);
       all_.push_back(size);
       if (d_.dp > 1 && d_.zero < 2) Reduce(size);
     }
@@ -220,6 +222,11 @@ class Rest {
   }
 
   void Start(double bytes, double unpack) {
+    if (!cluster_.device.overlaps) {
+      Blocking(bytes);
+      Compute(unpack);
+      return;
+    }
     const double held = bytes + bytes / Share();
     double in_flight = held;
     for (const Flight& flight : flights_) in_flight += flight.bytes;

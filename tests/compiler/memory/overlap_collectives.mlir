@@ -179,7 +179,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<16xf32> {
 
 // -----
 
-// What is too large to be in flight is reduced behind the sends, in the order in which it was.
+// What is too large to be in flight is reduced behind the sends of its cell, in the order in which it was.
 func.func private @large(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<64xf32>) {
   %c = arith.constant dense<0.0> : tensor<64xf32>
   return %x, %c : tensor<8xf32>, tensor<64xf32>
@@ -191,11 +191,14 @@ func.func private @large(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<64xf32>) {
 // LITTLE-NEXT: exec.send
 // LITTLE-NEXT: exec.collective all_reduce %[[A]]#1
 // LITTLE-NEXT: exec.collective all_reduce %[[B]]#1
+// LITTLE-NEXT: call @large
 func.func @main(%x: tensor<8xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
   %0:2 = call @large(%x) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<64xf32>)
   %1 = exec.collective all_reduce %0#1 axes = [0, 1, 2] : tensor<64xf32> -> tensor<64xf32>
   %2:2 = call @large(%0#0) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<64xf32>)
   %3 = exec.collective all_reduce %2#1 axes = [0, 1, 2] : tensor<64xf32> -> tensor<64xf32>
   exec.send %2#0 axes = [1, 1, 2] peer = 1 : tensor<8xf32>
+  %4:2 = call @large(%2#0) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<64xf32>)
+  exec.send %4#0 axes = [1, 1, 2] peer = 1 : tensor<8xf32>
   return %1, %3 : tensor<64xf32>, tensor<64xf32>
 }
