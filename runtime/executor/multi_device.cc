@@ -72,12 +72,15 @@ absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> MultiDeviceRunner::Load(
       },
       /*patience=*/10));
   runner->step_count_ = ranks->list[0].executor->executor().step_count();
+  runner->leaves_together_ = ranks->list[0].device_communicator != nullptr;
   return runner;
 }
 
-// Ranks leave the groups of their devices together.
+// Ranks leave the groups of their devices together. Where they could not be
+// loaded, one that was left behind may still work on its parts: they are its
+// own.
 MultiDeviceRunner::~MultiDeviceRunner() {
-  if (ranks_->list[0].device_communicator == nullptr) return;
+  if (!leaves_together_) return;
   // After an error they end where they are.
   threads_
       .Run([ranks = ranks_](comm::Communicator& communicator) {

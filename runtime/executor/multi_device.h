@@ -77,8 +77,10 @@ class MultiDeviceRunner {
   // Of all ranks, in order.
   std::vector<RankUse> Uses() const;
 
-  // Of the lowest rank of each entry, in their order.
+  // Times the lowest rank of each entry; all ranks where devices exchange
+  // themselves.
   void EnableProfile();
+  // Of the lowest rank of each entry, in their order.
   std::vector<Profile*> profiles();
 
   // As Executor's. Where the numbers of the last run that are not finite came
@@ -107,6 +109,7 @@ class MultiDeviceRunner {
   const std::vector<TensorSpec> outputs_;
   const std::vector<ParameterSpec> parameters_;
   int64_t step_count_ = 0;
+  bool leaves_together_ = false;  // loaded, and devices exchange themselves
   RankThreads threads_;
   std::shared_ptr<Ranks> ranks_;  // threads left behind keep them
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/random_fill.h"
+#include "runtime/comm/device_communicator.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/executor/bad_device.h"
 #include "runtime/program/test_program.h"
@@ -295,6 +297,39 @@ TEST_F(BadRankTest, ARankThatHangsIsNamed) {
                            "made no progress.*"));
   // Let the thread left behind end before the folder goes.
   std::this_thread::sleep_for(milliseconds(1500));
+}
+
+class UselessCommunicator : public comm::DeviceCommunicator {
+  absl::StatusOr<std::unique_ptr<comm::Collective>> Prepare(
+      const comm::Operation&, const std::vector<int>&, bool) override {
+    return absl::AbortedError("it is too late");
+  }
+  absl::Status Enqueue(comm::Collective&, const void*, void*, void*) override {
+    return absl::AbortedError("it is too late");
+  }
+  absl::Status Await(void*) override {
+    return absl::AbortedError("it is too late");
+  }
+};
+
+// Nobody else may look at its parts: the thread sanitizer sees who does.
+TEST_F(MultiDeviceTest, ARankLeftBehindInLoadingGoesOn) {
+  options_.comm.patience = milliseconds(20);
+  const auto late = std::make_shared<std::promise<void>>();
+  options_.make_communicator = [late](comm::Communicator& base)
+      -> absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> {
+    if (base.rank() == 0) {
+      std::this_thread::sleep_for(milliseconds(2000));
+      late->set_value();
+    }
+    return std::make_unique<UselessCommunicator>();
+  };
+  Write(program::DividedProgram(4, 2, 1));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(MultiDeviceRunner::Load(path_, options_).ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2000));
+  late->get_future().wait();
+  std::this_thread::sleep_for(milliseconds(500));
 }
 
 }  // namespace
