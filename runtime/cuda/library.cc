@@ -27,6 +27,14 @@ absl::StatusOr<Library> Library::Open(const std::vector<std::string>& names,
                    absl::StrJoin(names, " or "), " (", reason, "); ", advice));
 }
 
+// The loader names what it did not find: this library, or one that it needs.
+bool Library::IsInstalled(const std::string& name) {
+  if (dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return true;
+  const char* const error = dlerror();
+  return error != nullptr &&
+         std::string(error).rfind(name + ": cannot open", 0) != 0;
+}
+
 void* Library::Find(const char* symbol) const { return dlsym(handle_, symbol); }
 
 absl::Status Library::Lacks(const char* symbol) const {

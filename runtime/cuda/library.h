@@ -21,6 +21,10 @@ class Library {
                                       const std::string& what,
                                       const std::string& advice);
 
+  // Whether there is a library of that name, though perhaps one that cannot be
+  // opened.
+  static bool IsInstalled(const std::string& name);
+
   // Null if the library has no such function.
   void* Find(const char* symbol) const;
   // FailedPrecondition, naming the function, if the library lacks it: it is

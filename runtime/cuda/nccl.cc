@@ -435,4 +435,18 @@ absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> MakeNcclCommunicator(
   return std::unique_ptr<comm::DeviceCommunicator>(std::move(communicator));
 }
 
+absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> AgreeOnNccl(
+    comm::Communicator& base, const NcclOptions& options) {
+  PARTITA_ASSIGN_OR_RETURN(
+      const std::vector<std::string> found,
+      base.GatherTexts(NcclLibrary::IsInstalled(options.nccl) ? "NCCL" : "",
+                       "libraries of GPUs"));
+  if (std::count(found.begin(), found.end(), "") > 0)
+    return std::unique_ptr<comm::DeviceCommunicator>();
+  absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> made =
+      MakeNcclCommunicator(base, options);
+  PARTITA_RETURN_IF_ERROR(base.Agree(made.status()));
+  return made;
+}
+
 }  // namespace partita::cuda

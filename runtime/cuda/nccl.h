@@ -25,6 +25,11 @@ struct NcclOptions {
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> MakeNcclCommunicator(
     comm::Communicator& base, const NcclOptions& options);
 
+// The same where all ranks call it. Null, on all of them, where NCCL is not
+// installed for some; any other error of a rank is everybody's.
+absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> AgreeOnNccl(
+    comm::Communicator& base, const NcclOptions& options);
+
 }  // namespace partita::cuda
 
 #endif  // PARTITA_RUNTIME_CUDA_NCCL_H_

@@ -6,12 +6,23 @@
 #include "runtime/cuda/library.h"
 
 namespace partita::cuda {
+namespace {
+
+std::string NameOf(const std::string& path) {
+  return path.empty() ? "libnccl.so.2" : path;
+}
+
+}  // namespace
+
+bool NcclLibrary::IsInstalled(const std::string& path) {
+  return Library::IsInstalled(NameOf(path));
+}
 
 absl::StatusOr<std::shared_ptr<const NcclLibrary>> NcclLibrary::Open(
     const std::string& path) {
   PARTITA_ASSIGN_OR_RETURN(
       const Library library,
-      Library::Open({path.empty() ? "libnccl.so.2" : path}, "NCCL",
+      Library::Open({NameOf(path)}, "NCCL",
                     "install it, or set LD_LIBRARY_PATH to where it lies"));
   auto nccl = std::make_shared<NcclLibrary>();
 #define PARTITA_CUDA_LOAD(member, symbol, parameters) \

@@ -19,8 +19,10 @@ struct NcclLibrary {
   const char* (*ErrorText)(NcclResult result) = nullptr;
   const char* (*LastError)(NcclComm comm) = nullptr;  // null before 2.13
 
+  // Whether there is one, fit or not.
+  static bool IsInstalled(const std::string& path);
   // libnccl.so.2, or the library at `path`. FailedPrecondition, with what to
-  // do, where there is none.
+  // do, where there is none that will do.
   static absl::StatusOr<std::shared_ptr<const NcclLibrary>> Open(
       const std::string& path);
 

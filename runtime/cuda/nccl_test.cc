@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <memory>
@@ -174,6 +175,46 @@ TEST(NcclTest, WithoutNcclItSaysWhatToDo) {
   EXPECT_THAT(std::string(gpus.status().message()),
               AllOf(HasSubstr("NCCL is not there: expected libno_nccl.so"),
                     HasSubstr("set LD_LIBRARY_PATH to where it lies")));
+}
+
+const NcclOptions kGood = {0, kLibrary, kLibrary, {}};
+
+// Whether two ranks, in threads, get a communicator with these options.
+std::vector<absl::StatusOr<bool>> Agree(
+    const std::vector<NcclOptions>& options) {
+  const auto bases = comm::MakeLocalCommunicators(2);
+  std::vector<std::future<absl::StatusOr<bool>>> ranks;
+  for (size_t rank = 0; rank < 2; ++rank)
+    ranks.push_back(
+        std::async(std::launch::async, [&, rank]() -> absl::StatusOr<bool> {
+          PARTITA_ASSIGN_OR_RETURN(const auto gpus,
+                                   AgreeOnNccl(*bases[rank], options[rank]));
+          return gpus != nullptr;
+        }));
+  return {ranks[0].get(), ranks[1].get()};
+}
+
+TEST(AgreeOnNcclTest, AllHaveItOrNone) {
+  for (const auto& have : Agree({kGood, kGood}))
+    EXPECT_TRUE(have.ok() && *have) << have.status();
+  for (const auto& have : Agree({{0, kLibrary, "libno_nccl.so", {}}, kGood}))
+    EXPECT_TRUE(have.ok() && !*have) << have.status();
+}
+
+// Nobody goes on through the host's memory, unasked and far slower.
+TEST(AgreeOnNcclTest, WhatIsInstalledMustWork) {
+  const std::string broken = ::testing::TempDir() + "/libbroken_nccl.so";
+  std::ofstream(broken) << "no library";
+  const auto expect = [&](const NcclOptions& bad, const std::string& text) {
+    for (const auto& have : Agree({kGood, bad}))
+      EXPECT_THAT(std::string(have.status().message()),
+                  AllOf(HasSubstr("rank 1: "), HasSubstr(text)));
+  };
+  expect({0, kLibrary, broken, {}}, "NCCL is not there: expected " + broken);
+  expect({0, kLibrary, "libm.so.6", {}}, "libm.so.6 has no function nccl");
+  expect({0, "libno_cuda.so", kLibrary, {}},
+         "the driver of NVIDIA GPUs is not there");
+  expect({99, kLibrary, kLibrary, {}}, "expected a GPU number 99");
 }
 
 // Two ranks in threads, with little patience.

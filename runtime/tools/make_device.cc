@@ -89,15 +89,7 @@ MakeDeviceCommunicator(const RunOptions& options,
                            HaveGpusOfTheirOwn(base, nccl.ordinal));
   if (!own) return std::unique_ptr<comm::DeviceCommunicator>();
   nccl.comm = CommOptionsOf(options);
-  absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> made =
-      cuda::MakeNcclCommunicator(base, nccl);
-  PARTITA_ASSIGN_OR_RETURN(
-      const std::vector<std::string> found,
-      base.GatherTexts(made.ok() ? "NCCL" : "", "libraries of GPUs"));
-  if (std::count(found.begin(), found.end(), "NCCL") !=
-      static_cast<std::ptrdiff_t>(found.size()))
-    return std::unique_ptr<comm::DeviceCommunicator>();
-  return made;
+  return cuda::AgreeOnNccl(base, nccl);
 }
 
 int ThreadsOf(const RunOptions& options, int shares) {

@@ -31,8 +31,9 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
     int threads);
 
 // What the device of MakeDevice exchanges by with those of other ranks: NCCL,
-// for GPUs of their own where all ranks have it. Else null: tensors go through
-// the host's memory. All ranks call it.
+// for GPUs of their own where it is installed for all ranks. Else null: tensors
+// go through the host's memory. All ranks call it, and an error of one is
+// everybody's.
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
 MakeDeviceCommunicator(const RunOptions& options,
                        const program::Program& program, int index,
