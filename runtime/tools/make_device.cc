@@ -1,6 +1,7 @@
 // The one place that knows all devices.
 #include "runtime/tools/make_device.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,6 +60,20 @@ std::string DeviceOf(const RunOptions& options,
   const bool for_gpus = program.target() != nullptr &&
                         program.target()->str().rfind("cuda:", 0) == 0;
   return for_gpus ? "cuda" : "cpu";
+}
+
+// A rank's receives are kernels that turn in place until another rank sends,
+// and a kernel that is loaded when it is first used may have to wait until all
+// that runs on its GPU is done: two ranks that receive from each other would
+// wait for ever (CUDA programming guide, "Lazy Loading", on concurrent
+// execution). So all kernels are loaded before the first step, the libraries'
+// and ours.
+void PrepareEnvironment(const RunOptions& options,
+                        const program::Program& program) {
+  if (DeviceOf(options, program) != "cuda" || options.share_gpu ||
+      program::SizeOf(program.mesh()) == 1)
+    return;
+  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
 }
 
 absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(

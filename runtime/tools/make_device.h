@@ -22,6 +22,12 @@ std::string DeviceOf(const RunOptions& options,
 // How many threads each of `shares` devices on this machine has.
 int ThreadsOf(const RunOptions& options, int shares);
 
+// Before the first device is made, and before there are threads that read the
+// environment: says there what GPUs that exchange with each other need of the
+// driver, which reads it when it starts. What the user said stays.
+void PrepareEnvironment(const RunOptions& options,
+                        const program::Program& program);
+
 // The device numbered `index` among those of this job on this machine: a CPU
 // device with this many threads, or the GPU of that number. With --share-gpu
 // all stand on GPU 0, and so does a process to which CUDA_VISIBLE_DEVICES

@@ -294,6 +294,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenProcessSession(
   absl::StatusOr<program::Artifact> opened =
       program::Artifact::Open(options.model);
   PARTITA_RETURN_IF_ERROR(communicator.Agree(opened.status()));
+  PrepareEnvironment(options, opened->program());
   PARTITA_RETURN_IF_ERROR(CheckSameModel(*opened, communicator));
   PARTITA_RETURN_IF_ERROR(
       communicator.Agree(CheckProcesses(*opened, options, launch)));

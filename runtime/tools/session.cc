@@ -191,6 +191,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
                   (DeviceOf(options, artifact->program()) == "null" &&
                    artifact->program().entries()->size() == 1)))
     return SingleSession::Open(artifact, options);
+  PrepareEnvironment(options, artifact->program());
   executor::MultiDeviceOptions multi;
   multi.devices = options.devices;
   multi.weights_dir = options.weights_dir;
