@@ -473,15 +473,6 @@ absl::StatusOr<Prediction> EvaluateTime(const Architecture& architecture,
   return Evaluation(architecture, division, cluster, software).Run();
 }
 
-void AddMemory(const Architecture& architecture, const Division& division,
-               const Cluster& cluster, const Software& software,
-               Prediction& prediction) {
-  prediction.memory = EvaluateMemory(architecture, division, software);
-  prediction.fits = prediction.memory.total() <= cluster.device.room() &&
-                    prediction.memory.host <= cluster.device.host_memory;
-  if (!prediction.fits) prediction.bound = "memory";
-}
-
 absl::StatusOr<Prediction> Evaluate(const Architecture& architecture,
                                     const Division& division,
                                     const Cluster& cluster,

@@ -338,4 +338,13 @@ LeastMemory::LeastMemory(const Architecture& a, const Software& software)
     : a_(a), software_(software) {}
 LeastMemory::~LeastMemory() = default;
 
+void AddMemory(const Architecture& architecture, const Division& division,
+               const Cluster& cluster, const Software& software,
+               Prediction& prediction) {
+  prediction.memory = EvaluateMemory(architecture, division, software);
+  prediction.fits = prediction.memory.total() <= cluster.device.room() &&
+                    prediction.memory.host <= cluster.device.host_memory;
+  if (!prediction.fits) prediction.bound = "memory";
+}
+
 }  // namespace partita::planner
