@@ -83,21 +83,24 @@ Probe Measurer::Convolutions(ConvDirection direction, ConvKind kind) const {
   Probe probe;
   probe.name =
       planner::ConvName("f32", program::EnumNameConvDirection(direction), kind);
+  const bool depthwise = kind == ConvKind::kDepthwise;
   const std::vector<double> channels = Sizes({32, 128, 512}),
                             sides = Sizes({7, 14, 28, 56, 112});
-  probe.table.sizes = {channels, {}};
-  for (const double side : sides) probe.table.sizes[1].push_back(side * side);
+  probe.table.sizes.assign(depthwise ? 1 : 2, channels);
+  std::vector<double>& places = probe.table.sizes.emplace_back();
+  for (const double side : sides) places.push_back(side * side);
   auto program =
       std::make_shared<ProbeProgram>(DType::f32, options_.devices, 1);
   const double window = kind == ConvKind::kPointwise ? 1 : 9;
-  for (const double count : channels)
-    for (const double side : sides) {
-      probe.labels.push_back(
-          program->AddConvolution(direction, kind, static_cast<int64_t>(count),
-                                  static_cast<int64_t>(side)));
-      const double each = kind == ConvKind::kDepthwise ? 1 : count;
-      probe.amounts.push_back(2 * side * side * count * each * window);
-    }
+  for (const double in : channels)
+    for (const double out : depthwise ? std::vector{in} : channels)
+      for (const double side : sides) {
+        probe.labels.push_back(program->AddConvolution(
+            direction, kind, static_cast<int64_t>(in),
+            static_cast<int64_t>(out), static_cast<int64_t>(side)));
+        probe.amounts.push_back(2 * side * side * (depthwise ? 1 : in) * out *
+                                window);
+      }
   probe.write = [program](const std::string& path) {
     return program->Write(path);
   };

@@ -30,6 +30,7 @@ absl::StatusOr<ProfileTimes> TakeAMillisecond(const std::string& path) {
   std::string rows;
   std::set<std::string> seen;
   const program::Program& program = artifact->program();
+  bool met = false;
   for (unsigned f = 0; f < program.functions()->size(); ++f)
     for (const program::Instruction* instruction :
          *program.functions()->Get(f)->body()) {
@@ -41,9 +42,14 @@ absl::StatusOr<ProfileTimes> TakeAMillisecond(const std::string& path) {
         name = sends
                    ? "send f32[" + std::to_string(count) + "] to " + entry
                    : "receive f32[" + std::to_string(count) + "] from " + entry;
+      } else if (name == "meet") {
+        EXPECT_NE(instruction->operation_as_Collective(), nullptr);
       } else if (name != "values") {
+        if (instruction->operation_as_Collective() != nullptr)
+          EXPECT_TRUE(met) << "nothing holds devices together before " << name;
         EXPECT_TRUE(seen.insert(name).second) << "twice: " << name;
       }
+      met = name == "meet";
       rows += (rows.empty() ? "" : ", ") + std::string("{\"name\": \"") + name +
               " (ours)\", \"calls\": 1, \"median_ms\": 1}";
     }
@@ -81,8 +87,8 @@ TEST(MeasureTables, HasATableForEachOperation) {
   // In the digits that a table has.
   EXPECT_NEAR(rate("product bf16 tn", {128, 512, 32}) / (2e3 * 128 * 512 * 32),
               1, 1e-3);
-  EXPECT_NEAR(rate("convolution f32 forward window", {128, 784}) /
-                  (2e3 * 784 * 128 * 128 * 9),
+  EXPECT_NEAR(rate("convolution f32 forward window", {128, 32, 784}) /
+                  (2e3 * 784 * 128 * 32 * 9),
               1, 1e-3);
   EXPECT_NEAR(rate("convolution f32 input_grad depthwise", {128, 784}) /
                   (2e3 * 784 * 128 * 9),

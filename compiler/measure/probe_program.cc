@@ -167,15 +167,17 @@ std::string ProbeProgram::AddProduct(ProductForm form, int64_t m, int64_t n,
 }
 
 std::string ProbeProgram::AddConvolution(ConvDirection direction, ConvKind kind,
-                                         int64_t channels, int64_t side) {
+                                         int64_t in, int64_t out,
+                                         int64_t side) {
   const int64_t window = kind == ConvKind::kPointwise ? 1 : 3;
-  const int64_t groups = kind == ConvKind::kDepthwise ? channels : 1;
+  const int64_t groups = kind == ConvKind::kDepthwise ? in : 1;
   program::ConvT conv;
   conv.dtype = dtype_;
   conv.direction = direction;
   conv.channels_last = true;
-  conv.input_shape = conv.out_shape = {1, side, side, channels};
-  conv.weight_shape = {channels, channels / groups, window, window};
+  conv.input_shape = {1, side, side, in};
+  conv.out_shape = {1, side, side, out};
+  conv.weight_shape = {out, in / groups, window, window};
   conv.strides = conv.dilations = {1, 1};
   conv.low = conv.high = {window / 2, window / 2};
   conv.groups = groups;
@@ -189,12 +191,21 @@ std::string ProbeProgram::AddConvolution(ConvDirection direction, ConvKind kind,
                    groups > 1 ? absl::StrCat(" groups ", groups) : "", " ",
                    base::NameOf(program::ToBase(dtype_)));
   const int64_t image = ElementsOf(conv.input_shape),
+                result = ElementsOf(conv.out_shape),
                 weight = ElementsOf(conv.weight_shape);
-  const bool makes_weight = direction == ConvDirection::weight_grad;
-  return Append(Union(std::move(conv)),
-                {Input(image), Input(makes_weight ? image : weight),
-                 Output(makes_weight ? weight : image)},
-                label);
+  std::vector<Buffer> operands;
+  switch (direction) {
+    case ConvDirection::forward:
+      operands = {Input(image), Input(weight), Output(result)};
+      break;
+    case ConvDirection::input_grad:
+      operands = {Input(result), Input(weight), Output(image)};
+      break;
+    case ConvDirection::weight_grad:
+      operands = {Input(image), Input(result), Output(weight)};
+      break;
+  }
+  return Append(Union(std::move(conv)), std::move(operands), label);
 }
 
 std::string ProbeProgram::AddCollective(CollectiveKind kind,
@@ -225,6 +236,7 @@ std::string ProbeProgram::AddCollective(CollectiveKind kind,
     collective.offset = -rows / 2;
   }
   elements = std::max(ElementsOf(in), ElementsOf(out));
+  Meet();
   collective.input_shape = in;
   collective.output_shape = out;
   // As runtime/executor/collective_desc.cc says it.
@@ -236,6 +248,15 @@ std::string ProbeProgram::AddCollective(CollectiveKind kind,
       in == out ? "" : absl::StrCat(" to ", TypeName(dtype_, out)));
   return Append(Union(std::move(collective)),
                 {Input(ElementsOf(in)), Output(ElementsOf(out))}, label);
+}
+
+void ProbeProgram::Meet() {
+  program::CollectiveT collective;
+  collective.kind = CollectiveKind::all_reduce;
+  collective.dtype = dtype_;
+  collective.axes = {AxisPart(1, 1, group_)};
+  collective.input_shape = collective.output_shape = {1};
+  Append(Union(std::move(collective)), {Input(1), Output(1)}, "meet");
 }
 
 absl::Status ProbeProgram::Write(const std::string& path) const {

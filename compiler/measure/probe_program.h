@@ -24,18 +24,21 @@ class ProbeProgram {
 
   std::string AddProduct(planner::ProductForm form, int64_t m, int64_t n,
                          int64_t k);
-  // Of one square image, channels last, to as many channels and places.
+  // Of one square image, channels last, to as many places. A depthwise one has
+  // as many channels on both sides.
   std::string AddConvolution(program::ConvDirection direction,
-                             planner::ConvKind kind, int64_t channels,
+                             planner::ConvKind kind, int64_t in, int64_t out,
                              int64_t side);
   // all_reduce, all_gather, reduce_scatter, all_to_all or exchange, whose
-  // larger side has about so many elements: `elements` afterwards.
+  // larger side has about so many elements: `elements` afterwards. Devices meet
+  // before it, so that none waits in it for what others did before.
   std::string AddCollective(program::CollectiveKind kind, int64_t& elements);
 
   // What was added, as a file. An error is a bug of ours, or the disk's.
   absl::Status Write(const std::string& path) const;
 
  private:
+  void Meet();
   program::Buffer Input(int64_t elements);
   program::Buffer Output(int64_t elements);
   program::Buffer Next(int64_t elements, int64_t& position, int64_t begin);

@@ -110,7 +110,8 @@ int DimensionsOf(const std::string& name) {
   if (words.size() == 4 && words[0] == "convolution" &&
       Contains(kPrecisionNames, words[1]) && Contains(kDirections, words[2]) &&
       Contains(kKinds, words[3]))
-    return 2;
+    return words[3] == kKinds[static_cast<size_t>(ConvKind::kDepthwise)] ? 2
+                                                                         : 3;
   return 0;
 }
 

@@ -35,8 +35,9 @@ enum class ConvKind { kPointwise, kWindow, kDepthwise };
 
 // "product f32 nn": of m, n and k.
 std::string ProductName(const std::string& precision, ProductForm form);
-// "convolution f32 forward window": of channels (the mean of those that go in
-// and come out) and places (of the output, images included).
+// "convolution f32 forward window": of channels that go in, channels that come
+// out, and places (of the output, images included); a depthwise one has as many
+// channels on both sides, which stand once.
 std::string ConvName(const std::string& precision, const std::string& direction,
                      ConvKind kind);
 // "all_reduce 4": of bytes, among so many devices.

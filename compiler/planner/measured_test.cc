@@ -34,6 +34,7 @@ TEST(RateTable, Names) {
   EXPECT_EQ(DimensionsOf(ProductName("bf16", ProductForm::kLhsTransposed)), 3);
   EXPECT_EQ(DimensionsOf(ConvName("f32", "weight_grad", ConvKind::kDepthwise)),
             2);
+  EXPECT_EQ(DimensionsOf(ConvName("f32", "forward", ConvKind::kPointwise)), 3);
   EXPECT_EQ(DimensionsOf(CollectiveName("all_reduce", 2)), 1);
   for (const std::string& name :
        {AttentionName(false), AttentionName(true), std::string(kCopyName),

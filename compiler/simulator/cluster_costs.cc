@@ -285,12 +285,12 @@ double ClusterCosts::Convolution(const program::Conv& conv,
   const double elements =
       static_cast<double>(all) * static_cast<double>(window);
   if (const RateTable* table = MeasuredConv(cluster_.device, conv)) {
-    const double ins = static_cast<double>(window / Outside(weight)) *
-                       static_cast<double>(conv.groups());
-    return std::max(
-        memory, 2 * elements /
-                    table->At({std::sqrt(ins * static_cast<double>(weight[0])),
-                               static_cast<double>(places)}));
+    const double out_channels = static_cast<double>(weight[0]);
+    std::vector<double> at = {out_channels, static_cast<double>(places)};
+    if (table->sizes.size() > at.size())
+      at.insert(at.begin(), static_cast<double>(window / Outside(weight)) *
+                                static_cast<double>(conv.groups()));
+    return std::max(memory, 2 * elements / table->At(at));
   }
   double product = 0;
   if (conv.direction() == program::ConvDirection::forward)

@@ -160,7 +160,7 @@ TEST(ClusterCostsTest, MeasuredConvolutionsAreNoFasterThanMemory) {
   planner::RateTable& table = cluster.device.tables[planner::ConvName(
       "f32", "forward", planner::ConvKind::kWindow)];
   const auto seconds = [&](double rate) {
-    table = {{{64}, {56 * 56}}, {rate}};
+    table = {{{32, 64}, {64}, {56 * 56}}, {1, rate}};
     const int64_t bytes = 4 * 64 * 56 * 56;
     return SecondsOn(cluster, program::MakeConv3x3(
                                   64, 56,
