@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "dialects/nn/dialect.h"
-#include "llvm/ADT/APInt.h"
-#include "llvm/Support/MathExtras.h"
+#include "dialects/nn/integer_math.h"
+#include "llvm/ADT/APSInt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -27,19 +27,9 @@ namespace math = mlir::math;
 
 using Results = FailureOr<SmallVector<Tensor>>;
 
-// A Tensor keeps integers sign-extended, but i1 as 0 or 1; arithmetic sees
-// either reading as a whole integer.
 unsigned widthOf(const Tensor& tensor) {
   const mlir::Type element = tensor.type().getElementType();
   return element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-}
-int64_t asSigned(int64_t value, unsigned width) {
-  return width == 1 ? -value : value;
-}
-uint64_t asUnsigned(int64_t value, unsigned width) {
-  return width >= 64
-             ? value
-             : static_cast<uint64_t>(value) & ((uint64_t{1} << width) - 1);
 }
 
 // An empty tensor of the operation's result type, unless the result is a
@@ -135,7 +125,6 @@ bool isFinite(double a) { return std::isfinite(a); }
 // Integers to integer
 //===----------------------------------------------------------------------===//
 
-using MaybeInt = std::optional<int64_t>;
 using Int1 = int64_t (*)(int64_t, unsigned width);
 using IntS2 = MaybeInt (*)(int64_t, int64_t, unsigned width);
 using IntU2 = MaybeInt (*)(uint64_t, uint64_t, unsigned width);
@@ -176,88 +165,6 @@ Results mapUnsigned2(Operation* op, ArrayRef<Tensor> in) {
     out->setInt(i, *value);
   }
   return one(*std::move(out));
-}
-
-// Sums, differences and products wrap, for signed and unsigned alike.
-MaybeInt addInt(uint64_t a, uint64_t b, unsigned) { return a + b; }
-MaybeInt subtractInt(uint64_t a, uint64_t b, unsigned) { return a - b; }
-MaybeInt multiplyInt(uint64_t a, uint64_t b, unsigned) { return a * b; }
-MaybeInt andInt(uint64_t a, uint64_t b, unsigned) { return a & b; }
-MaybeInt orInt(uint64_t a, uint64_t b, unsigned) { return a | b; }
-MaybeInt xorInt(uint64_t a, uint64_t b, unsigned) { return a ^ b; }
-MaybeInt maxUnsigned(uint64_t a, uint64_t b, unsigned) {
-  return std::max(a, b);
-}
-MaybeInt minUnsigned(uint64_t a, uint64_t b, unsigned) {
-  return std::min(a, b);
-}
-MaybeInt maxSigned(int64_t a, int64_t b, unsigned) { return std::max(a, b); }
-MaybeInt minSigned(int64_t a, int64_t b, unsigned) { return std::min(a, b); }
-
-// A quotient by 0 has no meaning, nor has the lowest integer divided by -1.
-bool canDivide(int64_t a, int64_t b, unsigned width) {
-  return b != 0 && !(b == -1 && a == llvm::minIntN(width));
-}
-MaybeInt divideUnsigned(uint64_t a, uint64_t b, unsigned) {
-  return b == 0 ? MaybeInt() : a / b;
-}
-MaybeInt remainderUnsigned(uint64_t a, uint64_t b, unsigned) {
-  return b == 0 ? MaybeInt() : a % b;
-}
-MaybeInt ceilDivideUnsigned(uint64_t a, uint64_t b, unsigned) {
-  return b == 0 ? MaybeInt() : a / b + (a % b != 0);
-}
-MaybeInt divideSigned(int64_t a, int64_t b, unsigned width) {
-  return canDivide(a, b, width) ? a / b : MaybeInt();
-}
-MaybeInt remainderSigned(int64_t a, int64_t b, unsigned width) {
-  return canDivide(a, b, width) ? a % b : MaybeInt();
-}
-MaybeInt ceilDivideSigned(int64_t a, int64_t b, unsigned width) {
-  if (!canDivide(a, b, width)) return {};
-  return a / b + (a % b != 0 && (a < 0) == (b < 0));
-}
-MaybeInt floorDivideSigned(int64_t a, int64_t b, unsigned width) {
-  if (!canDivide(a, b, width)) return {};
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-// A shift by the width or more has no meaning.
-MaybeInt shiftLeft(uint64_t a, uint64_t b, unsigned width) {
-  return b >= width ? MaybeInt() : a << b;
-}
-MaybeInt shiftRightUnsigned(uint64_t a, uint64_t b, unsigned width) {
-  return b >= width ? MaybeInt() : a >> b;
-}
-MaybeInt shiftRightSigned(int64_t a, int64_t b, unsigned width) {
-  return asUnsigned(b, width) >= width ? MaybeInt() : a >> b;
-}
-
-int64_t absolute(int64_t a, unsigned) {
-  return a < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a;
-}
-int64_t leadingZeros(int64_t a, unsigned width) {
-  return llvm::APInt(width, asUnsigned(a, width)).countl_zero();
-}
-int64_t trailingZeros(int64_t a, unsigned width) {
-  return llvm::APInt(width, asUnsigned(a, width)).countr_zero();
-}
-int64_t countOnes(int64_t a, unsigned width) {
-  return llvm::popcount(asUnsigned(a, width));
-}
-
-// Integer powers; a negative exponent gives 1 / a^|n| truncated.
-MaybeInt power(int64_t base, int64_t exponent, unsigned) {
-  if (exponent < 0) {
-    if (base == 0) return {};
-    if (base == 1) return 1;
-    return base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
-  }
-  uint64_t result = 1;
-  for (uint64_t factor = base; exponent > 0; exponent >>= 1, factor *= factor) {
-    if (exponent & 1) result *= factor;
-  }
-  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -325,36 +232,6 @@ Results compareFloats(Operation* op, ArrayRef<Tensor> in) {
     out->setInt(i, holds);
   }
   return one(*std::move(out));
-}
-
-bool compareInt(arith::CmpIPredicate predicate, int64_t a, int64_t b,
-                unsigned width) {
-  using P = arith::CmpIPredicate;
-  const int64_t sa = asSigned(a, width), sb = asSigned(b, width);
-  const uint64_t ua = asUnsigned(a, width), ub = asUnsigned(b, width);
-  switch (predicate) {
-    case P::eq:
-      return ua == ub;
-    case P::ne:
-      return ua != ub;
-    case P::slt:
-      return sa < sb;
-    case P::sle:
-      return sa <= sb;
-    case P::sgt:
-      return sa > sb;
-    case P::sge:
-      return sa >= sb;
-    case P::ult:
-      return ua < ub;
-    case P::ule:
-      return ua <= ub;
-    case P::ugt:
-      return ua > ub;
-    case P::uge:
-      return ua >= ub;
-  }
-  llvm_unreachable("all predicates are above");
 }
 
 Results compareInts(Operation* op, ArrayRef<Tensor> in) {
