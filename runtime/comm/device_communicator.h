@@ -34,6 +34,17 @@ class DeviceCommunicator {
   // group, and the collective outlives the graph.
   virtual absl::Status Enqueue(Collective& collective, const void* input,
                                void* output, void* stream) = 0;
+  // Whether hosts meet where ranks do: then nothing is captured, and a call of
+  // Enqueue in place waits until the group's other ranks have called it, never
+  // longer than the patience without their progress. Others return at once, and
+  // are there for what comes on a stream after Join alone.
+  virtual bool MeetsOnHosts() const { return false; }
+  // Where hosts meet: what comes on `stream` later waits for the oldest of what
+  // was enqueued of this collective and is not joined yet. Waits for other
+  // ranks as above.
+  virtual absl::Status Join(Collective& collective, void* stream) {
+    return absl::UnimplementedError("hosts do not meet here");
+  }
   // Waits for the stream, but not for ever: DeadlineExceeded after the
   // patience, naming the rank that does not come (if all come, the device that
   // does not finish), or the error of a rank that failed.

@@ -15,6 +15,7 @@
 #include "runtime/base/random_fill.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/recording/recording.h"
+#include "runtime/cuda/shared_gpu.h"
 #include "runtime/executor/multi_device.h"
 #include "runtime/program/artifact.h"
 
@@ -59,14 +60,20 @@ class CudaExecutorTest : public ::testing::Test {
     const absl::Status status = program::WriteArtifact(path_, program.Parts());
     ASSERT_TRUE(status.ok()) << status;
   }
-  // All devices share one GPU.
+  // All devices share one GPU, and exchange through the host's memory, or by
+  // way of what `shared` is.
   template <typename Program>
-  std::unique_ptr<MultiDeviceRunner> Load(Program program) {
+  std::unique_ptr<MultiDeviceRunner> Load(
+      Program program, std::shared_ptr<SharedGpu> shared = nullptr) {
     Write(std::move(program));
     executor::MultiDeviceOptions options;
     options.make_device = [](int) {
       return MakeCudaDevice({0, kLibrary, kLibrary, kLibrary});
     };
+    if (shared != nullptr)
+      options.make_communicator = [shared](comm::Communicator& base) {
+        return MakeSharedCommunicator(shared, base);
+      };
     auto runner = MultiDeviceRunner::Load(path_, options);
     EXPECT_TRUE(runner.ok()) << runner.status();
     return runner.ok() ? *std::move(runner) : nullptr;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <functional>
 #include <thread>
@@ -14,11 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cuda/boxes.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/nccl_groups.h"
 #include "runtime/cuda/nccl_library.h"
 #include "runtime/cuda/nccl_plan.h"
-#include "runtime/cuda/own_ops.h"
 #include "runtime/cuda/scratch.h"
 
 namespace partita::cuda {
@@ -81,10 +80,6 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   Scratch& ScratchOf(bool beside) {
     return beside ? scratch_beside_ : scratch_;
   }
-  absl::Status CopyBox(CuStream stream, const Box& box, const void* from,
-                       void* to) const;
-  absl::Status FillBox(CuStream stream, const Box& box, const std::string& fill,
-                       void* to) const;
   absl::Status ExchangePieces(const NcclCollective& collective,
                               const char* input, char* output, CuStream stream);
   absl::Status Put(const NcclCollective& collective, const void* input,
@@ -104,8 +99,7 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   const std::shared_ptr<const NcclLibrary> nccl_;
   const std::shared_ptr<Context> context_;
   const std::chrono::milliseconds patience_;
-  std::shared_ptr<const OwnKernels> kernels_;
-  CuFunction copy_ = nullptr, fill_ = nullptr;
+  std::unique_ptr<const Boxes> boxes_;
   // On streams, in the order in which they were put there, with what is behind
   // them; events that stand for nothing.
   struct UnderWay {
@@ -130,9 +124,7 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 absl::Status NcclCommunicator::LoadKernels() {
-  PARTITA_ASSIGN_OR_RETURN(kernels_, OwnKernels::Load(context_));
-  PARTITA_ASSIGN_OR_RETURN(copy_, kernels_->Find("partita_copy_box"));
-  PARTITA_ASSIGN_OR_RETURN(fill_, kernels_->Find("partita_fill_box"));
+  PARTITA_ASSIGN_OR_RETURN(boxes_, Boxes::Load(context_));
   return absl::OkStatus();
 }
 
@@ -185,46 +177,6 @@ absl::Status NcclCommunicator::Connect(const NcclCollective& transfer) {
   return status;
 }
 
-absl::Status NcclCommunicator::CopyBox(CuStream stream, const Box& box,
-                                       const void* from, void* to) const {
-  if (box.Bytes() == 0) return absl::OkStatus();
-  CopyBoxArgs args = {};
-  args.from = static_cast<const char*>(from) + box.from;
-  args.to = static_cast<char*>(to) + box.to;
-  uint64_t all = reinterpret_cast<uintptr_t>(args.from) |
-                 reinterpret_cast<uintptr_t>(args.to) |
-                 static_cast<uint64_t>(box.run) | 16;
-  for (int d = 0; d < 3; ++d) {
-    args.counts[d] = box.counts[d];
-    args.from_strides[d] = box.from_strides[d];
-    args.to_strides[d] = box.to_strides[d];
-    if (box.counts[d] > 1)
-      all |= static_cast<uint64_t>(box.from_strides[d]) |
-             static_cast<uint64_t>(box.to_strides[d]);
-  }
-  args.unit = static_cast<int>(all & (~all + 1));  // its lowest bit
-  args.units = box.run / args.unit;
-  args.count = box.Bytes() / args.unit;
-  return kernels_->Launch(stream, copy_, &args, args.count);
-}
-
-absl::Status NcclCommunicator::FillBox(CuStream stream, const Box& box,
-                                       const std::string& fill,
-                                       void* to) const {
-  if (box.Bytes() == 0) return absl::OkStatus();
-  FillBoxArgs args = {};
-  args.to = static_cast<char*>(to) + box.to;
-  args.element_bytes = static_cast<int>(fill.size());
-  args.elements = box.run / args.element_bytes;
-  args.count = box.Bytes() / args.element_bytes;
-  for (int d = 0; d < 3; ++d) {
-    args.counts[d] = box.counts[d];
-    args.to_strides[d] = box.to_strides[d];
-  }
-  std::memcpy(&args.value, fill.data(), fill.size());
-  return kernels_->Launch(stream, fill_, &args, args.count);
-}
-
 absl::Status NcclCommunicator::ExchangePieces(const NcclCollective& collective,
                                               const char* input, char* output,
                                               CuStream stream) {
@@ -254,11 +206,11 @@ absl::Status NcclCommunicator::ExchangePieces(const NcclCollective& collective,
     status.Update(groups_.Settle(collective.comm(), nccl_->EndGroup(), name));
   PARTITA_RETURN_IF_ERROR(status);
   for (const Box& box : plan.unpacked)
-    PARTITA_RETURN_IF_ERROR(CopyBox(stream, box, scratch, output));
-  PARTITA_RETURN_IF_ERROR(CopyBox(stream, plan.own, input, output));
+    PARTITA_RETURN_IF_ERROR(boxes_->Copy(stream, box, scratch, output));
+  PARTITA_RETURN_IF_ERROR(boxes_->Copy(stream, plan.own, input, output));
   const std::string fill = comm::FillOf(collective.operation());
   for (const Box& box : plan.blanks)
-    PARTITA_RETURN_IF_ERROR(FillBox(stream, box, fill, output));
+    PARTITA_RETURN_IF_ERROR(boxes_->Fill(stream, box, fill, output));
   return absl::OkStatus();
 }
 
@@ -297,7 +249,7 @@ absl::Status NcclCommunicator::Put(const NcclCollective& collective,
                   static_cast<size_t>(plan.scratch_bytes), stream),
         "clearing the scratch"));
   for (const Box& box : plan.packed)
-    PARTITA_RETURN_IF_ERROR(CopyBox(stream, box, input, scratch));
+    PARTITA_RETURN_IF_ERROR(boxes_->Copy(stream, box, input, scratch));
   const auto check = [&](NcclResult result) {
     return groups_.Settle(collective.comm(), result,
                           [&] { return comm::Describe(operation); });

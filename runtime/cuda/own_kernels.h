@@ -5,25 +5,12 @@
 #ifndef PARTITA_RUNTIME_CUDA_OWN_KERNELS_H_
 #define PARTITA_RUNTIME_CUDA_OWN_KERNELS_H_
 
-#ifdef __CUDA__
-#define PARTITA_KERNEL_CODE __attribute__((device)) __attribute__((host)) inline
-#elif !defined(PARTITA_KERNEL_CODE)
-#include <cmath>
-#define PARTITA_KERNEL_CODE inline
-#endif
-// For tests that look at what kernels touch.
-#ifndef PARTITA_KERNEL_READS
-#define PARTITA_KERNEL_READS(memory, bytes) static_cast<void>(0)
-#define PARTITA_KERNEL_WRITES(memory, bytes) static_cast<void>(0)
-#endif
+#include "runtime/cuda/box_kernels.h"
+#include "runtime/cuda/kernel_code.h"
 
 namespace partita::cuda {
 
-using Int = long long;
-
-// Of elements; numbers as of base::DType and device::Activation are not known
-// here.
-enum class KernelType : int { kF32 = 0, kF16, kBF16 };
+// Numbered as device::Activation, which is not known here.
 enum class KernelActivation : int {
   kNone = 0,
   kRelu,
@@ -111,45 +98,6 @@ PARTITA_KERNEL_CODE float Activate(KernelActivation activation, float x) {
       return 1 / (1 + Exp(-x));
   }
   return x;
-}
-
-PARTITA_KERNEL_CODE Int BytesOf(KernelType type) {
-  return type == KernelType::kF32 ? 4 : 2;
-}
-
-PARTITA_KERNEL_CODE float Load(KernelType type, const void* data, Int i) {
-  PARTITA_KERNEL_READS(static_cast<const char*>(data) + i * BytesOf(type),
-                       static_cast<unsigned long>(BytesOf(type)));
-  switch (type) {
-    case KernelType::kF32:
-      return static_cast<const float*>(data)[i];
-    case KernelType::kF16:
-      return static_cast<float>(static_cast<const _Float16*>(data)[i]);
-    case KernelType::kBF16:
-      break;
-  }
-  const unsigned bits = static_cast<const unsigned short*>(data)[i];
-  return __builtin_bit_cast(float, bits << 16);
-}
-
-PARTITA_KERNEL_CODE void Store(KernelType type, void* data, Int i, float x) {
-  PARTITA_KERNEL_WRITES(static_cast<char*>(data) + i * BytesOf(type),
-                        static_cast<unsigned long>(BytesOf(type)));
-  switch (type) {
-    case KernelType::kF32:
-      static_cast<float*>(data)[i] = x;
-      return;
-    case KernelType::kF16:
-      static_cast<_Float16*>(data)[i] = static_cast<_Float16>(x);
-      return;
-    case KernelType::kBF16:
-      break;
-  }
-  unsigned bits = __builtin_bit_cast(unsigned, x);
-  // To nearest, ties to even; NaN stays NaN.
-  bits = x != x ? bits | 0x400000u : bits + 0x7fffu + (bits >> 16 & 1u);
-  static_cast<unsigned short*>(data)[i] =
-      static_cast<unsigned short>(bits >> 16);
 }
 
 // Bias, activation and residual of element (b, r, c), whose sum is known.
@@ -309,77 +257,6 @@ PARTITA_KERNEL_CODE void ConvWeightGradElement(const ConvArgs& a, Int i) {
   Store(a.type, a.out, i, sum);
 }
 
-// comm::Box in units of `unit` bytes, a power of two up to 16; thread i copies
-// one unit.
-struct CopyBoxArgs {
-  const char* from;
-  char* to;
-  Int count, units;                               // of all runs, of one
-  Int counts[3], from_strides[3], to_strides[3];  // strides in bytes
-  int unit;
-};
-
-// Elements of all runs of a box's target; thread i writes one.
-struct FillBoxArgs {
-  char* to;
-  Int count, elements;
-  Int counts[3], to_strides[3];
-  unsigned long long value;  // the element's bytes, the first ones lowest
-  int element_bytes;
-};
-
-// Unit i lies in run `at`, the returned one of it.
-PARTITA_KERNEL_CODE Int SplitBox(const Int (&counts)[3], Int units, Int i,
-                                 Int (&at)[3]) {
-  const Int unit = i % units;
-  i /= units;
-  for (int d = 2; d >= 0; --d) at[d] = i % counts[d], i /= counts[d];
-  return unit;
-}
-
-PARTITA_KERNEL_CODE void CopyBoxUnit(const CopyBoxArgs& a, Int i) {
-  if (i >= a.count) return;
-  Int at[3];
-  const Int offset = SplitBox(a.counts, a.units, i, at) * a.unit;
-  const char* from = a.from + offset;
-  char* to = a.to + offset;
-  for (int d = 0; d < 3; ++d) {
-    from += at[d] * a.from_strides[d];
-    to += at[d] * a.to_strides[d];
-  }
-  PARTITA_KERNEL_READS(from, static_cast<unsigned long>(a.unit));
-  PARTITA_KERNEL_WRITES(to, static_cast<unsigned long>(a.unit));
-  struct alignas(16) Wide {
-    unsigned long long halves[2];
-  };
-  switch (a.unit) {
-    case 16:
-      *reinterpret_cast<Wide*>(to) = *reinterpret_cast<const Wide*>(from);
-      return;
-    case 8:
-      *reinterpret_cast<Int*>(to) = *reinterpret_cast<const Int*>(from);
-      return;
-    case 4:
-      *reinterpret_cast<int*>(to) = *reinterpret_cast<const int*>(from);
-      return;
-    case 2:
-      *reinterpret_cast<short*>(to) = *reinterpret_cast<const short*>(from);
-      return;
-    default:
-      *to = *from;
-  }
-}
-
-PARTITA_KERNEL_CODE void FillBoxElement(const FillBoxArgs& a, Int i) {
-  if (i >= a.count) return;
-  Int at[3];
-  char* to = a.to + SplitBox(a.counts, a.elements, i, at) * a.element_bytes;
-  for (int d = 0; d < 3; ++d) to += at[d] * a.to_strides[d];
-  PARTITA_KERNEL_WRITES(to, static_cast<unsigned long>(a.element_bytes));
-  for (int b = 0; b < a.element_bytes; ++b)
-    to[b] = static_cast<char>(a.value >> (8 * b));
-}
-
 // X(symbol, arguments, body): the symbol's only parameter is its arguments.
 #define PARTITA_OWN_KERNELS(X)                                 \
   X(partita_product, ProductArgs, ProductElement)              \
@@ -389,7 +266,8 @@ PARTITA_KERNEL_CODE void FillBoxElement(const FillBoxArgs& a, Int i) {
   X(partita_conv_input_grad, ConvArgs, ConvInputGradElement)   \
   X(partita_conv_weight_grad, ConvArgs, ConvWeightGradElement) \
   X(partita_copy_box, CopyBoxArgs, CopyBoxUnit)                \
-  X(partita_fill_box, FillBoxArgs, FillBoxElement)
+  X(partita_fill_box, FillBoxArgs, FillBoxElement)             \
+  X(partita_reduce_box, ReduceBoxArgs, ReduceBoxElement)
 
 }  // namespace partita::cuda
 

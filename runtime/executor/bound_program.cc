@@ -258,6 +258,8 @@ absl::Status BoundProgram::AwaitDevices(device::Stream& stream) {
 }
 
 bool BoundProgram::HostExchanges() const {
+  if (device_exchange_ != nullptr && device_exchange_->MeetsOnHosts())
+    return true;
   return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
     return step.collective != nullptr && !step.on_device;
   });

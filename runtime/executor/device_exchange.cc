@@ -34,6 +34,7 @@ absl::Status DeviceExchange::MakeStream(
 void DeviceExchange::Begin() {
   for (auto& [token, event] : done_) unused_.push_back(std::move(event));
   done_.clear();
+  to_join_.clear();
 }
 
 absl::Status DeviceExchange::Run(device::Stream& stream,
@@ -47,13 +48,6 @@ absl::Status DeviceExchange::Start(device::Stream& stream,
                                    comm::Collective& collective,
                                    const void* input, void* output,
                                    int64_t token) {
-  std::unique_ptr<device::Event> done;
-  if (unused_.empty()) {
-    PARTITA_ASSIGN_OR_RETURN(done, device_.CreateEvent());
-  } else {
-    done = std::move(unused_.back());
-    unused_.pop_back();
-  }
   device::Stream& beside = collective.operation().kind == comm::Kind::kTransfer
                                ? *transfers_.at(collective.ranks())
                                : *beside_;
@@ -61,12 +55,28 @@ absl::Status DeviceExchange::Start(device::Stream& stream,
   PARTITA_RETURN_IF_ERROR(device_.Wait(beside, *begun_));
   PARTITA_RETURN_IF_ERROR(
       communicator_.Enqueue(collective, input, output, beside.native_handle()));
+  if (MeetsOnHosts()) {
+    to_join_[token] = &collective;
+    return absl::OkStatus();
+  }
+  std::unique_ptr<device::Event> done;
+  if (unused_.empty()) {
+    PARTITA_ASSIGN_OR_RETURN(done, device_.CreateEvent());
+  } else {
+    done = std::move(unused_.back());
+    unused_.pop_back();
+  }
   PARTITA_RETURN_IF_ERROR(device_.Record(beside, *done));
   done_[token] = std::move(done);
   return absl::OkStatus();
 }
 
 absl::Status DeviceExchange::Await(device::Stream& stream, int64_t token) {
+  if (const auto found = to_join_.find(token); found != to_join_.end()) {
+    comm::Collective& collective = *found->second;
+    to_join_.erase(found);
+    return communicator_.Join(collective, stream.native_handle());
+  }
   const auto found = done_.find(token);
   if (found == done_.end())
     return absl::InternalError(

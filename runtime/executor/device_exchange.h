@@ -16,7 +16,8 @@
 
 namespace partita::executor {
 
-// The host waits in Synchronize alone; the rest may be captured.
+// The host waits in Synchronize alone, and the rest may be captured, unless
+// hosts meet.
 class DeviceExchange {
  public:
   // Both outlive it.
@@ -28,6 +29,10 @@ class DeviceExchange {
   absl::StatusOr<std::unique_ptr<comm::Collective>> Prepare(
       const comm::Operation& operation, const std::vector<int>& ranks,
       bool started);
+
+  // Whether hosts meet where ranks do (DeviceCommunicator::MeetsOnHosts): in
+  // Run, and in Await.
+  bool MeetsOnHosts() const { return communicator_.MeetsOnHosts(); }
 
   // Nothing is started any more: a pass over a program begins.
   void Begin();
@@ -56,6 +61,7 @@ class DeviceExchange {
   std::map<std::vector<int>, std::unique_ptr<device::Stream>> transfers_;
   std::unique_ptr<device::Event> begun_;
   std::map<int64_t, std::unique_ptr<device::Event>> done_;  // by token
+  std::map<int64_t, comm::Collective*> to_join_;  // by token, where hosts meet
   std::vector<std::unique_ptr<device::Event>> unused_;
 };
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -48,8 +49,13 @@ absl::StatusOr<bool> HaveGpusOfTheirOwn(comm::Communicator& base, int ordinal) {
          names.size();
 }
 
+// The devices of this process and of those beside it.
+bool StandOnOneGpu(const RunOptions& options) {
+  return options.share_gpu || OneGpuIsVisible();
+}
+
 int OrdinalOf(const RunOptions& options, int index) {
-  return options.share_gpu || OneGpuIsVisible() ? 0 : index;
+  return StandOnOneGpu(options) ? 0 : index;
 }
 
 }  // namespace
@@ -92,10 +98,28 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
   return cuda::MakeCudaDevice(cuda);
 }
 
+std::shared_ptr<cuda::SharedGpu> MakeSharedGpu(
+    const RunOptions& options, const program::Program& program) {
+  const int64_t ranks = program::SizeOf(program.mesh());
+  if (DeviceOf(options, program) != "cuda" || ranks == 1 ||
+      !StandOnOneGpu(options))
+    return nullptr;
+  cuda::SharedGpuOptions shared;
+  shared.comm = CommOptionsOf(options);
+  return cuda::MakeSharedGpu(static_cast<int>(ranks), shared);
+}
+
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
 MakeDeviceCommunicator(const RunOptions& options,
                        const program::Program& program, int index,
-                       comm::Communicator& base) {
+                       comm::Communicator& base,
+                       std::shared_ptr<cuda::SharedGpu> shared) {
+  if (shared != nullptr) {
+    absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> made =
+        cuda::MakeSharedCommunicator(std::move(shared), base);
+    PARTITA_RETURN_IF_ERROR(base.Agree(made.status()));
+    return made;
+  }
   if (DeviceOf(options, program) != "cuda" || options.share_gpu)
     return std::unique_ptr<comm::DeviceCommunicator>();
   cuda::NcclOptions nccl;

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/device_communicator.h"
+#include "runtime/cuda/shared_gpu.h"
 #include "runtime/device/device.h"
 #include "runtime/program/artifact.h"
 #include "runtime/tools/run_options.h"
@@ -36,14 +37,21 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
     const RunOptions& options, const program::Program& program, int index,
     int threads);
 
-// What the device of MakeDevice exchanges by with those of other ranks: NCCL,
-// for GPUs of their own where it is installed for all ranks. Else null: tensors
-// go through the host's memory. All ranks call it, and an error of one is
+// What devices that are threads of this process share where all of them stand
+// on one GPU; null elsewhere.
+std::shared_ptr<cuda::SharedGpu> MakeSharedGpu(const RunOptions& options,
+                                               const program::Program& program);
+
+// What the device of MakeDevice exchanges by with those of other ranks: copies
+// in the memory of the GPU that they share, if `shared` is one; NCCL, for GPUs
+// of their own where it is installed for all ranks. Else null: tensors go
+// through the host's memory. All ranks call it, and an error of one is
 // everybody's.
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
 MakeDeviceCommunicator(const RunOptions& options,
                        const program::Program& program, int index,
-                       comm::Communicator& base);
+                       comm::Communicator& base,
+                       std::shared_ptr<cuda::SharedGpu> shared = nullptr);
 
 }  // namespace partita::tools
 

@@ -96,5 +96,42 @@ TEST_F(EnvironmentTest, OneGpuNeedsNothing) {
   EXPECT_THAT(Log(), HasSubstr("cuInit\n"));
 }
 
+// Threads of one process on one GPU exchange in its memory; nobody else does.
+TEST_F(EnvironmentTest, ThreadsOnOneGpuExchangeInItsMemory) {
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  const program::DividedProgram divided(4, 2, 1);
+  const std::string bytes = program::SerializeProgram(divided.program);
+  const program::Program& program = *program::GetProgram(bytes.data());
+  EXPECT_EQ(MakeSharedGpu(options_, program), nullptr);
+  setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+  EXPECT_NE(MakeSharedGpu(options_, program), nullptr);
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  options_.share_gpu = true;
+  const auto shared = MakeSharedGpu(options_, program);
+  ASSERT_NE(shared, nullptr);
+  const auto ranks = comm::MakeLocalCommunicators(2);
+  std::vector<std::thread> threads;
+  for (const auto& rank : ranks)
+    threads.emplace_back([&] {
+      const auto made = MakeDeviceCommunicator(options_, program, rank->rank(),
+                                               *rank, shared);
+      ASSERT_TRUE(made.ok()) << made.status();
+      ASSERT_NE(*made, nullptr);
+      EXPECT_TRUE((*made)->MeetsOnHosts());
+      // As of a process of its own.
+      const auto alone =
+          MakeDeviceCommunicator(options_, program, rank->rank(), *rank);
+      EXPECT_TRUE(alone.ok() && *alone == nullptr) << alone.status();
+    });
+  for (std::thread& thread : threads) thread.join();
+  options_.device = "cpu";
+  EXPECT_EQ(MakeSharedGpu(options_, program), nullptr);
+  const program::DividedProgram one(4, 1, 1);
+  const std::string whole = program::SerializeProgram(one.program);
+  options_.device = "cuda";
+  EXPECT_EQ(MakeSharedGpu(options_, *program::GetProgram(whole.data())),
+            nullptr);
+}
+
 }  // namespace
 }  // namespace partita::tools

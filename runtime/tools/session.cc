@@ -201,10 +201,12 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
   multi.make_device = [options, artifact, threads](int rank) {
     return MakeDevice(options, artifact->program(), rank, threads);
   };
-  multi.make_communicator = [options, artifact](comm::Communicator& base) {
-    return MakeDeviceCommunicator(options, artifact->program(), base.rank(),
-                                  base);
-  };
+  multi.make_communicator =
+      [options, artifact, shared = MakeSharedGpu(options, artifact->program())](
+          comm::Communicator& base) {
+        return MakeDeviceCommunicator(options, artifact->program(), base.rank(),
+                                      base, shared);
+      };
   PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<executor::MultiDeviceRunner> runner,
                            executor::MultiDeviceRunner::Load(artifact, multi));
   return std::unique_ptr<Session>(

@@ -1,0 +1,198 @@
+// One lock for all groups: they are few and nobody holds it while something is
+// done.
+#include "runtime/cuda/meetings.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace partita::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a wait sleeps before it looks whether a rank has failed.
+constexpr std::chrono::milliseconds kSlice{20};
+
+}  // namespace
+
+// Of its fields, all under the lock but the postings while it is being held.
+class Meetings::Meeting {
+ public:
+  explicit Meeting(std::vector<int> members)
+      : ranks(std::move(members)), postings(ranks.size()) {}
+
+  // The operation to which a rank came; null if it did not.
+  const std::string* Brought(int rank) const {
+    for (size_t i = 0; i < ranks.size(); ++i)
+      if (ranks[i] == rank) return postings[i].description.get();
+    return nullptr;
+  }
+
+  const std::vector<int> ranks;
+  std::vector<Posting> postings;  // by member
+  size_t came = 0;
+  enum class Phase { kOpen, kBeingHeld, kHeld };
+  Phase phase = Phase::kOpen;
+  absl::StatusOr<std::shared_ptr<void>> result;  // when it is held
+};
+
+void Meetings::Join(comm::Communicator& base) {
+  const Lock lock(mutex_);
+  ranks_[static_cast<size_t>(base.rank())].base = &base;
+}
+
+void Meetings::Leave(int rank) {
+  Lock lock(mutex_);
+  ranks_[static_cast<size_t>(rank)].base = nullptr;
+  std::vector<std::shared_ptr<Meeting>> open;  // to which it came
+  for (const auto& [key, group] : groups_)
+    for (const auto& meeting : group.open)
+      if (meeting->Brought(rank) != nullptr) open.push_back(meeting);
+  for (const auto& meeting : open) {
+    changed_.wait(lock,
+                  [&] { return meeting->phase != Meeting::Phase::kBeingHeld; });
+    if (meeting->phase == Meeting::Phase::kOpen)
+      FailLocked(absl::AbortedError(
+          absl::StrCat("rank ", rank, " left when others were to meet it at ",
+                       *meeting->Brought(rank))));
+  }
+}
+
+absl::Status Meetings::FailureOf(int rank) const {
+  if (failure_.ok()) return failure_;
+  return absl::AbortedError(absl::StrCat(
+      "rank ", rank, " was ended by another failure: ", failure_.message()));
+}
+
+void Meetings::FailLocked(const absl::Status& status) {
+  if (failure_.ok()) failure_ = status;
+  changed_.notify_all();
+}
+
+void Meetings::Fail(const absl::Status& status) {
+  const Lock lock(mutex_);
+  FailLocked(status);
+}
+
+absl::StatusOr<std::shared_ptr<Meetings::Meeting>> Meetings::Come(
+    comm::Communicator& base, Lane lane, const std::vector<int>& ranks,
+    Posting posting, const Hold& hold) {
+  const int rank = base.rank();
+  PARTITA_RETURN_IF_ERROR(base.Progress());
+  Lock lock(mutex_);
+  PARTITA_RETURN_IF_ERROR(FailureOf(rank));
+  ++ranks_[static_cast<size_t>(rank)].came;
+  Group& group = groups_[{lane, ranks}];
+  group.next.resize(ranks.size());
+  const size_t index = static_cast<size_t>(
+      std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  const size_t at = static_cast<size_t>(group.next[index]++ - group.first);
+  if (at == group.open.size())
+    group.open.push_back(std::make_shared<Meeting>(ranks));
+  const std::shared_ptr<Meeting> meeting = group.open[at];
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const Posting& other = meeting->postings[i];
+    if (other.description == nullptr ||
+        other.fingerprint == posting.fingerprint)
+      continue;
+    const absl::Status status = absl::InternalError(
+        absl::StrCat("rank ", rank, " arrived at ", *posting.description,
+                     ", but rank ", ranks[i], " at ", *other.description));
+    FailLocked(status);
+    return status;
+  }
+  meeting->postings[index] = std::move(posting);
+  if (++meeting->came < ranks.size()) return meeting;
+  // Earlier ones are held: all have come to them before.
+  meeting->phase = Meeting::Phase::kBeingHeld;
+  lock.unlock();
+  absl::StatusOr<std::shared_ptr<void>> result = hold(meeting->postings);
+  lock.lock();
+  meeting->phase = Meeting::Phase::kHeld;
+  if (!result.ok())
+    FailLocked(absl::Status(
+        result.status().code(),
+        absl::StrCat("rank ", rank, ": ", result.status().message())));
+  meeting->result = std::move(result);
+  // What they waited for is the holder's matter now.
+  for (Posting& one : meeting->postings) one.ready.reset();
+  Group& same = groups_.at({lane, ranks});
+  same.open.pop_front();
+  ++same.first;
+  lock.unlock();
+  changed_.notify_all();
+  if (!meeting->result.ok()) return meeting->result.status();
+  return meeting;
+}
+
+Meetings::Missing Meetings::MissingOf(const Meeting& meeting) const {
+  Missing missing;
+  std::vector<int> idle;
+  for (size_t i = 0; i < meeting.ranks.size(); ++i) {
+    if (meeting.postings[i].description != nullptr) continue;
+    const Rank& rank = ranks_[static_cast<size_t>(meeting.ranks[i])];
+    missing.ranks.push_back(meeting.ranks[i]);
+    missing.progress += static_cast<uint64_t>(rank.came) + 1;
+    if (rank.awaits != nullptr) continue;
+    idle.push_back(meeting.ranks[i]);
+    if (rank.base != nullptr) missing.progress += rank.base->Beats();
+  }
+  missing.idle = !idle.empty();
+  if (missing.idle) missing.ranks = std::move(idle);
+  return missing;
+}
+
+absl::Status Meetings::LosePatience(const Meeting& meeting,
+                                    const Missing& missing, int rank,
+                                    std::chrono::milliseconds patience) const {
+  std::string names, elsewhere;
+  for (const int other : missing.ranks) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", "rank ", other);
+    const Meeting* const awaits = ranks_[static_cast<size_t>(other)].awaits;
+    if (awaits != nullptr)
+      absl::StrAppend(&elsewhere, "; rank ", other, " waits at ",
+                      *awaits->Brought(other));
+  }
+  return absl::DeadlineExceededError(absl::StrCat(
+      names, " did not arrive at ", *meeting.Brought(rank), " within ",
+      patience.count(), " ms and made no progress (rank ", rank, " waited)",
+      elsewhere, "; if it is alive and slow, raise --timeout"));
+}
+
+absl::StatusOr<std::shared_ptr<void>> Meetings::Await(comm::Communicator& base,
+                                                      Meeting& meeting,
+                                                      int patience) {
+  const int rank = base.rank();
+  const std::chrono::milliseconds limit = patience_ * patience;
+  Lock lock(mutex_);
+  Rank& own = ranks_[static_cast<size_t>(rank)];
+  const Meeting* const outer = std::exchange(own.awaits, &meeting);
+  Clock::time_point since = Clock::now();
+  uint64_t seen = 0;
+  absl::Status status;
+  while (status.ok() && meeting.phase != Meeting::Phase::kHeld) {
+    changed_.wait_for(lock, kSlice);
+    // Who holds it touches this rank's memory.
+    if (meeting.phase != Meeting::Phase::kOpen) continue;
+    lock.unlock();
+    const absl::Status known = base.Progress();
+    lock.lock();
+    if (meeting.phase != Meeting::Phase::kOpen) continue;
+    status = known.ok() ? FailureOf(rank) : known;
+    const Missing missing = MissingOf(meeting);
+    if (missing.progress != seen) since = Clock::now();
+    seen = missing.progress;
+    // Who stalls is found by those who wait for it.
+    if (status.ok() && Clock::now() - since > (missing.idle ? 1 : 2) * limit)
+      status = LosePatience(meeting, missing, rank, limit);
+    if (!status.ok()) FailLocked(status);
+  }
+  own.awaits = outer;
+  PARTITA_RETURN_IF_ERROR(status);
+  if (!meeting.result.ok()) return FailureOf(rank);
+  return *meeting.result;
+}
+
+}  // namespace partita::cuda

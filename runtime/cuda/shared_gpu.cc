@@ -1,0 +1,346 @@
+// Who comes last to a meeting puts the work on its own stream: that waits for
+// events of all, which say that their memory is ready, and all others' streams
+// wait for the event behind it. No stream ever waits for what is not on one
+// yet, so hosts alone can wait for each other, and they do not for ever.
+#include "runtime/cuda/shared_gpu.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/cuda/box_kernels.h"
+#include "runtime/cuda/boxes.h"
+#include "runtime/cuda/context.h"
+#include "runtime/cuda/meetings.h"
+
+namespace partita::cuda {
+namespace {
+
+using comm::Box;
+using comm::Kind;
+using Clock = std::chrono::steady_clock;
+
+// Events of all ranks, to be used again.
+class EventPool : public std::enable_shared_from_this<EventPool> {
+ public:
+  explicit EventPool(std::shared_ptr<Context> context)
+      : context_(std::move(context)) {}
+  EventPool(const EventPool&) = delete;
+  ~EventPool() {
+    if (!context_->Enter().ok()) return;
+    for (const CuEvent event : unused_) context_->driver().DestroyEvent(event);
+  }
+
+  // A CuEvent that stands for what is on the stream now. The context is the
+  // calling thread's.
+  absl::StatusOr<std::shared_ptr<void>> Record(CuStream stream) {
+    CuEvent event = nullptr;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!unused_.empty()) {
+        event = unused_.back();
+        unused_.pop_back();
+      }
+    }
+    const Driver& cuda = context_->driver();
+    if (event == nullptr)
+      PARTITA_RETURN_IF_ERROR(context_->Check(
+          cuda.CreateEvent(&event, kCuEventNoTiming), "making an event"));
+    std::shared_ptr<void> owned(
+        event, [pool = shared_from_this()](void* unused) {
+          const std::lock_guard<std::mutex> lock(pool->mutex_);
+          pool->unused_.push_back(unused);
+        });
+    PARTITA_RETURN_IF_ERROR(context_->Check(cuda.RecordEvent(event, stream),
+                                            "marking the end of an operation"));
+    return owned;
+  }
+
+ private:
+  const std::shared_ptr<Context> context_;
+  std::mutex mutex_;
+  std::vector<CuEvent> unused_;
+};
+
+class SharedCollective : public comm::Collective {
+ public:
+  SharedCollective(comm::Operation operation, std::vector<int> ranks, int index,
+                   Meetings::Lane lane)
+      : Collective(std::move(operation), std::move(ranks), index),
+        lane(lane),
+        alone(group_size() == 1 || this->operation().kind == Kind::kAllSlice),
+        description(std::make_shared<const std::string>(
+            absl::StrCat(comm::Describe(this->operation()), " among ranks ",
+                         absl::StrJoin(this->ranks(), ", ")))) {}
+
+  const Meetings::Lane lane;
+  const bool alone;  // it concerns nobody else
+  const std::shared_ptr<const std::string> description;
+  // Enqueued and not joined: what is waited for, once it is there.
+  struct UnderWay {
+    std::shared_ptr<Meetings::Meeting>
+        meeting;  // null: it concerns nobody else
+    std::shared_ptr<void> done;
+  };
+  std::deque<UnderWay> under_way;
+};
+
+}  // namespace
+
+class SharedGpu {
+ public:
+  SharedGpu(int ranks, const SharedGpuOptions& options)
+      : options_(options), meetings_(ranks, options.comm.patience) {}
+
+  const SharedGpuOptions& options() const { return options_; }
+  Meetings& meetings() { return meetings_; }
+  // The first rank's context serves all: they are one.
+  std::shared_ptr<EventPool> Events(const std::shared_ptr<Context>& context) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::shared_ptr<EventPool> events = events_.lock();
+    if (events == nullptr) {
+      events = std::make_shared<EventPool>(context);
+      events_ = events;
+    }
+    return events;
+  }
+
+ private:
+  const SharedGpuOptions options_;
+  Meetings meetings_;
+  std::mutex mutex_;
+  std::weak_ptr<EventPool> events_;  // until the last rank ends
+};
+
+namespace {
+
+class SharedCommunicator : public comm::DeviceCommunicator {
+ public:
+  SharedCommunicator(std::shared_ptr<SharedGpu> gpu, comm::Communicator& base,
+                     std::shared_ptr<Context> context,
+                     std::unique_ptr<const Boxes> boxes)
+      : gpu_(std::move(gpu)),
+        base_(base),
+        context_(std::move(context)),
+        boxes_(std::move(boxes)),
+        events_(gpu_->Events(context_)) {
+    gpu_->meetings().Join(base_);
+  }
+  SharedCommunicator(const SharedCommunicator&) = delete;
+  ~SharedCommunicator() override { gpu_->meetings().Leave(base_.rank()); }
+
+  bool MeetsOnHosts() const override { return true; }
+  absl::StatusOr<std::unique_ptr<comm::Collective>> Prepare(
+      const comm::Operation& operation, const std::vector<int>& ranks,
+      bool beside) override;
+  absl::Status Enqueue(comm::Collective& base, const void* input, void* output,
+                       void* stream) override;
+  absl::Status Join(comm::Collective& base, void* stream) override;
+  absl::Status Await(void* stream) override;
+
+ private:
+  using Postings = std::vector<Meetings::Posting>;
+
+  // Everything, for all members.
+  absl::StatusOr<std::shared_ptr<void>> Hold(const SharedCollective& collective,
+                                             const Postings& postings,
+                                             CuStream stream) const;
+  absl::Status Put(const SharedCollective& collective, const Postings& postings,
+                   CuStream stream) const;
+  // What one member receives.
+  absl::Status PutPieces(const SharedCollective& collective,
+                         const Postings& postings, int receiver,
+                         CuStream stream) const;
+  absl::Status WaitFor(const std::shared_ptr<void>& event,
+                       CuStream stream) const {
+    return context_->Check(context_->driver().WaitEvent(stream, event.get(), 0),
+                           "waiting for an event");
+  }
+
+  const std::shared_ptr<SharedGpu> gpu_;
+  comm::Communicator& base_;
+  const std::shared_ptr<Context> context_;
+  const std::unique_ptr<const Boxes> boxes_;
+  const std::shared_ptr<EventPool> events_;
+};
+
+absl::StatusOr<std::unique_ptr<comm::Collective>> SharedCommunicator::Prepare(
+    const comm::Operation& operation, const std::vector<int>& ranks,
+    bool beside) {
+  if (ranks.size() > static_cast<size_t>(kMostMembers))
+    return std::unique_ptr<comm::Collective>();
+  const int index = static_cast<int>(
+      std::find(ranks.begin(), ranks.end(), base_.rank()) - ranks.begin());
+  return std::unique_ptr<comm::Collective>(std::make_unique<SharedCollective>(
+      operation, ranks, index,
+      operation.kind == Kind::kTransfer ? Meetings::Lane::kTransfers
+      : beside                          ? Meetings::Lane::kBeside
+                                        : Meetings::Lane::kInPlace));
+}
+
+absl::Status SharedCommunicator::PutPieces(const SharedCollective& collective,
+                                           const Postings& postings,
+                                           int receiver,
+                                           CuStream stream) const {
+  const comm::Operation& operation = collective.operation();
+  const int n = collective.group_size();
+  char* const output = postings[static_cast<size_t>(receiver)].output;
+  if (operation.kind == Kind::kReduceScatter) {
+    std::vector<const char*> inputs;
+    for (const Meetings::Posting& one : postings) inputs.push_back(one.input);
+    PARTITA_RETURN_IF_ERROR(boxes_->Reduce(
+        stream, operation.reduction, operation.dtype,
+        comm::PieceOf(operation, n, receiver, receiver), inputs, {output}));
+  } else {
+    for (int sender = 0; sender < n; ++sender) {
+      const char* const input = postings[static_cast<size_t>(sender)].input;
+      const Box box = comm::PieceOf(operation, n, receiver, sender);
+      if (box.IsOneRun() && input + box.from == output + box.to) continue;
+      PARTITA_RETURN_IF_ERROR(boxes_->Copy(stream, box, input, output));
+    }
+  }
+  const std::string fill = comm::FillOf(operation);
+  for (const Box& box : comm::BlanksOf(operation, n, receiver))
+    PARTITA_RETURN_IF_ERROR(boxes_->Fill(stream, box, fill, output));
+  return absl::OkStatus();
+}
+
+absl::Status SharedCommunicator::Put(const SharedCollective& collective,
+                                     const Postings& postings,
+                                     CuStream stream) const {
+  const comm::Operation& operation = collective.operation();
+  if (operation.kind == Kind::kTransfer) {
+    Box all;
+    all.run = operation.InputBytes();
+    return boxes_->Copy(stream, all, postings[0].input, postings[1].output);
+  }
+  if (operation.kind == Kind::kAllReduce) {
+    Box all;
+    all.run = operation.InputBytes();
+    std::vector<const char*> inputs;
+    std::vector<char*> outputs;
+    for (const Meetings::Posting& one : postings) {
+      inputs.push_back(one.input);
+      outputs.push_back(one.output);
+    }
+    return boxes_->Reduce(stream, operation.reduction, operation.dtype, all,
+                          inputs, outputs);
+  }
+  if (operation.kind == Kind::kAllSlice)
+    return PutPieces(collective, postings, collective.index(), stream);
+  for (int receiver = 0; receiver < collective.group_size(); ++receiver)
+    PARTITA_RETURN_IF_ERROR(PutPieces(collective, postings, receiver, stream));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<void>> SharedCommunicator::Hold(
+    const SharedCollective& collective, const Postings& postings,
+    CuStream stream) const {
+  for (size_t i = 0; i < postings.size(); ++i)
+    if (static_cast<int>(i) != collective.index())
+      PARTITA_RETURN_IF_ERROR(WaitFor(postings[i].ready, stream));
+  PARTITA_RETURN_IF_ERROR(Put(collective, postings, stream));
+  return events_->Record(stream);
+}
+
+absl::Status SharedCommunicator::Enqueue(comm::Collective& base,
+                                         const void* input, void* output,
+                                         void* stream) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  SharedCollective& collective = static_cast<SharedCollective&>(base);
+  Meetings::Posting own;
+  own.input = static_cast<const char*>(input);
+  own.output = static_cast<char*>(output);
+  own.fingerprint = collective.fingerprint();
+  own.description = collective.description;
+  PARTITA_ASSIGN_OR_RETURN(own.ready, events_->Record(stream));
+  if (collective.alone) {
+    Postings postings(static_cast<size_t>(collective.group_size()));
+    postings[static_cast<size_t>(collective.index())] = std::move(own);
+    PARTITA_RETURN_IF_ERROR(Put(collective, postings, stream));
+    if (collective.lane == Meetings::Lane::kInPlace) return absl::OkStatus();
+    PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<void> done,
+                             events_->Record(stream));
+    collective.under_way.push_back({nullptr, std::move(done)});
+    return absl::OkStatus();
+  }
+  PARTITA_ASSIGN_OR_RETURN(
+      std::shared_ptr<Meetings::Meeting> meeting,
+      gpu_->meetings().Come(base_, collective.lane, collective.ranks(),
+                            std::move(own), [&](const Postings& postings) {
+                              return Hold(collective, postings, stream);
+                            }));
+  collective.under_way.push_back({std::move(meeting), nullptr});
+  return collective.lane == Meetings::Lane::kInPlace ? Join(base, stream)
+                                                     : absl::OkStatus();
+}
+
+absl::Status SharedCommunicator::Join(comm::Collective& base, void* stream) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  SharedCollective& collective = static_cast<SharedCollective&>(base);
+  SharedCollective::UnderWay first = std::move(collective.under_way.front());
+  collective.under_way.pop_front();
+  if (first.meeting != nullptr) {
+    PARTITA_ASSIGN_OR_RETURN(
+        first.done, gpu_->meetings().Await(base_, *first.meeting,
+                                           collective.operation().patience));
+  }
+  return WaitFor(first.done, stream);
+}
+
+// All that the stream waits for is on streams of this GPU, so it ends unless a
+// kernel does not.
+absl::Status SharedCommunicator::Await(void* stream) {
+  PARTITA_RETURN_IF_ERROR(context_->Enter());
+  const std::chrono::milliseconds patience = gpu_->options().comm.patience;
+  const Clock::time_point begin = Clock::now();
+  for (int round = 0;; ++round) {
+    const CuResult result = context_->driver().AskStream(stream);
+    if (result != kCuNotReady)
+      return context_->Check(result, "waiting for the GPU");
+    // The first rounds are for short steps.
+    if (round < 1000) continue;
+    PARTITA_RETURN_IF_ERROR(base_.Progress());
+    if (Clock::now() - begin > patience) {
+      const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
+          "the GPU that rank ", base_.rank(),
+          " shares with others did not end its work within ", patience.count(),
+          " ms: if its steps are long, give it more time with --timeout"));
+      gpu_->meetings().Fail(status);
+      return status;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<SharedGpu> MakeSharedGpu(int ranks,
+                                         const SharedGpuOptions& options) {
+  return std::make_shared<SharedGpu>(ranks, options);
+}
+
+absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
+MakeSharedCommunicator(std::shared_ptr<SharedGpu> gpu,
+                       comm::Communicator& base) {
+  const SharedGpuOptions& options = gpu->options();
+  PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<const Driver> driver,
+                           Driver::Open(options.driver));
+  PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
+                           Context::Open(std::move(driver), options.ordinal));
+  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<const Boxes> boxes,
+                           Boxes::Load(context));
+  return std::unique_ptr<comm::DeviceCommunicator>(
+      std::make_unique<SharedCommunicator>(
+          std::move(gpu), base, std::move(context), std::move(boxes)));
+}
+
+}  // namespace partita::cuda
