@@ -106,6 +106,7 @@ TEST(AbiCheck, NumbersOfTheDriver) {
   ExpectSame(kCuJitErrorLogBytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
   ExpectSame(kCuStreamNonBlocking, CU_STREAM_NON_BLOCKING);
   ExpectSame(kCuEventNoTiming, CU_EVENT_DISABLE_TIMING);
+  ExpectSame(kCuEventRecordExternal, CU_EVENT_RECORD_EXTERNAL);
   ExpectSame(kCuCaptureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 }
 

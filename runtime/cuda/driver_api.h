@@ -67,6 +67,8 @@ enum CuJitOption : int {
 
 constexpr unsigned kCuStreamNonBlocking = 1;
 constexpr unsigned kCuEventNoTiming = 2;
+// While a stream is captured: each replay records the event for the host.
+constexpr unsigned kCuEventRecordExternal = 1;
 // Capture of a stream: calls of other threads do not matter.
 constexpr int kCuCaptureThreadLocal = 1;
 
@@ -109,6 +111,8 @@ constexpr int kCuCaptureThreadLocal = 1;
   X(CreateEvent, cuEventCreate, (CuEvent * event, unsigned flags))             \
   X(DestroyEvent, cuEventDestroy_v2, (CuEvent event))                          \
   X(RecordEvent, cuEventRecord, (CuEvent event, CuStream stream))              \
+  X(RecordEventWithFlags, cuEventRecordWithFlags,                              \
+    (CuEvent event, CuStream stream, unsigned flags))                          \
   X(SynchronizeEvent, cuEventSynchronize, (CuEvent event))                     \
   X(AskEvent, cuEventQuery, (CuEvent event))                                   \
   X(Elapsed, cuEventElapsedTime,                                               \

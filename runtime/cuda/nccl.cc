@@ -84,6 +84,7 @@ class NcclCommunicator : public comm::DeviceCommunicator {
                               const char* input, char* output, CuStream stream);
   absl::Status Put(const NcclCollective& collective, const void* input,
                    void* output, CuStream stream);
+  absl::StatusOr<CuEvent> TakeEvent();
   absl::Status Remember(const NcclCollective& collective, CuStream stream);
   void ForgetDone();
   // Of all that is remembered.
@@ -101,18 +102,18 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   const std::chrono::milliseconds patience_;
   std::unique_ptr<const Boxes> boxes_;
   // On streams, in the order in which they were put there, with what is behind
-  // them; events that stand for nothing.
+  // them; and in graphs, each of whose replays records the event anew.
   struct UnderWay {
     std::shared_ptr<const std::string> description;
     CuEvent event;
   };
   std::deque<UnderWay> under_way_;
-  std::vector<CuEvent> events_;
+  std::vector<UnderWay> captured_;
+  bool replays_ = false;         // nothing was put on a stream since
+  std::vector<CuEvent> events_;  // that stand for nothing
   Scratch scratch_, scratch_beside_;
   // What graphs were captured with.
   std::vector<std::shared_ptr<const void>> held_;
-  // What exchanges in them; empty again when something is done outside.
-  std::vector<std::shared_ptr<const std::string>> captured_;
   NcclGroups groups_;  // ends before the memory that it exchanges
   absl::Status failure_;
 };
@@ -120,6 +121,7 @@ class NcclCommunicator : public comm::DeviceCommunicator {
 NcclCommunicator::~NcclCommunicator() {
   if (!context_->Enter().ok()) return;
   for (const UnderWay& one : under_way_) events_.push_back(one.event);
+  for (const UnderWay& one : captured_) events_.push_back(one.event);
   for (const CuEvent event : events_) context_->driver().DestroyEvent(event);
 }
 
@@ -282,33 +284,41 @@ absl::Status NcclCommunicator::Put(const NcclCollective& collective,
                         static_cast<char*>(output), stream);
 }
 
+absl::StatusOr<CuEvent> NcclCommunicator::TakeEvent() {
+  CuEvent event = nullptr;
+  if (events_.empty()) {
+    PARTITA_RETURN_IF_ERROR(context_->Check(
+        context_->driver().CreateEvent(&event, kCuEventNoTiming),
+        "making an event"));
+    return event;
+  }
+  event = events_.back();
+  events_.pop_back();
+  return event;
+}
+
 absl::Status NcclCommunicator::Remember(const NcclCollective& collective,
                                         CuStream stream) {
   const Driver& cuda = context_->driver();
+  constexpr char kMarking[] = "marking the end of an operation";
   int capturing = 0;
   PARTITA_RETURN_IF_ERROR(
       context_->Check(cuda.IsCapturing(stream, &capturing),
                       "asking whether a step is being captured"));
-  if (capturing != 0) {
-    captured_.push_back(collective.description());
-    std::shared_ptr<const void> held = ScratchOf(collective.beside()).Hold();
-    if (collective.plan().scratch_bytes > 0 &&
-        std::find(held_.begin(), held_.end(), held) == held_.end())
-      held_.push_back(std::move(held));
-    return absl::OkStatus();
+  PARTITA_ASSIGN_OR_RETURN(const CuEvent event, TakeEvent());
+  replays_ = capturing != 0;
+  if (!replays_) {
+    under_way_.push_back({collective.description(), event});
+    return context_->Check(cuda.RecordEvent(event, stream), kMarking);
   }
-  captured_.clear();
-  CuEvent event = nullptr;
-  if (events_.empty()) {
-    PARTITA_RETURN_IF_ERROR(context_->Check(
-        cuda.CreateEvent(&event, kCuEventNoTiming), "making an event"));
-  } else {
-    event = events_.back();
-    events_.pop_back();
-  }
-  under_way_.push_back({collective.description(), event});
-  return context_->Check(cuda.RecordEvent(event, stream),
-                         "marking the end of an operation");
+  captured_.push_back({collective.description(), event});
+  std::shared_ptr<const void> held = ScratchOf(collective.beside()).Hold();
+  if (collective.plan().scratch_bytes > 0 &&
+      std::find(held_.begin(), held_.end(), held) == held_.end())
+    held_.push_back(std::move(held));
+  return context_->Check(
+      cuda.RecordEventWithFlags(event, stream, kCuEventRecordExternal),
+      kMarking);
 }
 
 void NcclCommunicator::ForgetDone() {
@@ -319,17 +329,24 @@ void NcclCommunicator::ForgetDone() {
   }
 }
 
+// The event of an operation in a graph is not ready from when the graph is
+// started on until the operation has ended.
 std::string NcclCommunicator::WhereItStands() const {
+  const auto under_way = [&](const UnderWay& one) {
+    return context_->driver().AskEvent(one.event) == kCuNotReady;
+  };
   for (const UnderWay& one : under_way_)
-    if (context_->driver().AskEvent(one.event) == kCuNotReady)
+    if (under_way(one))
       return absl::StrCat("; it stands at ", *one.description);
-  if (captured_.empty()) return "";
-  return absl::StrCat(
-      "; it replays a step with ", captured_.size(),
-      captured_.size() == 1 ? " operation" : " operations",
-      " among GPUs, the first of them ", *captured_.front(),
-      ": PARTITA_CUDA_GRAPHS=0 in the environment names the one at which it "
-      "stands");
+  for (size_t i = 0; i < captured_.size(); ++i)
+    if (under_way(captured_[i]))
+      return absl::StrCat("; it stands at ", *captured_[i].description,
+                          ", the ", i + 1, ". of ", captured_.size(),
+                          " operations among GPUs in the step that it replays");
+  if (captured_.empty() || !replays_) return "";
+  return absl::StrCat("; it replays a step and stands behind the last of its ",
+                      captured_.size(), " operations among GPUs, ",
+                      *captured_.back().description);
 }
 
 absl::Status NcclCommunicator::Await(void* stream) {

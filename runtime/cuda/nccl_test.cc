@@ -1,11 +1,8 @@
-// Every kind of collective on GPUs that are recorded, against its definition;
-// and what happens when a group of GPUs stands still.
+// Every kind of collective on GPUs that are recorded, against its definition.
 #include "runtime/cuda/nccl.h"
 
-#include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -19,7 +16,7 @@
 #include "runtime/comm/local.h"
 #include "runtime/comm/test_cases.h"
 #include "runtime/cuda/cuda_device.h"
-#include "runtime/cuda/nccl_api.h"
+#include "runtime/cuda/gpu_rank_testing.h"
 #include "runtime/cuda/nccl_plan.h"
 #include "runtime/cuda/recording/recording.h"
 
@@ -28,86 +25,20 @@ namespace {
 
 using comm::Collective;
 using comm::Communicator;
-using comm::DeviceCommunicator;
 using comm::Operation;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
-
-// A rank with a GPU, for tests that give host memory: operations run on the GPU
-// where they can, all of them in one order, which `beside` chooses.
-class GpuRank : public Communicator {
- public:
-  GpuRank(std::unique_ptr<Communicator> base, bool beside)
-      : base_(std::move(base)),
-        beside_(beside),
-        device_(std::move(MakeCudaDevice({0, kLibrary, "none"})).value()),
-        stream_(std::move(device_->CreateStream()).value()),
-        gpus_(
-            std::move(MakeNcclCommunicator(*base_, {0, kLibrary, kLibrary, {}}))
-                .value()) {}
-
-  int rank() const override { return base_->rank(); }
-  int size() const override { return base_->size(); }
-  std::string Describe(int rank) const override {
-    return base_->Describe(rank);
-  }
-  absl::StatusOr<std::unique_ptr<Collective>> Prepare(
-      Operation operation, std::vector<int> ranks) override {
-    PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<Collective> collective,
-                             gpus_->Prepare(operation, ranks, beside_));
-    if (collective != nullptr) {
-      on_gpu_.push_back(collective.get());
-      return collective;
-    }
-    PARTITA_ASSIGN_OR_RETURN(
-        collective, base_->Prepare(std::move(operation), std::move(ranks)));
-    // Where one lay that is gone.
-    on_gpu_.erase(std::remove(on_gpu_.begin(), on_gpu_.end(), collective.get()),
-                  on_gpu_.end());
-    return collective;
-  }
-  absl::Status Run(Collective& collective, const void* input,
-                   void* output) override {
-    if (std::find(on_gpu_.begin(), on_gpu_.end(), &collective) == on_gpu_.end())
-      return base_->Run(collective, input, output);
-    const int64_t in_bytes = collective.operation().InputBytes();
-    const int64_t out_bytes = collective.operation().OutputBytes();
-    PARTITA_ASSIGN_OR_RETURN(const auto in,
-                             device::Allocation::Make(*device_, in_bytes));
-    PARTITA_ASSIGN_OR_RETURN(const auto out,
-                             device::Allocation::Make(*device_, out_bytes));
-    PARTITA_RETURN_IF_ERROR(
-        device_->CopyToDevice(*stream_, in.data(), input, in_bytes));
-    void* const target = input == output ? in.data() : out.data();
-    PARTITA_RETURN_IF_ERROR(gpus_->Enqueue(collective, in.data(), target,
-                                           stream_->native_handle()));
-    PARTITA_RETURN_IF_ERROR(gpus_->Await(stream_->native_handle()));
-    return device_->CopyToHost(*stream_, output, target, out_bytes);
-  }
-  std::unique_ptr<Communicator> MakeBeside() override { return nullptr; }
-  absl::Status WaitFor(Communicator& beside, const Done& done) override {
-    return base_->WaitFor(beside, done);
-  }
-  absl::Status Progress() override { return base_->Progress(); }
-  uint64_t Beats() const override { return base_->Beats(); }
-  void Fail(const absl::Status& status) override { base_->Fail(status); }
-
- private:
-  const std::unique_ptr<Communicator> base_;
-  const bool beside_;
-  const std::unique_ptr<device::Device> device_;
-  const std::unique_ptr<device::Stream> stream_;
-  const std::unique_ptr<DeviceCommunicator> gpus_;
-  std::vector<Collective*> on_gpu_;
-};
+const NcclOptions kGood = {0, kLibrary, kLibrary, {}};
 
 TEST(NcclTest, EqualsTheDefinition) {
   comm::CheckAgainstReference([](int size) {
     std::vector<std::unique_ptr<Communicator>> ranks;
-    for (auto& base : comm::MakeLocalCommunicators(size))
-      ranks.push_back(std::make_unique<GpuRank>(std::move(base), size == 3));
+    for (auto& base : comm::MakeLocalCommunicators(size)) {
+      auto gpus = std::move(MakeNcclCommunicator(*base, kGood)).value();
+      ranks.push_back(std::make_unique<GpuRank>(std::move(base),
+                                                std::move(gpus), size == 3));
+    }
     return ranks;
   });
   const std::string log = recording::Recording(kLibrary).TakeLog();
@@ -177,8 +108,6 @@ TEST(NcclTest, WithoutNcclItSaysWhatToDo) {
                     HasSubstr("set LD_LIBRARY_PATH to where it lies")));
 }
 
-const NcclOptions kGood = {0, kLibrary, kLibrary, {}};
-
 // Whether two ranks, in threads, get a communicator with these options.
 std::vector<absl::StatusOr<bool>> Agree(
     const std::vector<NcclOptions>& options) {
@@ -215,213 +144,6 @@ TEST(AgreeOnNcclTest, WhatIsInstalledMustWork) {
   expect({0, "libno_cuda.so", kLibrary, {}},
          "the driver of NVIDIA GPUs is not there");
   expect({99, kLibrary, kLibrary, {}}, "expected a GPU number 99");
-}
-
-// Two ranks in threads, with little patience.
-class NcclWaitTest : public ::testing::Test {
- protected:
-  struct Rank {
-    Rank(Communicator& base, const comm::CommOptions& options)
-        : rank(static_cast<size_t>(base.rank())),
-          device(std::move(MakeCudaDevice({0, kLibrary, "none"})).value()),
-          stream(std::move(device->CreateStream()).value()),
-          memory(std::move(device::Allocation::Make(*device, 64)).value()),
-          gpus(std::move(
-                   MakeNcclCommunicator(base, {0, kLibrary, kLibrary, options}))
-                   .value()) {}
-    absl::StatusOr<std::unique_ptr<Collective>> Prepare() {
-      Operation sum;
-      sum.input_shape = sum.output_shape = {4};
-      sum.name = "h.0.mlp";
-      return gpus->Prepare(sum, {0, 1}, false);
-    }
-    absl::Status Start(Collective& collective) {
-      return gpus->Enqueue(collective, memory.data(), memory.data(),
-                           stream->native_handle());
-    }
-    absl::Status Await() { return gpus->Await(stream->native_handle()); }
-
-    const size_t rank;
-    const std::unique_ptr<device::Device> device;
-    const std::unique_ptr<device::Stream> stream;
-    const device::Allocation memory;
-    const std::unique_ptr<DeviceCommunicator> gpus;
-  };
-
-  NcclWaitTest() : recording_(kLibrary) {
-    options_.patience = std::chrono::milliseconds(2000);
-    bases_ = comm::MakeLocalCommunicators(2, options_);
-  }
-  // What rank 0 gets, in time; `other` is what rank 1 does meanwhile.
-  absl::Status Run(const std::function<absl::Status(Rank&)>& first,
-                   const std::function<void(Rank&)>& other) {
-    std::promise<void> made;
-    std::thread thread([&] {
-      Rank rank(*bases_[1], options_);
-      made.set_value();
-      other(rank);
-    });
-    Rank rank(*bases_[0], options_);
-    made.get_future().wait();
-    const auto begin = std::chrono::steady_clock::now();
-    absl::Status status = first(rank);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin,
-              std::chrono::seconds(30));
-    // From now on nothing works.
-    EXPECT_EQ(rank.Await(), status);
-    EXPECT_FALSE(rank.Prepare().ok());
-    thread.join();
-    return status;
-  }
-  // Both, up to what they start.
-  static absl::Status SumAndWait(Rank& rank) {
-    PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare());
-    PARTITA_RETURN_IF_ERROR(rank.Start(*sum));
-    return rank.Await();
-  }
-
-  const recording::Recording recording_;
-  comm::CommOptions options_;
-  std::vector<std::unique_ptr<Communicator>> bases_;
-};
-
-// Both GPUs' work never ends, and rank 1 is gone.
-TEST_F(NcclWaitTest, WhoStandsStillIsNamed) {
-  recording_.FailNext("cuStreamQuery", kCuNotReady, 1 << 30);
-  const absl::Status status =
-      Run([](Rank& rank) { return rank.Await(); }, [](Rank&) {});
-  recording_.FailNext("cuStreamQuery", kCuSuccess, 0);
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1"));
-}
-
-// Rank 1 is there but for the sum.
-TEST_F(NcclWaitTest, ACollectiveThatNeverEndsIsNamed) {
-  const absl::Status status =
-      Run(SumAndWait, [](Rank& rank) { EXPECT_TRUE(rank.Prepare().ok()); });
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_THAT(
-      std::string(status.message()),
-      AllOf(HasSubstr("rank 1 did not arrive"),
-            HasSubstr("the GPU of rank 0 did not end its work within 2000 ms"),
-            HasSubstr("; it stands at all_reduce 'h.0.mlp' of f32[4] among "
-                      "ranks 0, 1")));
-  EXPECT_THAT(recording_.TakeLog(), HasSubstr("ncclCommAbort"));
-}
-
-// Rank 1 makes the group's id known and goes no further.
-TEST_F(NcclWaitTest, AGroupThatNeverMeetsIsNamed) {
-  const absl::Status status =
-      Run([](Rank& rank) { return rank.Prepare().status(); },
-          [&](Rank&) {
-            Operation share;
-            share.kind = comm::Kind::kBroadcast;
-            share.dtype = base::DType::kU8;
-            share.input_shape = share.output_shape = {128};
-            share.name = "the id of the group of the GPUs of ranks 0, 1";
-            const auto broadcast =
-                std::move(bases_[1]->Prepare(share, {0, 1})).value();
-            std::string id(128, '\0');
-            EXPECT_TRUE(bases_[1]->Run(*broadcast, id.data(), id.data()).ok());
-          });
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("rank 1 did not arrive"),
-                    HasSubstr("joining the group of the GPUs of ranks 0, 1 did "
-                              "not end within 2000 ms")));
-}
-
-// Both call; the library never says that it has put the sum on the stream.
-TEST_F(NcclWaitTest, ACallThatNeverEndsIsNamed) {
-  const auto sum = [&](Rank& rank) -> absl::Status {
-    PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare());
-    PARTITA_RETURN_IF_ERROR(bases_[rank.rank]->Agree(absl::OkStatus()));
-    recording_.FailNext("ncclCommGetAsyncError",
-                        static_cast<CuResult>(kNcclInProgress), 1 << 30);
-    return rank.Start(*sum);
-  };
-  const absl::Status status = Run(sum, [&](Rank& rank) {
-    EXPECT_TRUE(absl::IsDeadlineExceeded(sum(rank)));
-  });
-  recording_.FailNext("ncclCommGetAsyncError", kCuSuccess, 0);
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_THAT(
-      std::string(status.message()),
-      HasSubstr("all_reduce 'h.0.mlp' of f32[4] did not end within 2000 "
-                "ms"));
-}
-
-// The library loses the other member, of which the ranks know nothing.
-TEST_F(NcclWaitTest, WhatTheLibraryFindsOutEndsTheWait) {
-  options_.patience = std::chrono::seconds(60);
-  constexpr CuResult kRemoteError = static_cast<CuResult>(6);
-  const auto prepare = [&](Rank& rank) {
-    auto sum = rank.Prepare();
-    EXPECT_TRUE(bases_[rank.rank]->Agree(sum.status()).ok());
-    return sum;
-  };
-  const auto fail = [&](Rank& rank) -> absl::Status {
-    PARTITA_ASSIGN_OR_RETURN(const auto sum, prepare(rank));
-    PARTITA_RETURN_IF_ERROR(rank.Start(*sum));
-    recording_.FailNext("ncclCommGetAsyncError", kRemoteError);
-    return rank.Await();
-  };
-  const absl::Status status =
-      Run(fail, [&](Rank& rank) { EXPECT_TRUE(prepare(rank).ok()); });
-  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("exchanging in the group of the GPUs of ranks 0, "
-                              "1: NCCL says"),
-                    HasSubstr("it stands at all_reduce 'h.0.mlp'")));
-}
-
-// What it captures of a step, and replays alone.
-TEST_F(NcclWaitTest, AReplayedStepThatNeverEndsSaysHowToNameIt) {
-  options_.patience = std::chrono::seconds(1);
-  std::unique_ptr<Collective> sum;
-  std::unique_ptr<device::Graph> graph;
-  const auto replay = [&](Rank& rank) -> absl::Status {
-    PARTITA_ASSIGN_OR_RETURN(sum, rank.Prepare());
-    PARTITA_ASSIGN_OR_RETURN(graph, rank.device->Capture(*rank.stream, [&] {
-      return rank.Start(*sum);
-    }));
-    PARTITA_RETURN_IF_ERROR(rank.device->Replay(*rank.stream, *graph));
-    const absl::Status status = rank.Await();
-    graph.reset();
-    return status;
-  };
-  const absl::Status status =
-      Run(replay, [](Rank& rank) { EXPECT_TRUE(rank.Prepare().ok()); });
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("; it replays a step with 1 operation among GPUs, the "
-                        "first of them all_reduce 'h.0.mlp' of f32[4] among "
-                        "ranks 0, 1: PARTITA_CUDA_GRAPHS=0 in the environment "
-                        "names the one at which it stands"));
-}
-
-// More scratch is needed while a sum that uses some never ends.
-TEST_F(NcclWaitTest, PreparingDoesNotWaitForEver) {
-  options_.patience = std::chrono::seconds(1);
-  const auto gather = [](Rank& rank, int64_t size) {
-    Operation columns;
-    columns.kind = comm::Kind::kAllGather;
-    columns.dim = 1;
-    columns.input_shape = {size, 1};
-    columns.output_shape = {size, 2};
-    return rank.gpus->Prepare(columns, {0, 1}, false).status();
-  };
-  const auto prepare = [&](Rank& rank) -> absl::Status {
-    PARTITA_RETURN_IF_ERROR(gather(rank, 4));
-    PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare());
-    PARTITA_RETURN_IF_ERROR(rank.Start(*sum));
-    return gather(rank, 400);
-  };
-  const absl::Status status =
-      Run(prepare, [](Rank& rank) { EXPECT_TRUE(rank.Prepare().ok()); });
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("; it stands at all_reduce 'h.0.mlp'"));
 }
 
 // Each sends before it receives: neither call waits for the other rank's.
@@ -479,15 +201,6 @@ TEST(NcclTransferTest, BothDirectionsAtOnce) {
   thread.join();
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_TRUE(other.ok()) << other;
-}
-
-TEST_F(NcclWaitTest, TheRankThatFailedIsNamedWhereItIsKnown) {
-  options_.patience = std::chrono::seconds(60);
-  const absl::Status status = Run(SumAndWait, [&](Rank& rank) {
-    EXPECT_TRUE(rank.Prepare().ok());
-    bases_[1]->Fail(absl::DataLossError("rank 1 fell over"));
-  });
-  EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 fell over"));
 }
 
 }  // namespace

@@ -47,6 +47,18 @@ CuResult cuEventRecord(CuEvent event, CuStream stream) {
   machine.Put(Of(stream), std::move(step));
   return kCuSuccess;
 }
+CuResult cuEventRecordWithFlags(CuEvent event, CuStream stream,
+                                unsigned flags) {
+  PARTITA_ENTER();
+  if (flags != kCuEventRecordExternal || Of(stream).captured == nullptr)
+    return kCuInvalidValue;
+  Step step;
+  step.reaches = std::make_shared<Mark>();
+  step.reaches->stream = &Of(stream);
+  step.records = &OfEvent(event);
+  machine.Put(Of(stream), std::move(step));
+  return kCuSuccess;
+}
 // Who waits for a mark of a capture is captured from then on.
 CuResult cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
   PARTITA_ENTER();

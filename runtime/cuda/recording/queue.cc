@@ -161,6 +161,7 @@ void Machine::Replay(const Graph& graph, Stream& stream) {
       step.reaches = copy(step.reaches);
       step.waits_for = copy(step.waits_for);
       if (step.reaches != nullptr) step.reaches->stream = &into;
+      if (step.records != nullptr) step.records->mark = step.reaches;
       Put(into, std::move(step));
     }
   }

@@ -20,6 +20,7 @@ namespace partita::cuda::recording {
 
 struct Stream;
 struct Graph;
+struct Event;
 
 // A point in a stream, as one recording of an event made it.
 struct Mark {
@@ -34,6 +35,9 @@ struct Step {
   std::function<void()> work;     // or
   std::shared_ptr<Mark> reaches;  // or
   std::shared_ptr<Mark> waits_for;
+  // In a graph: of the mark that it reaches, which is the event's last
+  // recording when the graph is started.
+  Event* records = nullptr;
   std::function<bool()> ready;  // of work: until then the stream stands still
   std::string name;
   Clock after;  // what the host had waited for
