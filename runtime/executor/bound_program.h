@@ -71,8 +71,12 @@ class BoundProgram {
   // (arrivals.h), but with a trace. With a profile every step is synchronised
   // and timed; with a trace, on devices that share the host's memory, its
   // outputs are looked at. All ranks give a profile or a trace, or none.
+  // `meanwhile` is called when all is on the stream, before the host waits for
+  // it.
+  using Meanwhile = std::function<absl::Status()>;
   absl::Status Run(device::Stream& stream, Profile* profile,
-                   NanTrace* trace = nullptr);
+                   NanTrace* trace = nullptr,
+                   const Meanwhile& meanwhile = nullptr);
 
   // On the device, of what is being sent.
   int64_t SlotBytes() const;
@@ -132,17 +136,17 @@ class BoundProgram {
   bool HostExchanges() const;
   void Number(Step& step, Tokens& tokens);
   absl::Status RunSteps(device::Stream& stream, Profile* profile,
-                        NanTrace* trace);
+                        NanTrace* trace, const Meanwhile& meanwhile);
   absl::Status EnqueueSteps(device::Stream& stream, Profile* profile,
                             NanTrace* trace);
-  absl::Status RunGraph(device::Stream& stream);
+  absl::Status RunGraph(device::Stream& stream, const Meanwhile& meanwhile);
   absl::Status Capture(device::Stream& stream);
   // Whether all ranks say yes; all call it.
   absl::StatusOr<bool> AllSay(bool own, const std::string& what);
   absl::Status BeforeExchange() const {
     return before_exchange_ ? before_exchange_() : absl::OkStatus();
   }
-  absl::Status EndRun(device::Stream& stream);
+  absl::Status EndRun(device::Stream& stream, const Meanwhile& meanwhile);
   absl::Status PrepareStep(Step& step);
   // Whether receives are awaited only where they are needed.
   bool ReceivesAhead() const {

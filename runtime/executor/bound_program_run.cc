@@ -102,12 +102,12 @@ absl::Status BoundProgram::RunStep(device::Stream& stream, const Step& step) {
 }
 
 absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
-                               NanTrace* trace) {
+                               NanTrace* trace, const Meanwhile& meanwhile) {
   if (started_ != nullptr) started_before_ = started_->last();
   const bool plain = profile == nullptr && trace == nullptr;
   const absl::Status status = plain && graphs_ != Graphs::kNever
-                                  ? RunGraph(stream)
-                                  : RunSteps(stream, profile, trace);
+                                  ? RunGraph(stream, meanwhile)
+                                  : RunSteps(stream, profile, trace, meanwhile);
   if (status.ok()) return status;
   // What a graph replays may be gone with its group.
   graphs_ = Graphs::kNever;
@@ -116,13 +116,14 @@ absl::Status BoundProgram::Run(device::Stream& stream, Profile* profile,
   return status;
 }
 
-absl::Status BoundProgram::RunGraph(device::Stream& stream) {
+absl::Status BoundProgram::RunGraph(device::Stream& stream,
+                                    const Meanwhile& meanwhile) {
   if (graphs_ == Graphs::kCapture) PARTITA_RETURN_IF_ERROR(Capture(stream));
   if (graphs_ == Graphs::kReplay) {
     PARTITA_RETURN_IF_ERROR(context_.device.Replay(stream, *graph_));
-    return EndRun(stream);
+    return EndRun(stream, meanwhile);
   }
-  PARTITA_RETURN_IF_ERROR(RunSteps(stream, nullptr, nullptr));
+  PARTITA_RETURN_IF_ERROR(RunSteps(stream, nullptr, nullptr, meanwhile));
   if (graphs_ == Graphs::kFirstRun) graphs_ = Graphs::kCapture;
   return absl::OkStatus();
 }
@@ -172,14 +173,17 @@ absl::StatusOr<bool> BoundProgram::AllSay(bool own, const std::string& what) {
 }
 
 absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
-                                    NanTrace* trace) {
+                                    NanTrace* trace,
+                                    const Meanwhile& meanwhile) {
   PARTITA_RETURN_IF_ERROR(EnqueueSteps(stream, profile, trace));
-  PARTITA_RETURN_IF_ERROR(EndRun(stream));
+  PARTITA_RETURN_IF_ERROR(EndRun(stream, meanwhile));
   if (profile != nullptr) profile->CountRun();
   return absl::OkStatus();
 }
 
-absl::Status BoundProgram::EndRun(device::Stream& stream) {
+absl::Status BoundProgram::EndRun(device::Stream& stream,
+                                  const Meanwhile& meanwhile) {
+  if (meanwhile) PARTITA_RETURN_IF_ERROR(meanwhile());
   PARTITA_RETURN_IF_ERROR(AwaitDevices(stream));
   return context_.communicator == nullptr ? absl::OkStatus()
                                           : context_.communicator->Progress();

@@ -290,23 +290,59 @@ absl::Status Executor::PlacePort(size_t index, void* host) {
   return absl::OkStatus();
 }
 
+absl::Status Executor::GiveInput(size_t index, const ConstTensor& input) {
+  PARTITA_RETURN_IF_ERROR(PlacePort(index, const_cast<void*>(input.data)));
+  const Port& port = ports_[index];
+  if (port.current == port.host) return absl::OkStatus();
+  bool taken = false;
+  if (uploads_ != nullptr) {
+    PARTITA_ASSIGN_OR_RETURN(
+        taken, uploads_->Take(*stream_, index, port.host, port.current));
+  }
+  return taken ? absl::OkStatus()
+               : device_.CopyToDevice(*stream_, port.current, port.host,
+                                      inputs_[index].bytes);
+}
+
+absl::Status Executor::MakeUploads() {
+  const program::Program& program = artifact_->program();
+  std::vector<int64_t> bytes;
+  for (int64_t i = 0; i < program::SizeOrZero(entry_.inputs()); ++i) {
+    const program::Port& port = *program.inputs()->Get(
+        static_cast<unsigned>(entry_.inputs()->Get(static_cast<unsigned>(i))));
+    bytes.push_back(port.role() == program::PortRole::data
+                        ? inputs_[static_cast<size_t>(i)].bytes
+                        : 0);
+  }
+  PARTITA_ASSIGN_OR_RETURN(uploads_, Uploads::Make(device_, bytes));
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Prefetch(NextInputs inputs) {
+  if (!LooksAhead()) return absl::OkStatus();
+  if (uploads_ == nullptr) PARTITA_RETURN_IF_ERROR(MakeUploads());
+  next_inputs_ = std::move(inputs);
+  return absl::OkStatus();
+}
+
 absl::Status Executor::Run(const std::vector<ConstTensor>& inputs,
                            const std::vector<MutableTensor>& outputs) {
   PARTITA_RETURN_IF_ERROR(CheckTensors("input", inputs_, inputs));
   PARTITA_RETURN_IF_ERROR(CheckTensors("output", outputs_, outputs));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    PARTITA_RETURN_IF_ERROR(PlacePort(i, const_cast<void*>(inputs[i].data)));
-    const Port& port = ports_[i];
-    if (port.current != port.host) {
-      PARTITA_RETURN_IF_ERROR(device_.CopyToDevice(
-          *stream_, port.current, port.host, inputs_[i].bytes));
-    }
-  }
+  const NextInputs next = std::exchange(next_inputs_, nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    PARTITA_RETURN_IF_ERROR(GiveInput(i, inputs[i]));
+  if (uploads_ != nullptr) PARTITA_RETURN_IF_ERROR(uploads_->End(*stream_));
   for (size_t i = 0; i < outputs.size(); ++i)
     PARTITA_RETURN_IF_ERROR(PlacePort(inputs.size() + i, outputs[i].data));
   if (nan_trace_ != nullptr) TraceSources();
+  const auto upload = [&]() -> absl::Status {
+    if (next == nullptr) return absl::OkStatus();
+    PARTITA_ASSIGN_OR_RETURN(const std::vector<ConstTensor> tensors, next());
+    return uploads_->Begin(tensors);
+  };
   PARTITA_RETURN_IF_ERROR(
-      main_->Run(*stream_, profile_.get(), nan_trace_.get()));
+      main_->Run(*stream_, profile_.get(), nan_trace_.get(), upload));
   if (nan_trace_ != nullptr) TraceOutcomes();
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Port& port = ports_[inputs.size() + i];
@@ -332,6 +368,7 @@ MemoryUse Executor::Memory() const {
   use.packed = report.packed;
   use.scratch = report.scratch;
   use.staging = main_->SlotBytes();
+  if (uploads_ != nullptr) use.staging += uploads_->bytes();
   for (const Port& port : ports_) use.staging += port.staging.bytes();
   use.mapped = weights_->MappedBytes();
   use.host = weights_->HostBytes();

@@ -20,6 +20,7 @@
 #include "runtime/executor/parameters.h"
 #include "runtime/executor/profile.h"
 #include "runtime/executor/tensor.h"
+#include "runtime/executor/uploads.h"
 #include "runtime/executor/weights.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
@@ -45,8 +46,8 @@ struct MemoryUse {
                         // far as not released
   int64_t packed = 0;   // weights in the libraries' layouts
   int64_t scratch = 0;  // of kernels and libraries
-  int64_t staging = 0;  // on devices with memory of their own: inputs, outputs
-                        // and what is being sent
+  int64_t staging = 0;  // on devices with memory of their own: inputs, those of
+                        // the next run, outputs and what is being sent
   int64_t mapped = 0;   // weights read from mapped files as they are
   int64_t host = 0;     // states kept in the host's memory, none of the total
   int64_t Total() const { return arena + globals + packed + scratch + staging; }
@@ -89,6 +90,17 @@ class Executor {
   // except staging when memory that is not 64-byte aligned is first seen.
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
+
+  // Whether the device has memory of its own, to which inputs can be brought
+  // ahead.
+  bool LooksAhead() const { return !device_.SharesHostMemory(); }
+  // The inputs of the run after the next one, as far as their data is not null:
+  // `inputs` is asked while the next run's step runs, and those that are data
+  // for the model (program::PortRole) are brought to the device. The run that
+  // is given the same memory takes them from there: what is in it must stay as
+  // it is until that run is done. Takes memory of the device when first called.
+  using NextInputs = std::function<absl::StatusOr<std::vector<ConstTensor>>()>;
+  absl::Status Prefetch(NextInputs inputs);
 
   // Those that this rank's entry names.
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
@@ -134,6 +146,8 @@ class Executor {
   absl::Status BindMain();
   absl::Status MakeStaging();
   absl::Status PlacePort(size_t port, void* host);
+  absl::Status GiveInput(size_t index, const ConstTensor& input);
+  absl::Status MakeUploads();
   void TraceSources();
   void TraceOutcomes();
   // visit(parameter, its memory, what is in its block) of each that is updated,
@@ -166,7 +180,9 @@ class Executor {
   char* data_ = nullptr;
   std::unique_ptr<Weights> weights_;
   device::Allocation arena_;
-  std::vector<Port> ports_;  // inputs, then outputs
+  std::vector<Port> ports_;           // inputs, then outputs
+  std::unique_ptr<Uploads> uploads_;  // null: nothing is prefetched
+  NextInputs next_inputs_;            // of the run after the next one
   std::unique_ptr<BoundProgram> main_;
   std::unique_ptr<Profile> profile_;
   std::unique_ptr<NanTrace> nan_trace_;

@@ -72,6 +72,7 @@ absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> MultiDeviceRunner::Load(
       },
       /*patience=*/10));
   runner->step_count_ = ranks->list[0].executor->executor().step_count();
+  runner->looks_ahead_ = ranks->list[0].executor->LooksAhead();
   runner->leaves_together_ = ranks->list[0].device_communicator != nullptr;
   return runner;
 }
@@ -94,11 +95,14 @@ MultiDeviceRunner::~MultiDeviceRunner() {
 
 absl::Status MultiDeviceRunner::Run(const std::vector<ConstTensor>& inputs,
                                     const std::vector<MutableTensor>& outputs) {
-  return threads_.Run([ranks = ranks_, inputs,
-                       outputs](comm::Communicator& communicator) {
-    return ranks->list[static_cast<size_t>(communicator.rank())].executor->Run(
-        inputs, outputs);
-  });
+  return threads_.Run(
+      [ranks = ranks_, inputs, outputs, next = std::exchange(next_, {})](
+          comm::Communicator& communicator) -> absl::Status {
+        RankExecutor& executor =
+            *ranks->list[static_cast<size_t>(communicator.rank())].executor;
+        if (!next.empty()) PARTITA_RETURN_IF_ERROR(executor.Prefetch(next));
+        return executor.Run(inputs, outputs);
+      });
 }
 
 // A mistake of the caller's is found before the ranks are asked: an error of

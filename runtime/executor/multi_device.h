@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -62,6 +63,10 @@ class MultiDeviceRunner {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
+  // Of all devices, as RankExecutor's; an error of it is the next Run's.
+  bool LooksAhead() const { return looks_ahead_; }
+  void Prefetch(std::vector<ConstTensor> inputs) { next_ = std::move(inputs); }
+
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
   // A whole parameter between runs. NotFound, InvalidArgument where the type is
   // another.
@@ -109,7 +114,9 @@ class MultiDeviceRunner {
   const std::vector<TensorSpec> outputs_;
   const std::vector<ParameterSpec> parameters_;
   int64_t step_count_ = 0;
-  bool leaves_together_ = false;  // loaded, and devices exchange themselves
+  bool looks_ahead_ = false;
+  std::vector<ConstTensor> next_;  // inputs of the run after the next one
+  bool leaves_together_ = false;   // loaded, and devices exchange themselves
   RankThreads threads_;
   std::shared_ptr<Ranks> ranks_;  // threads left behind keep them
 };

@@ -85,7 +85,7 @@ std::vector<RankExecutor::Port> RankExecutor::MakePorts(
     const bool first_copy = HoldsFirstCopy(held);
     ports.push_back({std::move(held), std::move(local), GlobalSpec(description),
                      BlockMap(description.shard(), *description.type(), place),
-                     index, first_copy, nullptr});
+                     index, first_copy, nullptr, nullptr});
   }
   return ports;
 }
@@ -140,13 +140,49 @@ absl::Status RankExecutor::TakeInput(Port& port, const ConstTensor& whole,
   }
   if (port.block.IsRange()) {
     data += port.block.first() * size;
+  } else if (port.next_whole != nullptr && port.next_whole == whole.data) {
+    std::swap(port.memory, port.next_memory);
+    data = port.memory.get();
   } else {
     PARTITA_ASSIGN_OR_RETURN(char* const memory, MemoryOf(port));
     port.block.CopyIn(data, memory, size);
     data = memory;
   }
+  port.next_whole = nullptr;
   local = {port.local.dtype, port.local.shape, data};
   return absl::OkStatus();
+}
+
+// Blocks that do not lie together are copied to where the last run did not take
+// them from.
+absl::StatusOr<std::vector<ConstTensor>> RankExecutor::TakeNext(
+    const std::vector<ConstTensor>& inputs) {
+  std::vector<ConstTensor> local(executor_->inputs().size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Port& port = inputs_[i];
+    if (port.index < 0 || inputs[i].data == nullptr) continue;
+    const int64_t size = base::SizeOf(port.local.dtype);
+    const char* data = static_cast<const char*>(inputs[i].data);
+    if (port.block.IsRange()) {
+      data += port.block.first() * size;
+    } else {
+      if (port.next_memory == nullptr) {
+        PARTITA_ASSIGN_OR_RETURN(port.next_memory, AllocateAligned(port.local));
+      }
+      port.block.CopyIn(data, port.next_memory.get(), size);
+      port.next_whole = data;
+      data = port.next_memory.get();
+    }
+    local[static_cast<size_t>(port.index)] = {port.local.dtype,
+                                              port.local.shape, data};
+  }
+  return local;
+}
+
+absl::Status RankExecutor::Prefetch(std::vector<ConstTensor> inputs) {
+  PARTITA_RETURN_IF_ERROR(CheckTensors("input", inputs_, inputs));
+  return executor_->Prefetch(
+      [this, inputs = std::move(inputs)] { return TakeNext(inputs); });
 }
 
 absl::Status RankExecutor::Run(const std::vector<ConstTensor>& inputs,

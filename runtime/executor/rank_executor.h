@@ -40,6 +40,11 @@ class RankExecutor {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);
 
+  // As Executor's: whole inputs of the run after the next one, as far as their
+  // data is not null. The memory must stay as it is until that run is done.
+  bool LooksAhead() const { return executor_->LooksAhead(); }
+  absl::Status Prefetch(std::vector<ConstTensor> inputs);
+
   // This rank's part in reading a whole parameter between runs: the block that
   // it is the first to hold is written into the whole tensor, unless that has
   // no data. Ranks may be given the same memory.
@@ -84,6 +89,9 @@ class RankExecutor {
     int index;        // among the executor's; -1: this rank does not have it
     bool first_copy;  // this rank is one of the first holders
     AlignedMemory memory;  // the block, where it is copied
+    // An input's of the next run, and the whole one that it is of.
+    AlignedMemory next_memory;
+    const void* next_whole = nullptr;
   };
 
   explicit RankExecutor(std::unique_ptr<Executor> executor);
@@ -101,6 +109,8 @@ class RankExecutor {
   // Zero at first.
   static absl::StatusOr<AlignedMemory> AllocateAligned(const TensorSpec& spec);
   static absl::StatusOr<char*> MemoryOf(Port& port);
+  absl::StatusOr<std::vector<ConstTensor>> TakeNext(
+      const std::vector<ConstTensor>& inputs);
   // Rank 0, which may hold none, then the other ranks that are the first to
   // hold a block: whoever takes part in GatherBlock, if they are several.
   static std::vector<int> Members(const Block& block);

@@ -65,6 +65,10 @@ class ProcessSession : public Session {
                    const std::vector<MutableTensor>& outputs) override {
     return executor_->Run(inputs, outputs);
   }
+  bool LooksAhead() const override { return executor_->LooksAhead(); }
+  absl::Status Prefetch(const std::vector<ConstTensor>& inputs) override {
+    return executor_->Prefetch(inputs);
+  }
   absl::Status EnableNanTrace() override {
     return executor_->executor().EnableNanTrace();
   }

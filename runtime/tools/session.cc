@@ -58,6 +58,10 @@ class SingleSession : public Session {
                    const std::vector<MutableTensor>& outputs) override {
     return executor_->Run(inputs, outputs);
   }
+  bool LooksAhead() const override { return executor_->LooksAhead(); }
+  absl::Status Prefetch(const std::vector<ConstTensor>& inputs) override {
+    return executor_->Prefetch([inputs] { return inputs; });
+  }
   absl::Status EnableNanTrace() override { return executor_->EnableNanTrace(); }
   absl::Status CheckFinite() override {
     const executor::NumberKind worst = executor_->Outcome();
@@ -112,6 +116,11 @@ class ThreadSession : public Session {
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs) override {
     return runner_->Run(inputs, outputs);
+  }
+  bool LooksAhead() const override { return runner_->LooksAhead(); }
+  absl::Status Prefetch(const std::vector<ConstTensor>& inputs) override {
+    runner_->Prefetch(inputs);
+    return absl::OkStatus();
   }
   absl::Status EnableNanTrace() override { return runner_->EnableNanTrace(); }
   absl::Status CheckFinite() override {

@@ -38,6 +38,16 @@ class Session {
       const std::vector<executor::ConstTensor>& inputs,
       const std::vector<executor::MutableTensor>& outputs) = 0;
 
+  // Whether inputs are worth being known ahead; alike in all processes.
+  virtual bool LooksAhead() const { return false; }
+  // Inputs of the run after the next one, as far as their data is not null; the
+  // memory must stay as it is until that run is done. An error of it may be the
+  // next run's.
+  virtual absl::Status Prefetch(
+      const std::vector<executor::ConstTensor>& inputs) {
+    return absl::OkStatus();
+  }
+
   // As executor::Executor's, of all devices.
   virtual absl::Status EnableNanTrace() = 0;
   // After a run, in all processes alike: what made numbers that are not finite,

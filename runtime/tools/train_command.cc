@@ -58,6 +58,10 @@ class SessionStepper : public train::Stepper {
     PARTITA_RETURN_IF_ERROR(session_.GatherNumbers(outputs));
     return traced_ ? session_.CheckFinite() : absl::OkStatus();
   }
+  bool LooksAhead() const override { return session_.LooksAhead(); }
+  absl::Status Prefetch(const std::vector<base::ConstTensor>& inputs) override {
+    return session_.Prefetch(inputs);
+  }
   bool IsMain() const override { return session_.IsMain(); }
   absl::Status Agree(const absl::Status& status) override {
     return session_.Agree(status);

@@ -49,7 +49,10 @@ class Loop {
     PARTITA_RETURN_IF_ERROR(CheckSchedule(options_.schedule));
     PARTITA_ASSIGN_OR_RETURN(loss_, FindLoss(stepper_.outputs()));
     const std::vector<TensorSpec> data = DataInputs(stepper_);
-    PARTITA_ASSIGN_OR_RETURN(batch_, data::Batch::Allocate(data));
+    PARTITA_ASSIGN_OR_RETURN(batch_.memory, data::Batch::Allocate(data));
+    if (stepper_.LooksAhead()) {
+      PARTITA_ASSIGN_OR_RETURN(next_.memory, data::Batch::Allocate(data));
+    }
     counts_ = CountBatch(data);
     const bool main = stepper_.IsMain();
     PARTITA_ASSIGN_OR_RETURN(
@@ -63,9 +66,36 @@ class Loop {
     return absl::OkStatus();
   }
 
+  // A batch, whether there is one, and where the data stands behind it.
+  struct Taken {
+    data::Batch memory;
+    absl::Status status;
+    std::string state;
+  };
+  void Take(Taken& batch) {
+    batch.status = source_.Next(batch.memory);
+    batch.state = source_.State();
+  }
+  // The batch of this step, and whoever looks ahead hears of the next one's.
+  absl::Status TakeBatch(int64_t step) {
+    const bool ahead = stepper_.LooksAhead();
+    if (ahead && is_taken_) {
+      std::swap(batch_, next_);
+    } else {
+      Take(batch_);
+    }
+    is_taken_ = ahead && batch_.status.ok() && step < options_.steps;
+    absl::Status status = stepper_.Agree(batch_.status);
+    if (!status.ok() || !is_taken_) return status;
+    Take(next_);
+    return next_.status.ok() ? stepper_.Prefetch(Inputs(next_, /*ahead=*/true))
+                             : absl::OkStatus();
+  }
+
   // In the order of the program's inputs; the batch's memory may be another in
-  // every step.
-  std::vector<ConstTensor> Inputs() const {
+  // every step. Ahead only the data is known.
+  std::vector<ConstTensor> Inputs(const Taken& batch,
+                                  bool ahead = false) const {
     std::vector<ConstTensor> inputs;
     size_t data = 0;
     for (size_t i = 0; i < stepper_.inputs().size(); ++i) {
@@ -73,7 +103,7 @@ class Loop {
       const void* value = nullptr;
       switch (stepper_.RoleOf(i)) {
         case PortRole::data:
-          value = batch_.tensors()[data++].data;
+          value = batch.memory.tensors()[data++].data;
           break;
         case PortRole::learning_rate:
           value = &rate_;
@@ -85,14 +115,15 @@ class Loop {
           value = &step_seed_;
           break;
       }
-      inputs.push_back({spec.dtype, spec.shape, value});
+      const bool known = !ahead || stepper_.RoleOf(i) == PortRole::data;
+      inputs.push_back({spec.dtype, spec.shape, known ? value : nullptr});
     }
     return inputs;
   }
 
   absl::Status Step(int64_t step, bool& ended) {
     const Clock::time_point begin = Clock::now();
-    const absl::Status next = stepper_.Agree(source_.Next(batch_));
+    const absl::Status next = TakeBatch(step);
     if (absl::IsOutOfRange(next)) {
       result_.end = TrainResult::End::kData;
       ended = true;
@@ -107,7 +138,7 @@ class Loop {
     rate_ = static_cast<float>(record.rate);
     step_seed_ = static_cast<int64_t>(base::RandomWord(
         static_cast<uint64_t>(options_.seed), static_cast<uint64_t>(step)));
-    const absl::Status run = stepper_.Run(Inputs(), outputs_);
+    const absl::Status run = stepper_.Run(Inputs(batch_), outputs_);
     if (!run.ok())
       return absl::Status(run.code(),
                           absl::StrCat("step ", step, ": ", run.message()));
@@ -169,8 +200,7 @@ class Loop {
 
   void SaveNow(int64_t step) {
     if (options_.checkpoints == nullptr) return;
-    const absl::Status status =
-        options_.checkpoints->Save(step, source_.State());
+    const absl::Status status = options_.checkpoints->Save(step, batch_.state);
     if (status.ok()) {
       saved_ = step;
     } else {
@@ -184,7 +214,7 @@ class Loop {
     if (options_.checkpoints == nullptr) return absl::OkStatus();
     if (saved_ < result_.last_step)
       PARTITA_RETURN_IF_ERROR(
-          options_.checkpoints->Save(result_.last_step, source_.State()));
+          options_.checkpoints->Save(result_.last_step, batch_.state));
     return options_.checkpoints->Finish();
   }
 
@@ -197,7 +227,9 @@ class Loop {
   const TrainerOptions& options_;
   TrainResult result_;
   size_t loss_ = 0;
-  data::Batch batch_, results_;
+  Taken batch_, next_;
+  bool is_taken_ = false;  // next_ is
+  data::Batch results_;
   std::vector<MutableTensor> outputs_;
   StepRecord counts_;
   std::vector<bool> failing_;  // observers, so that each trouble is told once

@@ -29,6 +29,14 @@ class Stepper {
   virtual program::PortRole RoleOf(size_t input) const = 0;
   virtual absl::Status Run(const std::vector<base::ConstTensor>& inputs,
                            const std::vector<base::MutableTensor>& outputs) = 0;
+  // Whether it makes use of batches that are known ahead; alike in all
+  // processes.
+  virtual bool LooksAhead() const { return false; }
+  // The next run but one gets these, as far as their data is not null, in
+  // memory that stays as it is until that run is done.
+  virtual absl::Status Prefetch(const std::vector<base::ConstTensor>& inputs) {
+    return absl::OkStatus();
+  }
 
   // What follows matters where other processes take part.
   // Whether this process has the outputs.

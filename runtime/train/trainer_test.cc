@@ -76,6 +76,11 @@ class FakeStepper : public Stepper {
   absl::Status Run(const std::vector<base::ConstTensor>& inputs,
                    const std::vector<base::MutableTensor>& outputs) override {
     const int64_t step = *static_cast<const int64_t*>(inputs[2].data);
+    // What was told ahead lies where it was told.
+    if (told_ != nullptr) {
+      EXPECT_EQ(inputs[1].data, told_);
+    }
+    told_ = std::exchange(tells_, nullptr);
     if (step == fail_at) return absl::InternalError("it broke");
     rates.push_back(*static_cast<const float*>(inputs[0].data));
     steps.push_back(step);
@@ -88,12 +93,26 @@ class FakeStepper : public Stepper {
     return absl::OkStatus();
   }
 
+  bool LooksAhead() const override { return looks_ahead; }
+  absl::Status Prefetch(const std::vector<base::ConstTensor>& inputs) override {
+    for (const size_t other : {0, 2, 4})
+      EXPECT_EQ(inputs[other].data, nullptr) << other;
+    EXPECT_NE(inputs[3].data, nullptr);
+    tells_ = inputs[1].data;
+    ahead.push_back(*static_cast<const float*>(tells_));
+    return absl::OkStatus();
+  }
+
+  bool looks_ahead = false;
+  std::vector<float> ahead;
   int64_t nan_at = 0, fail_at = 0;
   std::vector<float> rates, batches;
   std::vector<int64_t> steps, seeds;
 
  private:
   std::vector<base::TensorSpec> inputs_, outputs_;
+  // Memory of the next batch and, while a run goes on, of the one after.
+  const void *told_ = nullptr, *tells_ = nullptr;
 };
 
 class FakeCheckpoints : public Checkpoints {
@@ -204,6 +223,44 @@ TEST_F(TrainerTest, GoesOnWhereItStopped) {
   ASSERT_TRUE(source_.Restore("4").ok());
   ASSERT_TRUE(Run().ok());
   EXPECT_THAT(stepper_.seeds, ElementsAre(seeds[1]));
+}
+
+// Each batch is told before the run before it; what is saved stands behind the
+// one that was computed.
+TEST_F(TrainerTest, BatchesAreToldAhead) {
+  stepper_.looks_ahead = true;
+  options_.checkpoint_every = 2;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(stepper_.batches, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(stepper_.ahead, ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(checkpoints_.saved, ElementsAre("2:2", "4:4", "5:5"));
+  EXPECT_EQ(source_.State(), "5");
+}
+
+TEST_F(TrainerTest, WhoLooksAheadGoesOnWhereItStopped) {
+  stepper_.looks_ahead = true;
+  options_.stop = [&] { return stepper_.steps.back() == 3; };
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(checkpoints_.saved, ElementsAre("3:3"));
+  options_.stop = nullptr;
+  options_.last_step = 3;
+  ASSERT_TRUE(source_.Restore("3").ok());
+  FakeStepper again;
+  again.looks_ahead = true;
+  ASSERT_TRUE(Train(again, source_, options_).ok());
+  EXPECT_THAT(again.batches, ElementsAre(4, 5));
+}
+
+TEST_F(TrainerTest, TheDataMayEndAheadOfAStep) {
+  stepper_.looks_ahead = true;
+  Counting two(2);
+  const auto result = Train(stepper_, two, options_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->last_step, 2);
+  EXPECT_EQ(result->end, TrainResult::End::kData);
+  EXPECT_THAT(stepper_.ahead, ElementsAre(2));
+  EXPECT_THAT(said_, ElementsAre("the data ended after step 2 of 5"));
+  EXPECT_THAT(checkpoints_.saved, ElementsAre("2:2"));
 }
 
 TEST_F(TrainerTest, FirstLossesOfAPipelineWithoutAFlushAreNotThereYet) {

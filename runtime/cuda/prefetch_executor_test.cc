@@ -1,0 +1,213 @@
+// Training on a GPU that is recorded, whose next batch is uploaded while a step
+// runs: by one device, and by several that hold blocks of it.
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/cuda_executor_testing.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/uploads.h"
+#include "runtime/program/test_training_program.h"
+
+namespace partita::cuda {
+namespace {
+
+using executor::ConstTensor;
+using program::TrainingProgram;
+using ::testing::HasSubstr;
+
+constexpr int64_t kWidth = TrainingProgram::kWidth,
+                  kOut = TrainingProgram::kOut;
+constexpr float kRate = 0.02f;
+
+class PrefetchTest : public CudaExecutorTest {
+ protected:
+  struct Batch {
+    explicit Batch(uint64_t seed)
+        : x(Seeded(5 * kWidth, 2 * seed)), t(Seeded(5 * kOut, 2 * seed + 1)) {}
+    Floats x, t;
+  };
+
+  PrefetchTest() { recording_.Watch(); }
+  ~PrefetchTest() override { EXPECT_EQ(recording_.TakeRaces(), ""); }
+
+  static std::vector<ConstTensor> Inputs(const Batch& batch, const float* rate,
+                                         const int64_t* step) {
+    return {{DType::kF32, {5, kWidth}, batch.x.data()},
+            {DType::kF32, {5, kOut}, batch.t.data()},
+            {DType::kF32, {}, rate},
+            {DType::kI64, {}, step}};
+  }
+  static std::vector<ConstTensor> Ahead(const Batch& batch) {
+    return Inputs(batch, nullptr, nullptr);
+  }
+  // Where `line` stands in the log, for the last time.
+  static size_t LastOf(const std::string& log, const std::string& line) {
+    return log.rfind(line + "\n");
+  }
+  static size_t Count(const std::string& log, const std::string& line) {
+    size_t count = 0;
+    for (size_t at = 0; (at = log.find(line + "\n", at)) != std::string::npos;
+         ++at)
+      ++count;
+    return count;
+  }
+};
+
+// Nothing but the events orders the two streams: the host waits for neither.
+TEST_F(PrefetchTest, WhatIsTakenIsNotWrittenBefore) {
+  const auto device = std::move(MakeCudaDevice({0, kLibrary, "none"})).value();
+  const auto stream = std::move(device->CreateStream()).value();
+  const auto uploads =
+      std::move(executor::Uploads::Make(*device, {64})).value();
+  EXPECT_EQ(uploads->bytes(), 64);
+  const auto memory =
+      std::move(device::Allocation::Make(*device, 4 * 64)).value();
+  std::vector<Floats> hosts;
+  for (uint64_t i = 0; i < 4; ++i) hosts.push_back(Seeded(16, i));
+  for (size_t i = 0; i < 4; ++i) {
+    const ConstTensor input = {DType::kF32, {16}, hosts[i].data()};
+    ASSERT_TRUE(uploads->Begin({input}).ok());
+    char* const target = memory.data() + 64 * i;
+    EXPECT_FALSE(*uploads->Take(*stream, 0, hosts[(i + 1) % 4].data(), target));
+    EXPECT_TRUE(*uploads->Take(*stream, 0, hosts[i].data(), target));
+    ASSERT_TRUE(uploads->End(*stream).ok());
+    // What a run did not take is gone, and so is what it took.
+    EXPECT_FALSE(*uploads->Take(*stream, 0, hosts[i].data(), target));
+  }
+  for (size_t i = 0; i < 4; ++i) {
+    Floats found(16, -1);
+    ASSERT_TRUE(
+        device->CopyToHost(*stream, found.data(), memory.data() + 64 * i, 64)
+            .ok());
+    EXPECT_EQ(found, hosts[i]);
+  }
+}
+
+// What is uploaded is of the step after, as far as it was told before.
+TEST_F(PrefetchTest, TheNextBatchIsUploadedWhileAStepRuns) {
+  constexpr char kUpload[] = "cuMemcpyHtoDAsync_v2 120",
+                 kTake[] = "cuMemcpyDtoDAsync_v2 120";
+  for (const char* graphs : {"0", "1"}) {
+    SCOPED_TRACE(graphs);
+    setenv("PARTITA_CUDA_GRAPHS", graphs, 1);
+    Write(TrainingProgram(5, 1, 1));
+    const auto device =
+        std::move(MakeCudaDevice({0, kLibrary, kLibrary, kLibrary})).value();
+    unsetenv("PARTITA_CUDA_GRAPHS");
+    auto executor = executor::Executor::Load(path_, *device);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    ASSERT_TRUE((*executor)->LooksAhead());
+    const int64_t staging = (*executor)->Memory().staging;
+    Floats w = TrainingProgram::Start();
+    std::vector<std::unique_ptr<Batch>> batches;
+    for (uint64_t i = 0; i < 7; ++i)
+      batches.push_back(std::make_unique<Batch>(i));
+    for (int64_t step = 1; step <= 6; ++step) {
+      SCOPED_TRACE(step);
+      // The third step gets what nobody told, the fourth was not told.
+      Batch& batch = *batches[static_cast<size_t>(step == 3 ? 0 : step)];
+      const bool told = step != 1 && step != 3 && step != 4;
+      const bool tells = step < 6 && step != 3;
+      if (tells) {
+        const Batch& next = *batches[static_cast<size_t>(step + 1)];
+        ASSERT_TRUE((*executor)->Prefetch([&] { return Ahead(next); }).ok());
+      }
+      recording_.TakeLog();
+      float loss = -1;
+      int64_t at = -1;
+      const absl::Status status =
+          (*executor)->Run(Inputs(batch, &kRate, &step),
+                           {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
+      ASSERT_TRUE(status.ok()) << status;
+      const std::string log = recording_.TakeLog();
+      const float expected = program::TrainingStep(batch.x, batch.t, kRate, w);
+      EXPECT_NEAR(loss, expected, 1e-4 * expected);
+      EXPECT_EQ(at, step);
+      EXPECT_EQ(Count(log, kTake), told ? 1u : 0u) << log;
+      EXPECT_EQ(Count(log, kUpload), (told ? 0u : 1u) + (tells ? 1u : 0u));
+      // On its stream before the host waits for the step's outputs, and, where
+      // that is captured, behind it.
+      if (tells) {
+        const size_t upload = LastOf(log, kUpload);
+        EXPECT_LT(upload, log.find("cuMemcpyDtoHAsync")) << log;
+        if (*graphs == '1' && step > 2)
+          EXPECT_LT(LastOf(log, "cuGraphLaunch"), upload);
+      }
+      // Whoever gave it may write to it now.
+      batch.x.assign(batch.x.size(), -1000);
+      batch.t.assign(batch.t.size(), -1000);
+      if (step == 3) *batches[0] = Batch(8);
+    }
+    EXPECT_EQ((*executor)->Memory().staging, staging + 5 * (kWidth + kOut) * 4);
+  }
+}
+
+// Rows of x, columns of t: the latter are gathered on the host first. Through
+// the host's memory and in the GPU's.
+TEST_F(PrefetchTest, DevicesUploadTheirBlocks) {
+  for (const bool shares : {false, true}) {
+    SCOPED_TRACE(shares);
+    const auto runner = Load(
+        TrainingProgram(5, 2, 2),
+        shares ? MakeSharedGpu(4, {0, kLibrary, {std::chrono::seconds(60)}})
+               : nullptr);
+    ASSERT_NE(runner, nullptr);
+    ASSERT_TRUE(runner->LooksAhead());
+    Floats w = TrainingProgram::Start();
+    Batch now(1), next(2);
+    for (int64_t step = 1; step <= 5; ++step) {
+      runner->Prefetch(Ahead(next));
+      recording_.TakeLog();
+      float loss = -1;
+      int64_t at = -1;
+      const absl::Status status =
+          runner->Run(Inputs(now, &kRate, &step),
+                      {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
+      ASSERT_TRUE(status.ok()) << status;
+      const float expected = program::TrainingStep(now.x, now.t, kRate, w);
+      EXPECT_NEAR(loss, expected, 1e-4 * expected);
+      ExpectNear(w, Read(*runner, "w", kWidth, kOut));
+      // Memory of this batch becomes that of the next but one.
+      std::swap(now, next);
+      const Batch fresh(static_cast<uint64_t>(step) + 2);
+      std::copy(fresh.x.begin(), fresh.x.end(), next.x.begin());
+      std::copy(fresh.t.begin(), fresh.t.end(), next.t.begin());
+    }
+  }
+}
+
+// An error in what is told is the run's.
+TEST_F(PrefetchTest, ErrorsOfTheNextBatchEndTheRun) {
+  Write(TrainingProgram(5, 1, 1));
+  const auto device =
+      std::move(MakeCudaDevice({0, kLibrary, kLibrary, kLibrary})).value();
+  auto executor = executor::Executor::Load(path_, *device);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  ASSERT_TRUE((*executor)
+                  ->Prefetch([]() -> absl::StatusOr<std::vector<ConstTensor>> {
+                    return absl::DataLossError("it is cut off");
+                  })
+                  .ok());
+  const Batch batch(1);
+  const int64_t step = 1;
+  float loss = -1;
+  int64_t at = -1;
+  EXPECT_THAT(
+      std::string((*executor)
+                      ->Run(Inputs(batch, &kRate, &step),
+                            {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}})
+                      .message()),
+      HasSubstr("it is cut off"));
+}
+
+}  // namespace
+}  // namespace partita::cuda
