@@ -441,14 +441,19 @@ class ChooseLayouts : public impl::ChooseLayoutsPassBase<ChooseLayouts> {
     nn::BroadcastOp::getCanonicalizationPatterns(patterns, &getContext());
     const mlir::FrozenRewritePatternSet frozen(std::move(patterns));
     // Each round moves a border by one layer at least, and none moves twice.
-    do {
-      if (mlir::failed(mlir::applyPatternsGreedily(getOperation(), frozen))) {
-        getOperation().emitError(
-            "expected layouts to settle, found that transposes keep moving; "
-            "please report this model");
-        return signalPassFailure();
-      }
-    } while (moveTransposesToCallers(getOperation()));
+    // Patterns look at one function at a time: those that did not change since
+    // have settled.
+    llvm::SetVector<mlir::func::FuncOp> changed;
+    for (auto function : getOperation().getOps<mlir::func::FuncOp>())
+      changed.insert(function);
+    for (; !changed.empty(); changed = moveTransposesToCallers(getOperation()))
+      for (mlir::func::FuncOp function : changed)
+        if (mlir::failed(mlir::applyPatternsGreedily(function, frozen))) {
+          getOperation().emitError(
+              "expected layouts to settle, found that transposes keep moving; "
+              "please report this model");
+          return signalPassFailure();
+        }
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::kernels {
@@ -57,17 +58,24 @@ bool isTransposed(Value value, ArrayRef<int64_t> perm) {
   return false;
 }
 
-// The calls of a function, where these are all its uses and it can change.
-std::optional<SmallVector<CallOp>> callsOf(FuncOp function,
-                                           mlir::ModuleOp module) {
-  if (!function.isPrivate() || function.isExternal()) return std::nullopt;
-  const auto uses = mlir::SymbolTable::getSymbolUses(function, module);
-  if (!uses) return std::nullopt;
-  SmallVector<CallOp> calls;
+// The calls of each function that can change: of private ones that have no
+// other uses.
+llvm::StringMap<SmallVector<CallOp>> findCalls(mlir::ModuleOp module) {
+  llvm::StringMap<SmallVector<CallOp>> calls;
+  for (FuncOp function : module.getOps<FuncOp>())
+    if (function.isPrivate() && !function.isExternal())
+      calls[function.getName()] = {};
+  // Once for all: a search for those of each function is one of the module.
+  const auto uses = mlir::SymbolTable::getSymbolUses(&module.getBodyRegion());
+  if (!uses) return {};
   for (const mlir::SymbolTable::SymbolUse& use : *uses) {
-    auto call = llvm::dyn_cast<CallOp>(use.getUser());
-    if (!call) return std::nullopt;
-    calls.push_back(call);
+    const llvm::StringRef name = use.getSymbolRef().getRootReference();
+    auto known = calls.find(name);
+    if (known == calls.end()) continue;
+    if (auto call = llvm::dyn_cast<CallOp>(use.getUser()))
+      known->second.push_back(call);
+    else
+      calls.erase(known);
   }
   return calls;
 }
@@ -122,18 +130,22 @@ bool moveResult(FuncOp function, unsigned index, ArrayRef<CallOp> calls) {
 
 }  // namespace
 
-bool moveTransposesToCallers(mlir::ModuleOp module) {
-  bool moved = false;
+llvm::SetVector<FuncOp> moveTransposesToCallers(mlir::ModuleOp module) {
+  llvm::SetVector<FuncOp> moved;
+  const llvm::StringMap<SmallVector<CallOp>> all = findCalls(module);
   for (FuncOp function : module.getOps<FuncOp>()) {
-    const std::optional<SmallVector<CallOp>> calls = callsOf(function, module);
-    if (!calls) continue;
+    const auto calls = all.find(function.getName());
+    if (calls == all.end()) continue;
     bool changed = false;
     for (unsigned index = 0; index < function.getNumArguments(); ++index)
-      changed |= moveArgument(function, index, *calls);
+      changed |= moveArgument(function, index, calls->second);
     for (unsigned index = 0; index < function.getNumResults(); ++index)
-      changed |= moveResult(function, index, *calls);
-    if (changed) updateType(function);
-    moved |= changed;
+      changed |= moveResult(function, index, calls->second);
+    if (!changed) continue;
+    updateType(function);
+    moved.insert(function);
+    for (CallOp call : calls->second)
+      moved.insert(call->getParentOfType<FuncOp>());
   }
   return moved;
 }

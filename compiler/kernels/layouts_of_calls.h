@@ -2,6 +2,8 @@
 #ifndef PARTITA_COMPILER_KERNELS_LAYOUTS_OF_CALLS_H_
 #define PARTITA_COMPILER_KERNELS_LAYOUTS_OF_CALLS_H_
 
+#include "llvm/ADT/SetVector.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::kernels {
@@ -9,8 +11,9 @@ namespace partita::kernels {
 // Moves transposes to and from channels-last out of private functions: an
 // image that is transposed inside, directly or behind elementwise work, is
 // transposed by the callers, and so is a result. There it often meets its
-// inverse. Whether anything moved.
-bool moveTransposesToCallers(mlir::ModuleOp module);
+// inverse. Returns the functions that this changed, callers included.
+llvm::SetVector<mlir::func::FuncOp> moveTransposesToCallers(
+    mlir::ModuleOp module);
 
 }  // namespace partita::kernels
 
