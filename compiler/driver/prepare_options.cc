@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "compiler/driver/compile.h"
+#include "compiler/kernels/chips.h"
 #include "compiler/kernels/cpu_names.h"
 #include "compiler/plan/plan_schedule.h"
 #include "llvm/ADT/StringExtras.h"
@@ -11,20 +12,17 @@ namespace partita::driver {
 namespace {
 
 constexpr llvm::StringRef kCuda = "cuda:";
-// GPUs that PTX 8.0 knows, from the first with bf16 on.
-constexpr llvm::StringRef kGpus[] = {"sm_80", "sm_86", "sm_87",
-                                     "sm_89", "sm_90", "sm_90a"};
 
 // Each of these returns what is wrong; an empty text if nothing is.
 
 std::string checkTarget(llvm::StringRef target) {
-  if (target == "cpu" ||
-      (target.starts_with(kCuda) &&
-       llvm::is_contained(kGpus, target.substr(kCuda.size()))))
+  if (target == "cpu" || (target.starts_with(kCuda) &&
+                          kernels::findChip(target.substr(kCuda.size()))))
     return "";
+  const auto names = llvm::map_range(
+      kernels::chips(), [](const kernels::Chip& chip) { return chip.name; });
   return "--target: expected cpu, or cuda: with one of " +
-         llvm::join(std::begin(kGpus), std::end(kGpus), ", ") +
-         ", as in cuda:sm_90, found " + target.str();
+         llvm::join(names, ", ") + ", as in cuda:sm_90, found " + target.str();
 }
 
 std::string checkMicrobatches(const plan::Plan& plan) {

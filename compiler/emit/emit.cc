@@ -3,12 +3,12 @@
 #include "compiler/emit/emit.h"
 
 #include "compiler/emit/function_emitter.h"
-#include "compiler/emit/kernel_work.h"
 #include "compiler/emit/placement.h"
 #include "compiler/emit/sources.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/entries.h"
+#include "dialects/exec/kernel_parts.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -297,14 +297,11 @@ class ModuleEmitter {
 
   // The kernels that are launched before this one, whose own name is the last.
   void addParts(FuncOp kernel) {
-    auto parts = kernel->getAttrOfType<mlir::ArrayAttr>(kPartsAttr);
-    if (!parts) return;
-    for (mlir::Attribute part : parts.getValue().drop_back()) {
-      llvm::StringRef name = llvm::cast<mlir::DictionaryAttr>(part)
-                                 .getAs<mlir::StringAttr>("code")
-                                 .getValue();
-      kernel_index_[name] = static_cast<int>(program_.kernels.size());
-      program_.kernels.push_back(name.str());
+    const auto parts = exec::kernelParts(kernel);
+    if (parts.empty()) return;
+    for (const exec::KernelPart& part : llvm::ArrayRef(parts).drop_back()) {
+      kernel_index_[part.code] = static_cast<int>(program_.kernels.size());
+      program_.kernels.push_back(part.code);
     }
   }
 

@@ -6,6 +6,7 @@
 #include "compiler/emit/kernel_work.h"
 #include "compiler/emit/placement.h"
 #include "dialects/exec/dialect.h"
+#include "dialects/exec/kernel_parts.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -139,26 +140,23 @@ class FunctionEmitter {
   void addParts(exec::LaunchOp launch, const program::InstructionT& instruction,
                 program::FunctionT& function) {
     const FuncOp kernel = kernelOf(launch);
-    auto parts = kernel->getAttrOfType<mlir::ArrayAttr>(kPartsAttr);
-    const size_t count = parts ? parts.size() : 1;
-    for (size_t i = 0; i < count; ++i) {
+    const auto parts = exec::kernelParts(kernel);
+    if (parts.empty())
+      function.body.push_back(
+          std::make_unique<program::InstructionT>(instruction));
+    for (const exec::KernelPart& part : parts) {
       auto one = std::make_unique<program::InstructionT>(instruction);
-      if (parts)
-        fillPart(kernel, llvm::cast<mlir::DictionaryAttr>(parts[i]),
-                 *one->operation.AsLaunch());
+      fillPart(kernel, part, *one->operation.AsLaunch());
       function.body.push_back(std::move(one));
     }
   }
 
-  void fillPart(FuncOp kernel, mlir::DictionaryAttr part,
+  void fillPart(FuncOp kernel, const exec::KernelPart& part,
                 program::LaunchT& launch) {
-    const auto number = [&](llvm::StringRef name) {
-      return part.getAs<mlir::IntegerAttr>(name).getInt();
-    };
-    launch.kernel =
-        kernels_.lookup(part.getAs<mlir::StringAttr>("code").getValue());
-    launch.grid = {static_cast<int32_t>(number("blocks")), 1, 1};
-    launch.scratch_bytes = number("scratch");
+    launch.kernel = kernels_.lookup(part.code);
+    launch.grid = {static_cast<int32_t>(part.blocks), 1, 1};
+    launch.scratch_bytes = part.scratch;
+    launch.shared_bytes = static_cast<int32_t>(part.shared);
     const KernelWork work = workOf(kernel, part);
     launch.operations = work.operations;
     launch.unread_bytes = work.unread_bytes;

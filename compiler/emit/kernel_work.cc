@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/core/attention_work.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 
@@ -17,22 +18,13 @@ RankedTensorType typeOf(Value value) {
   return llvm::cast<RankedTensorType>(value.getType());
 }
 
-// Query i sees the keys up to i + offset, or all of them.
-int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset) {
-  if (!offset) return queries * keys;
-  int64_t pairs = 0;
-  for (int64_t i = 0; i < queries; ++i)
-    pairs += std::clamp<int64_t>(i + *offset + 1, 0, keys);
-  return pairs;
-}
-
-// `of_keys` and `of_values` products of a pair in the head's size of each.
 template <typename Op>
-int64_t operationsOf(Op op, int64_t of_keys, int64_t of_values) {
+int64_t operationsOf(Op op, const core::AttentionProducts& products) {
   const RankedTensorType q = typeOf(op.getQ()), v = typeOf(op.getV());
   return 2 * q.getDimSize(0) * q.getDimSize(1) *
          pairsOf(q.getDimSize(2), v.getDimSize(2), op.getCausalOffset()) *
-         (of_keys * q.getDimSize(3) + of_values * v.getDimSize(3));
+         (products.of_keys * q.getDimSize(3) +
+          products.of_values * v.getDimSize(3));
 }
 
 // Of a value that slices and gathers alone read, the rest.
@@ -53,16 +45,25 @@ int64_t unreadOf(Value value) {
 
 }  // namespace
 
+int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset) {
+  if (!offset) return queries * keys;
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < queries; ++i)
+    pairs += std::clamp<int64_t>(i + *offset + 1, 0, keys);
+  return pairs;
+}
+
 KernelWork workOf(mlir::func::FuncOp kernel) {
   KernelWork work;
-  // Scores and sums of values; backward scores again, their gradients, and
-  // those of queries, keys and values.
-  kernel.walk(
-      [&](nn::AttentionOp op) { work.operations += operationsOf(op, 1, 1); });
-  kernel.walk([&](nn::AttentionGradOp op) {
-    work.operations += operationsOf(op, 3, 2);
+  kernel.walk([&](nn::AttentionOp op) {
+    work.operations += operationsOf(op, core::kAttention);
   });
-  // For the mean, for the variance, and for the result.
+  kernel.walk([&](nn::AttentionGradOp op) {
+    work.operations += operationsOf(op, core::kAttentionGradient);
+  });
+  // The kernel goes through its input for the mean, for the variance and for
+  // the result, of any size, and keeps nothing of it between: a thread has
+  // whole channels. What a cache may still have of it is not counted.
   kernel.walk([&](nn::BatchNormOp op) {
     if (op.getTraining())
       work.unread_bytes -= 2 * exec::bufferBytes(typeOf(op.getInput()));
@@ -73,16 +74,13 @@ KernelWork workOf(mlir::func::FuncOp kernel) {
   return work;
 }
 
-KernelWork workOf(mlir::func::FuncOp kernel, mlir::DictionaryAttr part) {
-  const auto number = [&](llvm::StringRef name) {
-    return part.getAs<mlir::IntegerAttr>(name).getInt();
-  };
+KernelWork workOf(mlir::func::FuncOp kernel, const exec::KernelPart& part) {
   KernelWork work;
   kernel.walk([&](nn::AttentionGradOp op) {
-    work.operations += operationsOf(op, number("products_of_keys"),
-                                    number("products_of_values"));
+    work.operations +=
+        operationsOf(op, {part.products_of_keys, part.products_of_values});
   });
-  work.unread_bytes = number("untouched");
+  work.unread_bytes = part.untouched;
   return work;
 }
 

@@ -3,15 +3,12 @@
 #define PARTITA_COMPILER_EMIT_KERNEL_WORK_H_
 
 #include <cstdint>
+#include <optional>
 
+#include "dialects/exec/kernel_parts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::emit {
-
-// On a kernel function whose code is several, launched one after the other with
-// the same operands (compiler/kernels/generate_code.cc): of each a dictionary
-// with its name, how it is launched, and what it does.
-inline constexpr char kPartsAttr[] = "kernel.parts";
 
 struct KernelWork {
   // Floating-point, of the products in `nn.attention` and its gradient, for the
@@ -24,9 +21,12 @@ struct KernelWork {
   int64_t unread_bytes = 0;
 };
 
+// How many pairs see each other: query i the keys up to i + offset, or all.
+int64_t pairsOf(int64_t queries, int64_t keys, std::optional<int64_t> offset);
+
 KernelWork workOf(mlir::func::FuncOp kernel);
 // Of one of its parts.
-KernelWork workOf(mlir::func::FuncOp kernel, mlir::DictionaryAttr part);
+KernelWork workOf(mlir::func::FuncOp kernel, const exec::KernelPart& part);
 
 }  // namespace partita::emit
 

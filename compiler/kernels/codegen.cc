@@ -295,7 +295,7 @@ SmallVector<Part> partsOfGrad(func::FuncOp kernel, nn::AttentionGradOp op) {
     part.team = kBlock;
     part.memory_bytes = 4 * sharedFloats(op);
     const GradWork work = workOf(op, which, wanted);
-    part.work = {work.of_keys, work.of_values,
+    part.work = {work.products.of_keys, work.products.of_values,
                  untouchedBytes(kernel, work.values)};
     part.emit = [=](Emitter& emitter, func::FuncOp body) mutable {
       const unsigned count = body.getNumArguments();
@@ -357,6 +357,14 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
 
 }  // namespace
 
+SmallVector<PartWork> partWorkOf(func::FuncOp kernel,
+                                 const CodegenOptions& options) {
+  SmallVector<PartWork> works;
+  for (const Part& part : allPartsOf(kernel, options))
+    if (part.work) works.push_back(*part.work);
+  return works;
+}
+
 CodegenOptions hostCodegenOptions() {
   auto features = llvm::sys::getHostCPUFeatures();
   CodegenOptions options;
@@ -374,6 +382,13 @@ FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
   for (const Part& part : allPartsOf(*copy, options)) {
     FailureOr<KernelCode> code = generatePart(*copy, part, target, options);
     if (failed(code)) return failure();
+    if (options.warpgroups && code->team == kBlock &&
+        code->scratch_bytes > options.shared_bytes) {
+      target.lookupSymbol(code->symbol)->erase();
+      CodegenOptions smaller = options;
+      smaller.warpgroups = false;
+      return generateKernel(kernel, target, smaller);
+    }
     done.push_back(std::move(*code));
   }
   KernelCode code = std::move(done.back());

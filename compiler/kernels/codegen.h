@@ -63,6 +63,9 @@ struct CodegenOptions {
   bool tensor_cores = false;
   // With tensor_cores: products by warpgroups, too (emit_warpgroup.h).
   bool warpgroups = false;
+  // With warpgroups: shared memory that a block may have, in bytes. Kernels
+  // that would need more are made for warps.
+  int64_t shared_bytes = 0;
 };
 // Those of the machine that runs the compiler.
 CodegenOptions hostCodegenOptions();
@@ -72,6 +75,11 @@ CodegenOptions hostCodegenOptions();
 mlir::FailureOr<KernelCode> generateKernel(
     mlir::func::FuncOp kernel, mlir::ModuleOp target,
     const CodegenOptions& options = hostCodegenOptions());
+
+// What each of the functions that generateKernel makes does, in their order;
+// none where there is one, which does what the kernel's body says.
+llvm::SmallVector<PartWork> partWorkOf(mlir::func::FuncOp kernel,
+                                       const CodegenOptions& options);
 
 // Registers the dialects that generated code consists of. A pass that generates
 // kernels depends on them.

@@ -238,6 +238,22 @@ INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionCode,
                                                                  : "Causal");
                          });
 
+// Tiles for warps take less.
+TEST(WarpgroupAttention, BlocksAskForNoMoreThanTheyCanHave) {
+  Case test = {"", 1, 1, 1, 64, 64, 128, 128};
+  test.element = "bf16";
+  CodegenOptions options = emulated("sm_90a");
+  const auto scratch = [&] {
+    std::unique_ptr<CompiledKernel> kernel =
+        CompiledKernel::fromText(textOf(test), options);
+    EXPECT_EQ(kernel->difference(0.02, 0.02), "");
+    return kernel->code().scratch_bytes;
+  };
+  EXPECT_EQ(scratch(), 96 * 1024);
+  options.shared_bytes = 64 * 1024;
+  EXPECT_LE(scratch(), 48 * 1024);
+}
+
 struct Size {
   std::string element;
   int64_t head;

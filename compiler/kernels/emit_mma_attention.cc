@@ -14,6 +14,7 @@
 // its copies of rows without a map cannot exchange 16 bytes for others.
 #include "compiler/kernels/emit_mma_attention.h"
 
+#include "compiler/core/attention_work.h"
 #include "compiler/kernels/codegen.h"
 #include "compiler/kernels/emit_attention.h"
 #include "compiler/kernels/emit_mma_tiles.h"
@@ -308,13 +309,12 @@ bool fitsWarpgroups(nn::AttentionOp op) {
 }
 
 bool fitsMma(func::FuncOp kernel, Operation* op, Value q, Value v) {
-  const auto fits = [](Value tensor) {
-    const int64_t size = typeOf(tensor).getDimSize(3);
-    return size % 16 == 0 && size >= 16 && size <= 128;
-  };
   Type element = typeOf(q).getElementType();
   if (!element.isBF16() && !element.isF16() && !element.isF32()) return false;
-  if (!fits(q) || !fits(v)) return false;
+  if (!core::FitsTensorCores(typeOf(q).getDimSize(3), typeOf(v).getDimSize(3),
+                             element.getIntOrFloatBitWidth() / 8,
+                             /*gradient=*/false))
+    return false;
   // Reductions are for teams of one warp.
   WalkResult alone = kernel.walk([&](Operation* other) {
     if (other == op || isa<func::FuncOp, func::ReturnOp>(other))

@@ -1,6 +1,7 @@
 // Which parts attention's gradient on tensor cores has.
 #include "compiler/kernels/emit_mma_attention_grad.h"
 
+#include "compiler/core/attention_work.h"
 #include "compiler/kernels/emit_mma_attention.h"
 #include "compiler/kernels/emit_mma_grad_parts.h"
 
@@ -10,10 +11,10 @@ using namespace mlir;
 
 bool fitsMma(func::FuncOp kernel, nn::AttentionGradOp op) {
   // Of f32, keys and values of larger heads are more than a block's memory.
-  const int64_t largest =
-      std::max(shapeOf(op.getQ())[3], shapeOf(op.getV())[3]);
   return fitsMma(kernel, op, op.getQ(), op.getV()) &&
-         (bytesOf(elementOf(op.getQ())) == 2 || largest <= 64);
+         core::FitsTensorCores(shapeOf(op.getQ())[3], shapeOf(op.getV())[3],
+                               bytesOf(elementOf(op.getQ())),
+                               /*gradient=*/true);
 }
 
 namespace {
@@ -41,36 +42,35 @@ GradWork workOf(nn::AttentionGradOp op, GradPart part,
   GradWork work;
   work.values = {op.getQ(), op.getK(), op.getResultGrad()};
   if (op.getBias()) work.values.push_back(op.getBias());
-  // What a result takes beyond the scores, and itself.
-  const auto give = [&](unsigned result, int64_t& products) {
-    if (!wants(op, outputs, result)) return;
-    ++products;
-    work.values.push_back(op->getResult(result));
+  // Without a result, its product is not computed.
+  const auto give = [&](unsigned result, int64_t& products, int64_t own) {
+    if (wants(op, outputs, result))
+      work.values.push_back(op->getResult(result));
+    else
+      products -= own;
   };
-  // Scores.
-  work.of_keys = 1;
-  if (part == GradPart::rows) {
-    work.values.push_back(op.getResult());
-    if (!wants(op, outputs, 0)) return work;
-    // Once more, for the gradient.
-    ++work.of_keys;
-  }
-  // What the weights get.
-  work.values.push_back(op.getV());
-  work.of_values = 1;
-  int64_t none = 0;
   switch (part) {
     case GradPart::rows:
-      give(0, work.of_keys);
+      work.products = core::kQueriesGradient;
+      work.values.push_back(op.getResult());
+      if (!wants(op, outputs, 0)) {
+        // Scores alone, once.
+        work.products = {1, 0};
+        return work;
+      }
+      give(0, work.products.of_keys, 1);
       break;
     case GradPart::keys:
-      give(1, work.of_keys);
-      give(2, work.of_values);
+      work.products = core::kKeysGradient;
+      give(1, work.products.of_keys, 1);
+      give(2, work.products.of_values, 1);
       break;
     case GradPart::bias:
-      give(3, none);
+      work.products = core::kBiasGradient;
+      give(3, work.products.of_keys, 0);
       break;
   }
+  work.values.push_back(op.getV());
   return work;
 }
 

@@ -2,6 +2,7 @@
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_MMA_ATTENTION_GRAD_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_MMA_ATTENTION_GRAD_H_
 
+#include "compiler/core/attention_work.h"
 #include "compiler/kernels/emit_nest.h"
 #include "dialects/nn/dialect.h"
 
@@ -25,8 +26,7 @@ llvm::SmallVector<GradPart> gradPartsOf(nn::AttentionGradOp op,
                                         llvm::ArrayRef<Output> outputs);
 // What a part computes of each pair of a query and a key, and touches.
 struct GradWork {
-  // Products in the head's size of keys, and of values.
-  int64_t of_keys = 0, of_values = 0;
+  core::AttentionProducts products;
   llvm::SmallVector<mlir::Value> values;  // of the operands and results of `op`
 };
 GradWork workOf(nn::AttentionGradOp op, GradPart part,

@@ -4,6 +4,7 @@
 #include "compiler/kernels/codegen.h"
 #include "compiler/kernels/flat_kernels.h"
 #include "dialects/exec/dialect.h"
+#include "dialects/exec/kernel_parts.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -16,9 +17,6 @@ using namespace mlir;
 
 // On a kernel function that has code: KernelCode::cycles.
 constexpr char kCyclesAttr[] = "kernel.cycles";
-// On a kernel function whose code is several, for compiler/emit: each one's
-// name, blocks, scratch and PartWork, in the order in which they are launched.
-constexpr char kPartsAttr[] = "kernel.parts";
 
 OwningOpRef<ModuleOp> makeCodeModule(ModuleOp module) {
   return ModuleOp::create(module.getLoc(), "kernels");
@@ -103,24 +101,16 @@ class HostCode {
 void markParts(func::FuncOp function, const KernelCode& kernel,
                const llvm::StringMap<PtxKernel>& launches) {
   if (!kernel.work) return;
-  Builder builder(function.getContext());
-  SmallVector<Attribute> parts;
+  SmallVector<exec::KernelPart> parts;
   const auto add = [&](const KernelCode& part) {
     const PtxKernel launch = launches.lookup(part.symbol);
-    const auto number = [&](StringRef name, int64_t value) {
-      return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
-    };
-    parts.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("code", builder.getStringAttr(part.symbol)),
-         number("blocks", launch.blocks),
-         number("scratch", launch.scratch_bytes),
-         number("products_of_keys", part.work->of_keys),
-         number("products_of_values", part.work->of_values),
-         number("untouched", part.work->untouched_bytes)}));
+    parts.push_back({part.symbol, launch.blocks, launch.scratch_bytes,
+                     launch.shared_bytes, part.work->of_keys,
+                     part.work->of_values, part.work->untouched_bytes});
   };
   llvm::for_each(kernel.before, add);
   add(kernel);
-  function->setAttr(kPartsAttr, builder.getArrayAttr(parts));
+  exec::setKernelParts(function, parts);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "compiler/kernels/chips.h"
 #include "compiler/kernels/lower_to_llvm.h"
 #include "compiler/kernels/ptx_target.h"
 #include "llvm/IR/IRBuilder.h"
@@ -35,9 +36,6 @@ constexpr int64_t kMostBlocks = 132 * 16 * 4;
 constexpr int64_t kMostBlocksWithScratch = 132 * 4;
 // Of a block, without asking for more.
 constexpr int64_t kSharedBytes = 48 * 1024;
-// Of a block that asks, from sm_80 on; only kernels of warpgroups need more
-// than kSharedBytes.
-constexpr int64_t kMostSharedBytes = 163 * 1024;
 // Of shared memory: tiles that warpgroups read repeat their pattern so.
 constexpr int64_t kSharedAlignment = 1024;
 
@@ -53,13 +51,15 @@ struct Layout {
   int64_t blocks;
 };
 
-Layout layOut(const KernelCode& code) {
+// `most_shared`: of a block that asks; only kernels of warpgroups need more
+// than kSharedBytes.
+Layout layOut(const KernelCode& code, int64_t most_shared) {
   Layout layout;
   layout.team = code.team;
   layout.teams = kBlock / code.team;
   layout.shared = code.scratch_bytes > 0 &&
                   code.scratch_bytes * layout.teams <=
-                      (layout.teams == 1 ? kMostSharedBytes : kSharedBytes) &&
+                      (layout.teams == 1 ? most_shared : kSharedBytes) &&
                   code.team > 1;
   layout.asked =
       layout.shared && code.scratch_bytes * layout.teams > kSharedBytes;
@@ -224,7 +224,9 @@ CodegenOptions ptxCodegenOptions(const PtxOptions& target) {
   options.vector_bytes = 16;  // of the widest access
   options.team = kWarp;
   options.tensor_cores = true;
-  options.warpgroups = target.chip == "sm_90a";
+  const Chip* chip = findChip(target.chip);
+  options.warpgroups = chip && chip->warpgroups;
+  options.shared_bytes = chip ? chip->shared_bytes : kSharedBytes;
   return options;
 }
 
@@ -249,7 +251,7 @@ mlir::FailureOr<std::string> compileToPtx(
   defineTargetFunctions(*module);
   KernelBuilder builder(*module);
   const auto wrap = [&](const KernelCode& code) {
-    Layout layout = layOut(code);
+    Layout layout = layOut(code, ptxCodegenOptions(options).shared_bytes);
     builder.wrap(code, layout);
     launches.push_back({code.symbol, layout.blocks,
                         code.memory_bytes > 0 ? code.memory_bytes
