@@ -57,6 +57,25 @@ std::vector<Phase> lowerToExec(bool training) {
   };
 }
 
+void lowerToLaunches(mlir::OpPassManager& pm) {
+  pm.addPass(mlir::createCanonicalizerPass());
+  pm.addPass(mlir::createCSEPass());
+  pm.addPass(partition::createMergeCollectivesPass());
+  pm.addPass(mlir::createCanonicalizerPass());
+  pm.addPass(kernels::createLowerCollectivesPass());
+  simplify::LoadTimeOptions options;
+  options.training = true;
+  simplify::buildLoadTimePipeline(pm, options);
+  pm.addPass(kernels::createExpandGradientsPass());
+  pm.addPass(kernels::createChooseLayoutsPass());
+  pm.addPass(mlir::createCanonicalizerPass());
+  pm.addPass(mlir::createCSEPass());
+  pm.addPass(kernels::createSelectLibraryCallsPass());
+  pm.addPass(kernels::createFormKernelsPass());
+  // Which results have to be copied.
+  pm.addPass(memory::createPlanMemoryPass());
+}
+
 Phase orderWork(const OrderOptions& options) {
   return {"order", [options](mlir::OpPassManager& pm) {
             if (!options.overlap) return;

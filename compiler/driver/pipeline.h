@@ -13,6 +13,10 @@ namespace partita::driver {
 // nn on local shapes to exec: everything else before code generation.
 std::vector<Phase> lowerToExec(bool training = false);
 
+// What of all tells launches and their sizes, for those who only count: without
+// code, and all functions stay apart.
+void lowerToLaunches(mlir::OpPassManager& pm);
+
 struct OrderOptions {
   bool overlap = true;   // collectives may run beside other work
   int64_t prefetch = 0;  // calls by which parameters are gathered ahead

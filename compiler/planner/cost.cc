@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <limits>
 #include <set>
+#include <vector>
 
 namespace partita::planner {
 namespace {
@@ -163,6 +164,29 @@ const RateTable* MeasuredProducts(const Device& device, Precision precision,
   return nullptr;
 }
 
+std::string ToString(ConvDirection direction) {
+  switch (direction) {
+    case ConvDirection::kForward:
+      return "forward";
+    case ConvDirection::kInputGradient:
+      return "input_grad";
+    case ConvDirection::kWeightGradient:
+      return "weight_grad";
+  }
+  return "";
+}
+
+// Null where none like it was measured.
+const RateTable* MeasuredConvolution(const Device& device, Precision precision,
+                                     const Convolution& conv) {
+  if (device.tables.empty()) return nullptr;
+  ConvKind kind = conv.outside == 1 ? ConvKind::kPointwise : ConvKind::kWindow;
+  if (conv.channels == 1 && conv.window == conv.outside)
+    kind = ConvKind::kDepthwise;
+  return FindTable(device.tables, ConvName(planner::ToString(precision),
+                                           ToString(conv.direction), kind));
+}
+
 // As the tables of collectives are called; empty: there is none.
 std::string MeasuredKind(CollectiveKind kind) {
   switch (kind) {
@@ -249,6 +273,45 @@ double MatmulTime(const Device& device, Precision precision, int64_t batch,
   return best + device.kernel;
 }
 
+Precision ComputedIn(const Device& device, Precision precision) {
+  return device.peak[static_cast<size_t>(precision)] > 0 ? precision
+                                                         : Precision::kF32;
+}
+
+double ConvolutionTime(const Device& device, Precision precision,
+                       const Convolution& conv) {
+  const double memory = MemoryBoundTime(device, conv.bytes);
+  if (conv.channels <= 0 || conv.window <= 0 || conv.places <= 0) return 0;
+  const double outputs = double(conv.groups) * double(conv.channels);
+  if (const RateTable* table = MeasuredConvolution(device, precision, conv)) {
+    std::vector<double> at = {outputs, double(conv.places)};
+    if (table->sizes.size() > at.size())
+      at.insert(at.begin(),
+                double(conv.window / conv.outside) * double(conv.groups));
+    return std::max(memory, 2 * outputs * double(conv.places) *
+                                double(conv.window) / table->At(at));
+  }
+  if (conv.channels == 1) return memory;
+  double product = 0;
+  switch (conv.direction) {
+    case ConvDirection::kForward:
+      product = MatmulTime(device, precision, conv.groups, conv.places,
+                           conv.channels, conv.window, ProductForm::kPacked);
+      break;
+    case ConvDirection::kInputGradient:
+      product =
+          MatmulTime(device, precision, conv.groups, conv.places, conv.window,
+                     conv.channels, ProductForm::kRhsTransposed);
+      break;
+    case ConvDirection::kWeightGradient:
+      product =
+          MatmulTime(device, precision, conv.groups, conv.channels, conv.window,
+                     conv.places, ProductForm::kLhsTransposed);
+      break;
+  }
+  return std::max(memory, product);
+}
+
 double AttentionTime(const Device& device, Precision precision,
                      double operations) {
   return device.kernel +
@@ -267,6 +330,17 @@ double UpdateTime(const Device& device, double bytes) {
   const RateTable* updates = FindTable(device.tables, kUpdateName);
   return updates != nullptr && bytes > 0 ? updates->Seconds(bytes)
                                          : MemoryBoundTime(device, bytes);
+}
+
+double KernelTime(const Device& device, Precision precision, double bytes,
+                  double operations, bool backward) {
+  const double memory = MemoryBoundTime(device, bytes);
+  if (operations <= 0) return memory;
+  if (const RateTable* table =
+          FindTable(device.tables, AttentionName(backward));
+      table != nullptr && bytes > 0)
+    return std::max(memory, operations / table->At({operations / bytes}));
+  return std::max(memory, AttentionTime(device, precision, operations));
 }
 
 int GroupShape::members() const {

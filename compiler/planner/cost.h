@@ -19,6 +19,28 @@ double MatmulTime(const Device& device, Precision precision, int64_t batch,
                   int64_t m, int64_t n, int64_t k,
                   ProductForm form = ProductForm::kPlain);
 
+// What a device computes products of such elements in: f32 if it has no units
+// for them.
+Precision ComputedIn(const Device& device, Precision precision);
+
+// A convolution by the sizes of the forward one, whichever of its three tensors
+// is computed.
+enum class ConvDirection { kForward, kInputGradient, kWeightGradient };
+struct Convolution {
+  ConvDirection direction = ConvDirection::kForward;
+  int64_t groups = 1;
+  int64_t channels = 0;  // that come out of a group
+  int64_t window = 0;    // elements of the weight for one of them
+  int64_t outside = 1;   // of these, of one channel that goes in
+  int64_t places = 0;    // of the output, images included
+  double bytes = 0;      // of all tensors
+};
+// That of the product it amounts to, and never faster than memory; where such
+// ones were measured, what they took. Depthwise ones, too thin for tiles, go at
+// the speed of memory.
+double ConvolutionTime(const Device& device, Precision precision,
+                       const Convolution& convolution);
+
 // Attention that keeps no scores: `operations` of its products, without the
 // launch.
 double AttentionTime(const Device& device, Precision precision,
@@ -28,6 +50,12 @@ double AttentionTime(const Device& device, Precision precision,
 double MemoryBoundTime(const Device& device, double bytes);
 // The same of one that writes over what it has read.
 double UpdateTime(const Device& device, double bytes);
+
+// A generated kernel, without the launch: the longer of what it reads and
+// writes and of `operations` of attention's products, which take what such ones
+// were measured to take. `backward`: of attention's gradient.
+double KernelTime(const Device& device, Precision precision, double bytes,
+                  double operations, bool backward);
 
 // Devices that take part in a collective, seen from the levels: within a unit
 // of level l there are members in size[l] units of the level below. The product

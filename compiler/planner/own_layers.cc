@@ -46,7 +46,7 @@ class LayerForward : public Writer {
       parts.push_back(
           Save(f.Product(s.tokens, s.wide, s.hidden, {normed, weight})));
     parts.push_back(Weight(3.0 * s.wide));
-    return Save(f.Kernel(parts, s.queries, 2 * s.pairs));
+    return Save(f.Kernel(parts, s.queries, Operations(core::kAttention)));
   }
 
   Value Rotated(Value x) {
@@ -60,7 +60,8 @@ class LayerForward : public Writer {
     const Value k = projected(s.kv);
     const Value rotated_k = f.Kernel({k, tables}, s.keys);
     const Value v = projected(s.kv);
-    return Save(f.Kernel({rotated_q, rotated_k, v}, s.queries, 2 * s.pairs));
+    return Save(f.Kernel({rotated_q, rotated_k, v}, s.queries,
+                         Operations(core::kAttention)));
   }
 
   Value Mlp(Value x) {
@@ -108,7 +109,8 @@ class LayerBackward : public Writer {
     k_ = product(s.gated ? s.kv : s.wide, 1);
     v_ = product(s.gated ? s.kv : s.wide, 2);
     Prepare();
-    attention_ = f.Kernel({q_, k_, v_}, s.queries, 2 * s.pairs);
+    attention_ =
+        f.Kernel({q_, k_, v_}, s.queries, Operations(core::kAttention));
     heads_ = f.Kernel({attention_}, s.queries);
     projected_ = Sum(f.Product(s.tokens, s.hidden, s.wide, {heads_}));
   }
@@ -216,11 +218,12 @@ class LayerBackward : public Writer {
     const double keys = s.gated ? s.keys : s.queries;
     if (!s.tensor_cores)
       return f.Kernel({q_, k_, v_, attention_, of_heads},
-                      {s.queries, keys, keys}, 5 * s.pairs);
-    const Value of_q =
-        f.Kernel({q_, k_, v_, attention_, of_heads}, s.queries, 4 * s.pairs);
-    const std::vector<Value> others =
-        f.Kernel({q_, k_, v_, of_heads}, {keys, keys}, 4 * s.pairs);
+                      {s.queries, keys, keys},
+                      Operations(core::kAttentionGradient));
+    const Value of_q = f.Kernel({q_, k_, v_, attention_, of_heads}, s.queries,
+                                Operations(core::kQueriesGradient));
+    const std::vector<Value> others = f.Kernel(
+        {q_, k_, v_, of_heads}, {keys, keys}, Operations(core::kKeysGradient));
     f.Call(0, {attention_}, {});
     return {of_q, others[0], others[1]};
   }

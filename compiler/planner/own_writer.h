@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/core/attention_work.h"
 #include "compiler/planner/architecture.h"
 #include "compiler/planner/program_sketch.h"
 
@@ -23,8 +24,9 @@ struct Sizes {
         again(d.recompute == Recomputation::kFull),
         narrow(BytesOf(d.precision) < 4),
         one_kv_head(a.kv_heads <= d.tp),
-        tensor_cores(a.hidden / a.heads % 16 == 0 &&
-                     a.hidden / a.heads <= (narrow ? 128 : 64)),
+        tensor_cores(core::FitsTensorCores(a.hidden / a.heads,
+                                           a.hidden / a.heads, narrow ? 2 : 4,
+                                           /*gradient=*/true)),
         tokens(d.microbatch * a.seq),
         own(sequence ? tokens / d.tp : tokens),
         hidden(a.hidden),
@@ -47,7 +49,7 @@ struct Sizes {
                           : double(a.seq) * a.seq)) {}
 
   bool gated, split, sequence, again, narrow, one_kv_head;
-  bool tensor_cores;  // for the gradient of attention (compiler/kernels/README)
+  bool tensor_cores;  // for the gradient of attention
   int64_t tokens, own, hidden, wide, kv, inner, vocab;
   double element;
   double stream, whole;  // activations between layers, on a device and gathered
@@ -86,6 +88,10 @@ class Writer {
       f.Collective(core::CollectiveKind::kAllGather, tables, s.rotary,
                    s.rotary);
     return tables;
+  }
+  // Of attention's products, heads of keys and of values being as large.
+  double Operations(const core::AttentionProducts& products) const {
+    return static_cast<double>(products.of_keys + products.of_values) * s.pairs;
   }
   // What each device has a part of the sum of.
   Value Sum(Value x) {

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "compiler/core/attention_work.h"
 #include "compiler/core/projection.h"
 #include "compiler/core/reshard.h"
 #include "compiler/planner/cost.h"
@@ -53,12 +54,13 @@ class MappingCosts {
   // `graph` is the step's on that mesh.
   MappingCosts(const StepGraph& step, const core::Graph& graph,
                const StepMapping& mapping, const Cluster& cluster,
-               Precision precision)
+               Precision precision, const StepLaunches* launches)
       : step_(step),
         graph_(graph),
         cluster_(cluster),
         device_(cluster.device),
         precision_(precision),
+        launches_(launches),
         mesh_(graph.mesh),
         costs_(step.layers.size()) {
     for (size_t v = 0; v < graph_.values.size(); ++v)
@@ -158,7 +160,7 @@ class MappingCosts {
         LayerCost& cost = costs_[sum.layer];
         cost.gradients += sum.bytes * seconds_per_byte;
         // Into the bucket, by the kernel that makes it, and out.
-        if (sums.size() > 1)
+        if (sums.size() > 1 && launches_ == nullptr)
           cost.compute +=
               MemoryBoundTime(device_, 2 * sum.bytes) - device_.kernel +
               std::max(device_.launch, MemoryBoundTime(device_, 2 * sum.bytes));
@@ -193,7 +195,11 @@ class MappingCosts {
     for (const StepRun& run : step_.runs) {
       const FunctionCost& function = functions[run.function];
       for (size_t i = 0; i < function.works.size(); ++i) {
-        LayerCost& cost = costs_[run.layer_of_work[i]];
+        LayerCost& cost = costs_[LayerOfWork(run, i)];
+        if (IsSent(run, i)) {
+          cost.collectives += function.works[i];
+          continue;
+        }
         cost.compute += function.works[i];
         if (run.backward && device_.overlaps) cost.hiding += function.works[i];
       }
@@ -202,18 +208,50 @@ class MappingCosts {
     }
   }
 
+  bool IsSent(const StepRun& run, size_t work) const {
+    return launches_ != nullptr && (*launches_)[run.function][work].kind ==
+                                       StepLaunch::Kind::kCollective;
+  }
+
+  // What is of no operation is of the layer of the one before.
+  int LayerOfWork(const StepRun& run, size_t work) const {
+    if (launches_ == nullptr) return run.layer_of_work[work];
+    const std::vector<StepLaunch>& launches = (*launches_)[run.function];
+    for (size_t i = work + 1; i-- > 0;)
+      if (const size_t origin = static_cast<size_t>(launches[i].origin);
+          launches[i].origin >= 0 && origin < run.layer_of_origin.size() &&
+          run.layer_of_origin[origin] >= 0)
+        return run.layer_of_origin[origin];
+    return run.layer_of_op.empty() ? 0 : run.layer_of_op.front();
+  }
+
   FunctionCost CostOf(const StepFunction& function) {
     FunctionCost cost;
+    if (launches_ != nullptr)
+      for (const StepLaunch& launch :
+           (*launches_)[&function - step_.functions.data()])
+        cost.works.push_back(
+            IsDone(function, launch) ? LaunchTime(cluster_, launch) : 0);
     // Equal reshards of a value are one.
     std::set<std::pair<int, std::string>> done;
     // Parameters, gradients and states lie alike.
     for (int op : function.ops)
-      cost.ops.push_back(function.joined ? 0 : Moves(op, done));
+      cost.ops.push_back(function.joined ||
+                                 (launches_ != nullptr && !function.is_main)
+                             ? 0
+                             : Moves(op, done));
+    if (launches_ != nullptr) return cost;
     for (const StepWork& work : function.works)
-      cost.works.push_back(
-          function.joined ? UpdateTime(device_, BytesOf(work)) - device_.kernel
-                          : std::max(Compute(work), device_.launch));
+      cost.works.push_back(function.joined
+                               ? UpdateLaunchTime(device_, BytesOf(work))
+                               : std::max(Compute(work), device_.launch));
     return cost;
+  }
+
+  // What @main sends, moves and reductions of gradients say, which may travel
+  // beside what is computed.
+  static bool IsDone(const StepFunction& function, const StepLaunch& launch) {
+    return launch.kind != StepLaunch::Kind::kCollective || !function.is_main;
   }
 
   const core::OpSharding& Resolved(int op) {
@@ -274,17 +312,12 @@ class MappingCosts {
   double Compute(const StepWork& work) {
     const double stream = MemoryBoundTime(device_, BytesOf(work));
     if (work.kind == WorkKind::kStream) return stream;
-    const Extents sizes = ExtentsOf(work.op);
     const Precision precision =
         graph_.values[graph_.ops[work.op].results[0]].element_bytes == 2
             ? precision_
             : Precision::kF32;
-    if (work.kind == WorkKind::kAttention)
-      return std::max(
-          stream,
-          device_.kernel +
-              2.0 * work.products * sizes.All() /
-                  (device_.peak[static_cast<int>(precision)] * device_.matmul));
+    if (work.kind == WorkKind::kAttention) return Attention(work, precision);
+    const Extents sizes = ExtentsOf(work.op);
     const double product =
         MatmulTime(device_, precision, sizes.batch, sizes.m, sizes.n, sizes.k);
     if (work.kind == WorkKind::kProduct) return product;
@@ -292,13 +325,43 @@ class MappingCosts {
     return sizes.n == 1 ? stream : std::max(stream, product);
   }
 
+  double Attention(const StepWork& work, Precision precision) {
+    const core::Op& op = graph_.ops[work.op];
+    const core::OpSharding& decided = Resolved(work.op);
+    double pairs = work.seen;  // of all heads and images
+    int64_t of_keys = 1, of_values = 1;
+    for (size_t f = 0; f < op.rule.factors.size(); ++f) {
+      const bool query = Holds(op.rule.operands[0], f),
+                 key = Holds(op.rule.operands[1], f),
+                 value = Holds(op.rule.operands[2], f);
+      const int64_t size =
+          core::BlockOf(op.rule.factors[f].size, decided.factors[f]);
+      if (query && key && !value)
+        of_keys *= size;
+      else if (value && !query && !key)
+        of_values *= size;
+      else if (query || key || value)
+        pairs *= static_cast<double>(size);
+    }
+    const double bytes = BytesOf(work);
+    const auto time = [&](const core::AttentionProducts& products) {
+      const double operations =
+          2 * pairs *
+          static_cast<double>(products.of_keys * of_keys +
+                              products.of_values * of_values);
+      return KernelTime(device_, precision, bytes, operations, work.backward);
+    };
+    if (!work.backward) return time(core::kAttention);
+    const int64_t element = graph_.values[op.results[0]].element_bytes;
+    if (!device_.is_gpu() ||
+        !core::FitsTensorCores(of_keys, of_values, element, true))
+      return time(core::kAttentionGradient);
+    return time(core::kQueriesGradient) + time(core::kKeysGradient);
+  }
+
   // What one device has of a product's factors.
   struct Extents {
     int64_t batch = 1, m = 1, n = 1, k = 1;
-    double All() const {
-      return static_cast<double>(batch) * static_cast<double>(m) *
-             static_cast<double>(n) * static_cast<double>(k);
-    }
   };
 
   Extents ExtentsOf(int op) {
@@ -344,6 +407,7 @@ class MappingCosts {
   const Cluster& cluster_;
   const Device& device_;
   const Precision precision_;
+  const StepLaunches* const launches_;  // null: by formulas
   const core::Mesh& mesh_;
   std::vector<Sharding> shardings_;
   std::map<int, core::OpSharding> resolved_;
@@ -356,8 +420,10 @@ class MappingCosts {
 
 }  // namespace
 
-LayerTable TabulateStep(const StepGraph& step, const Cluster& cluster,
-                        Precision precision, int data, int inner) {
+LayerTable TabulateStep(
+    const StepGraph& step, const Cluster& cluster, Precision precision,
+    int data, int inner,
+    const std::vector<std::optional<StepLaunches>>& launches) {
   const size_t mappings = step.mappings.size(), layers = step.layers.size();
   LayerTable table;
   table.data = data;
@@ -373,7 +439,9 @@ LayerTable TabulateStep(const StepGraph& step, const Cluster& cluster,
     const bool divides =
         !step.mappings[m].of_batch || step.batch % (int64_t{data} * inner) == 0;
     table.offered.push_back(inner == 1 ? m == 0 : divides);
-    of_mapping.emplace_back(step, graph, step.mappings[m], cluster, precision);
+    of_mapping.emplace_back(
+        step, graph, step.mappings[m], cluster, precision,
+        m < launches.size() && launches[m] ? &*launches[m] : nullptr);
     if (!table.offered[m]) continue;
     const std::vector<LayerCost> costs = of_mapping.back().Run();
     for (size_t i = 0; i < layers; ++i) table.costs[i][m] = costs[i];

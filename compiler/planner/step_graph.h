@@ -6,6 +6,7 @@
 #define PARTITA_COMPILER_PLANNER_STEP_GRAPH_H_
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "compiler/core/propagate.h"
 #include "compiler/planner/cluster.h"
 #include "compiler/planner/layers.h"
+#include "compiler/planner/step_launch.h"
 
 namespace partita::planner {
 
@@ -21,8 +23,9 @@ enum class WorkKind { kProduct, kConvolution, kAttention, kStream };
 
 struct StepWork {
   WorkKind kind = WorkKind::kStream;
-  int op = -1;                     // in graph.ops; of kStream -1
-  int products = 1;                // of kAttention: how many of all factors
+  int op = -1;            // in graph.ops; of kStream -1
+  bool backward = false;  // of kAttention: its gradient
+  double seen = 1;  // of kAttention: the share of pairs that see each other
   std::vector<int> reads, writes;  // values, as often as they are
 };
 
@@ -37,8 +40,10 @@ struct StepHalo {
 struct StepFunction {
   std::vector<StepWork> works;
   std::vector<int> ops;  // in graph.ops
-  // It updates a parameter: what several launch is one kernel.
+  // It updates a parameter: on a CPU what several launch is one kernel.
   bool joined = false;
+  bool is_main = false;
+  std::string name;
 };
 
 // A run of a function, and the layer of each of its works and operations.
@@ -46,6 +51,7 @@ struct StepRun {
   int function = 0;
   bool backward = false;  // behind the loss
   std::vector<int> layer_of_work, layer_of_op;
+  std::vector<int> layer_of_origin;  // of the function's operations, as written
 };
 
 // A value that a call takes or gives: on the way it may be reduced, gathered or
@@ -95,9 +101,14 @@ struct StepGraph {
 
 // The costs of all layers in all mappings on `data` x `inner` devices, of which
 // the cluster has as many. Where `inner` is 1 the first mapping alone is
-// offered. Products of 16-bit elements are of `precision`.
-LayerTable TabulateStep(const StepGraph& step, const Cluster& cluster,
-                        Precision precision, int data, int inner);
+// offered. Products of 16-bit elements are of `precision`. Where `launches` has
+// those of a mapping [mappings], they are what is computed, and sent within
+// functions but @main: without them operations are grouped as they are written,
+// which leaves out what dividing adds.
+LayerTable TabulateStep(
+    const StepGraph& step, const Cluster& cluster, Precision precision,
+    int data, int inner,
+    const std::vector<std::optional<StepLaunches>>& launches = {});
 
 // Of all meshes of the cluster's devices whose outer axis divides the batch.
 std::vector<LayerTable> TabulateMeshes(const StepGraph& step,

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "compiler/planner/cost.h"
 
 namespace partita::planner {
@@ -84,7 +87,7 @@ class MlpTest : public ::testing::Test {
     const int number = static_cast<int>(step_.graph.ops.size());
     step_.functions[0].ops.push_back(number);
     step_.functions[0].works.push_back(
-        {WorkKind::kProduct, number, 1, {left, right}, {result}});
+        {WorkKind::kProduct, number, false, 1, {left, right}, {result}});
     step_.graph.ops.push_back(std::move(op));
   }
 
@@ -175,6 +178,74 @@ TEST_F(MlpTest, GradientsAndBackwardAreApart) {
       0);
 }
 
+// What a mapping was compiled to is what it takes, layer by layer; mappings
+// that were not go by formulas.
+TEST_F(MlpTest, LaunchesAreOfTheirOperationsLayers) {
+  step_.layers = {"mlp", "next"};
+  step_.dims.push_back({});
+  step_.runs[0].layer_of_origin = {0, 1};
+  StepLaunch product, kernel, update;
+  product.kind = StepLaunch::Kind::kProduct;
+  product.origin = 0;
+  product.batch = 1;
+  product.m = product.n = product.k = 4096;
+  kernel.origin = 1;
+  kernel.bytes = 1e9;
+  // Of no operation: as the one before.
+  StepLaunch mask;
+  mask.bytes = 8;
+  update.origin = 0;
+  update.bytes = 1e6;
+  update.updates = true;
+  const std::vector<std::optional<StepLaunches>> launches = {
+      std::nullopt, StepLaunches{{product, kernel, mask, update, update}}};
+  const Device& device = cluster_.device;
+  const LayerTable formulas =
+                       TabulateStep(step_, cluster_, Precision::kF32, 2, 2),
+                   table = TabulateStep(step_, cluster_, Precision::kF32, 2, 2,
+                                        launches);
+  EXPECT_EQ(table.costs[0][0].compute, formulas.costs[0][0].compute);
+  const double updates = 2 * std::max(UpdateTime(device, 1e6), device.launch);
+  EXPECT_NEAR(table.costs[0][1].compute, Product(4096, 4096, 4096) + updates,
+              1e-9);
+  EXPECT_NEAR(table.costs[1][1].compute,
+              MemoryBoundTime(device, 1e9) + device.launch, 1e-9);
+  // On a CPU one launch updates all parameters.
+  cluster_.device.host_memory = 0;
+  EXPECT_NEAR(
+      TabulateStep(step_, cluster_, Precision::kF32, 2, 2, launches)
+          .costs[0][1]
+          .compute,
+      Product(4096, 4096, 4096) + 2 * (UpdateTime(device, 1e6) - device.kernel),
+      1e-9);
+}
+
+// What a function sends is in its launches, what @main sends in moves.
+TEST_F(MlpTest, CollectivesOfFunctionsAreTheirLaunches) {
+  StepLaunch sum;
+  sum.kind = StepLaunch::Kind::kCollective;
+  sum.origin = 0;
+  sum.bytes = 1e6;
+  sum.ranks = {0, 1};
+  step_.runs[0].layer_of_origin = {0};
+  const std::vector<std::optional<StepLaunches>> launches = {
+      std::nullopt, StepLaunches{{sum}}};
+  const auto costOf = [&] {
+    return TabulateStep(step_, cluster_, Precision::kF32, 2, 2, launches)
+        .costs[0][1];
+  };
+  const GroupShape pair = ShapeOfStride(cluster_, 1, 2);
+  EXPECT_NEAR(costOf().collectives,
+              CollectiveTime(cluster_, CollectiveKind::kAllReduce, 1e6, pair),
+              1e-9);
+  EXPECT_EQ(costOf().compute, 0);
+  step_.functions[0].is_main = true;
+  EXPECT_NEAR(costOf().collectives,
+              CollectiveTime(cluster_, CollectiveKind::kAllReduce,
+                             4.0 * 4 * kWidth, pair),
+              1e-9);
+}
+
 // From a divided batch to whole images: a gather; the way back is a slice.
 TEST_F(MlpTest, BoundariesAreReshards) {
   step_.layers.push_back("next");
@@ -251,7 +322,7 @@ class FeedForwardTest : public MlpTest {
     const int number = static_cast<int>(step_.graph.ops.size());
     step_.functions[1].ops.push_back(number);
     step_.functions[1].works.push_back(
-        {WorkKind::kProduct, number, 1, {left, right}, {result}});
+        {WorkKind::kProduct, number, false, 1, {left, right}, {result}});
     step_.graph.ops.push_back(std::move(op));
   }
 
@@ -295,6 +366,67 @@ TEST_F(FeedForwardTest, D8GradientsArePartialSums) {
     }
 }
 
+// Images, heads, queries, keys, a head's size of keys and of values: products
+// of pairs are over one of the last two each.
+TEST(StepGraph, AttentionIsItsProductsOfPairs) {
+  constexpr int64_t kImages = 2, kHeads = 4, kRows = 512, kKeys = 1024;
+  StepGraph step;
+  step.graph.mesh.axes = {{"data", 2}, {"tensor", 2}};
+  core::Value q, k, v, y;
+  q.shape = {kImages, kHeads, kRows, 64};
+  k.shape = {kImages, kHeads, kKeys, 64};
+  v.shape = {kImages, kHeads, kKeys, 32};
+  y.shape = {kImages, kHeads, kRows, 32};
+  step.graph.values = {q, k, v, y};
+  core::Op op;
+  for (int64_t size : {kImages, kHeads, kRows, kKeys, int64_t{64}, int64_t{32}})
+    op.rule.factors.push_back({size, FactorKind::kCarried});
+  op.rule.operands = {
+      {{0}, {1}, {2}, {4}}, {{0}, {1}, {3}, {4}}, {{0}, {1}, {3}, {5}}};
+  op.rule.results = {{{0}, {1}, {2}, {5}}};
+  op.operands = {0, 1, 2};
+  op.results = {3};
+  step.graph.ops = {op};
+  step.functions = {
+      {{{WorkKind::kAttention, 0, false, 0.5, {0, 1, 2}, {3}}}, {0}}};
+  step.runs = {{0, false, {0}, {0}}};
+  step.layers = {"attention"};
+  step.dims = {{"B", "N"}};
+  StepMapping heads{
+      {"N"}, std::vector<core::Sharding>(4, core::Replicated(4)), false};
+  for (int value = 0; value < 4; ++value) {
+    step.units.push_back(step.graph.values[value].shape);
+    heads.shardings[value].dims[1] = Over(1, 1);
+  }
+  step.mappings = {
+      {{"B"}, std::vector<core::Sharding>(4, core::Replicated(4)), false},
+      heads};
+  Cluster cluster = *BuiltInCluster("2x a100-80-sxm");
+  // Of half of the heads; of the pairs one in two.
+  const double pairs = kImages * kHeads / 2 * kRows * kKeys * 0.5;
+  const auto compute = [&] {
+    return TabulateStep(step, cluster, Precision::kF32, 1, 2)
+        .costs[0][1]
+        .compute;
+  };
+  const auto time = [&](double of_keys, double of_values) {
+    return AttentionTime(cluster.device, Precision::kF32,
+                         2 * pairs * (of_keys * 64 + of_values * 32));
+  };
+  EXPECT_NEAR(compute(), time(1, 1), 1e-12);
+  step.functions[0].works[0].backward = true;
+  EXPECT_NEAR(compute(), time(3, 1) + time(2, 2), 1e-12);
+  // Tensor cores take heads of multiples of 16.
+  step.graph.ops[0].rule.factors[5].size = 36;
+  EXPECT_NEAR(compute(),
+              AttentionTime(cluster.device, Precision::kF32,
+                            2 * pairs * (3 * 64 + 2 * 36)),
+              1e-12);
+  cluster.device.host_memory = 0;
+  step.graph.ops[0].rule.factors[5].size = 32;
+  EXPECT_NEAR(compute(), time(3, 2), 1e-12);
+}
+
 // A convolution over 3 rows whose images are divided by rows takes two rows of
 // its neighbours.
 TEST(StepGraph, HalosAreExchanged) {
@@ -316,7 +448,8 @@ TEST(StepGraph, HalosAreExchanged) {
   op.results = {2};
   step.graph.ops = {op};
   step.halos = {{0, 3, 2}};
-  step.functions = {{{{WorkKind::kConvolution, 0, 1, {0, 1}, {2}}}, {0}}};
+  step.functions = {
+      {{{WorkKind::kConvolution, 0, false, 1, {0, 1}, {2}}}, {0}}};
   step.runs = {{0, false, {0}, {0}}};
   step.layers = {"conv"};
   step.dims = {{"B", "H"}};

@@ -2,7 +2,6 @@
 #include "compiler/simulator/cluster_costs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 
@@ -15,10 +14,8 @@
 namespace partita::simulator {
 namespace {
 
-using planner::ConvKind;
 using planner::Precision;
 using planner::ProductForm;
-using planner::RateTable;
 using program::DType;
 using program::Instruction;
 
@@ -30,9 +27,7 @@ Precision PrecisionOf(const planner::Device& device, DType dtype) {
   Precision precision = Precision::kF32;
   if (dtype == DType::bf16) precision = Precision::kBf16;
   if (dtype == DType::f16) precision = Precision::kF16;
-  // What a device has no units for it computes in f32.
-  return device.peak[static_cast<size_t>(precision)] > 0 ? precision
-                                                         : Precision::kF32;
+  return planner::ComputedIn(device, precision);
 }
 
 double BytesTouched(const Instruction& instruction) {
@@ -102,19 +97,16 @@ bool Updates(const program::Entry& entry, const program::Function& main,
   return instruction.outputs() > 0;
 }
 
-// Null where none like it was measured. The weight has elements.
-const RateTable* MeasuredConv(const planner::Device& device,
-                              const program::Conv& conv) {
-  if (device.tables.empty()) return nullptr;
-  const auto weight = program::ToVector(conv.weight_shape());
-  ConvKind kind =
-      Outside(weight) == 1 ? ConvKind::kPointwise : ConvKind::kWindow;
-  if (weight[0] == conv.groups() && weight[1] == 1) kind = ConvKind::kDepthwise;
-  return planner::FindTable(
-      device.tables,
-      planner::ConvName(planner::ToString(PrecisionOf(device, conv.dtype())),
-                        program::EnumNameConvDirection(conv.direction()),
-                        kind));
+planner::ConvDirection DirectionOf(program::ConvDirection direction) {
+  switch (direction) {
+    case program::ConvDirection::forward:
+      return planner::ConvDirection::kForward;
+    case program::ConvDirection::input_grad:
+      return planner::ConvDirection::kInputGradient;
+    case program::ConvDirection::weight_grad:
+      return planner::ConvDirection::kWeightGradient;
+  }
+  return planner::ConvDirection::kForward;
 }
 
 int64_t BytesOf(DType dtype, const std::vector<int64_t>& shape) {
@@ -224,18 +216,15 @@ double ClusterCosts::Kernel(const program::Launch& launch,
   const Precision precision = PrecisionOf(
       device, types != nullptr && types->size() > 0 ? types->Get(0)->dtype()
                                                     : DType::f32);
-  // On a GPU nobody has estimated cycles.
-  if (launch.grid() != nullptr && launch.operations() > 0)
-    return std::max(memory, planner::AttentionTime(
-                                device, precision,
-                                static_cast<double>(launch.operations())));
-  // Forward there is one result.
-  if (const RateTable* attention = planner::FindTable(
-          device.tables, planner::AttentionName(instruction.outputs() > 1));
-      attention != nullptr && launch.operations() > 0 && bytes > 0) {
-    const double operations = static_cast<double>(launch.operations());
-    return std::max(memory, operations / attention->At({operations / bytes}));
-  }
+  // Forward there is one result. On a GPU nobody has estimated cycles.
+  const bool backward = instruction.outputs() > 1;
+  if (launch.operations() > 0 &&
+      (launch.grid() != nullptr ||
+       planner::FindTable(device.tables, planner::AttentionName(backward)) !=
+           nullptr))
+    return planner::KernelTime(device, precision, bytes,
+                               static_cast<double>(launch.operations()),
+                               backward);
   const size_t kernel = static_cast<size_t>(launch.kernel());
   if (kernel >= kernel_cycles_.size()) return memory;
   const double cycles =
@@ -274,37 +263,18 @@ double ClusterCosts::Convolution(const program::Conv& conv,
                                  const Instruction& instruction) const {
   const auto out = program::ToVector(conv.out_shape()),
              weight = program::ToVector(conv.weight_shape());
-  const double memory =
-      planner::MemoryBoundTime(cluster_.device, BytesTouched(instruction));
-  if (out.empty() || weight.empty() || conv.groups() < 1) return memory;
-  const int64_t channels = weight[0] / conv.groups();
-  const int64_t window = ProductOf({weight.begin() + 1, weight.end()});
-  const int64_t all = ProductOf(out);
-  if (channels == 0 || window == 0 || all == 0) return 0;
-  const int64_t places = all / weight[0];
-  const double elements =
-      static_cast<double>(all) * static_cast<double>(window);
-  if (const RateTable* table = MeasuredConv(cluster_.device, conv)) {
-    const double out_channels = static_cast<double>(weight[0]);
-    std::vector<double> at = {out_channels, static_cast<double>(places)};
-    if (table->sizes.size() > at.size())
-      at.insert(at.begin(), static_cast<double>(window / Outside(weight)) *
-                                static_cast<double>(conv.groups()));
-    return std::max(memory, 2 * elements / table->At(at));
-  }
-  double product = 0;
-  if (conv.direction() == program::ConvDirection::forward)
-    product = Product(conv.dtype(), conv.groups(), places, channels, window,
-                      ProductForm::kPacked);
-  else if (conv.direction() == program::ConvDirection::input_grad)
-    product = Product(conv.dtype(), conv.groups(), places, window, channels,
-                      ProductForm::kRhsTransposed);
-  else
-    product = Product(conv.dtype(), conv.groups(), channels, window, places,
-                      ProductForm::kLhsTransposed);
-  // The product of a depthwise convolution is too thin for tiles: it goes at
-  // the speed of memory.
-  return channels == 1 ? memory : std::max(memory, product);
+  planner::Convolution sizes;
+  sizes.bytes = BytesTouched(instruction);
+  if (out.empty() || weight.empty() || conv.groups() < 1)
+    return planner::MemoryBoundTime(cluster_.device, sizes.bytes);
+  sizes.direction = DirectionOf(conv.direction());
+  sizes.groups = conv.groups();
+  sizes.channels = weight[0] / conv.groups();
+  sizes.window = ProductOf({weight.begin() + 1, weight.end()});
+  sizes.outside = Outside(weight);
+  sizes.places = weight[0] > 0 ? ProductOf(out) / weight[0] : 0;
+  return planner::ConvolutionTime(
+      cluster_.device, PrecisionOf(cluster_.device, conv.dtype()), sizes);
 }
 
 double ClusterCosts::Compute(const program::Program& program,

@@ -149,7 +149,11 @@ class PlanTest(unittest.TestCase):
             self.plan(GPT2, "--dim", "batch=8,seq=8", "-o", name + ".yaml", "--fix", fixed + ",mbs=2,recompute=none")
         self.assertIn("zero: - -> 1", self.partita("plan", "diff", "a.yaml", "b.yaml", code=1))
         self.assertEqual(self.partita("plan", "diff", "b.yaml", "c.yaml"), "")
-        self.assertIn("no.yaml", self.partita("plan", "diff", "a.yaml", "no.yaml", code=1))
+        self.assertIn("no.yaml", self.partita("plan", "diff", "a.yaml", "no.yaml", code=2))
+        # What it differs in is the output, what is wrong is not.
+        with open(os.path.join(self.folder, "bad.yaml"), "w", encoding="utf-8") as file:
+            file.write("mesh: {data: none}\n")
+        self.assertIn("bad.yaml:1", self.partita("plan", "diff", "bad.yaml", "a.yaml", code=2))
 
     def test_slurm(self):
         self.plan(GPT2, "--dim", "batch=8,seq=8", "-o", "plan.yaml")

@@ -1,6 +1,7 @@
 // partita plan: how to divide a model over a cluster; partita plan diff: what
 // two plans differ in; partita slurm: the job that runs one.
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -19,6 +20,7 @@ namespace partita::driver {
 namespace {
 
 struct PlanCommand {
+  std::optional<Session> session;  // the model's, which `layers` compiles
   ModelArguments model;
   std::string row, cluster, precision, memory;
   int64_t batch = 0;
@@ -42,31 +44,40 @@ ExitCode checkBatch(int64_t asked, int64_t own) {
 }
 
 // What is no transformer, as its layers.
-ExitCode readLayers(PlanCommand& command, Session& session) {
+ExitCode readLayers(PlanCommand& command) {
   if (!command.fixed.empty()) {
     complain("--fix: expected none where each layer is divided in its own way");
     return kUserError;
   }
   command.model.options.training = true;
-  auto module = command.model.import(session);
+  auto module = command.model.import(*command.session);
   if (!module) return kUserError;
   Fault fault = Fault::kUser;
   auto found = findLayers(*module, command.stored, fault);
   if (mlir::failed(found)) return exitCodeOf(fault);
-  command.layers.step = *std::move(found);
+  command.layers.step = found->step;
+  const auto shared = std::make_shared<FoundLayers>(std::move(*found));
+  const bool gpu = command.request.request.cluster.device.is_gpu();
+  command.layers.launches = [=](const planner::StepMapping& mapping, int data,
+                                int inner) {
+    return launchesOf(*shared, mapping, data, inner, gpu);
+  };
+  command.layers.step_launches = [=](const plan::Plan& plan) {
+    return launchesOf(*shared, plan, gpu);
+  };
   return checkBatch(command.batch, command.layers.step.batch);
 }
 
 ExitCode readModel(PlanCommand& command) {
   if (!command.row.empty()) return kSuccess;
   planner::Request& asked = command.request.request;
-  Session session;
+  command.session.emplace();
   if (!command.by_layer) {
-    auto module = command.model.import(session);
+    auto module = command.model.import(*command.session);
     if (!module) return kUserError;
     // What is not one is planned by its layers, which says why.
     mlir::ScopedDiagnosticHandler kept(
-        session.context(), [&](mlir::Diagnostic& diagnostic) {
+        command.session->context(), [&](mlir::Diagnostic& diagnostic) {
           if (command.layers.because.empty())
             command.layers.because = diagnostic.str();
           return mlir::success();
@@ -79,7 +90,7 @@ ExitCode readModel(PlanCommand& command) {
     }
     command.by_layer = true;
   }
-  return readLayers(command, session);
+  return readLayers(command);
 }
 
 bool readMachine(PlanCommand& command) {
@@ -176,22 +187,24 @@ int run(PlanCommand& command) {
   return kSuccess;
 }
 
-// 1 where they differ, and where one of them cannot be read.
+// As diff(1): to differ is an answer, not to be readable is trouble.
+constexpr int kSame = 0, kDiffer = 1, kTrouble = 2;
+
 int runDiff(const PlanCommand& command) {
   plan::Plan before, after;
   if (!take(plan::ReadPlan(command.before), before) ||
       !take(plan::ReadPlan(command.after), after))
-    return kUserError;
+    return kTrouble;
   const std::vector<std::string> lines = plan::DiffPlans(before, after);
   for (const std::string& line : lines) llvm::outs() << line << "\n";
-  return lines.empty() ? kSuccess : kUserError;
+  return lines.empty() ? kSame : kDiffer;
 }
 
 void addDiff(PlanCommand& command, CLI::App* app) {
   command.diff = app->add_subcommand(
       "diff",
-      "Say what two plan files differ in: exit code 1 if they do, or if one "
-      "cannot be read");
+      "Say what two plan files differ in: exit code 0 if in nothing, 1 if in "
+      "something, 2 if one cannot be read");
   command.diff->add_option("before", command.before, "A plan (.yaml)")
       ->required();
   command.diff->add_option("after", command.after, "Another")->required();

@@ -2,8 +2,11 @@
 #include "compiler/driver/planning/choose_layers.h"
 
 #include <chrono>
+#include <limits>
+#include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "compiler/plan/plan.h"
@@ -26,6 +29,11 @@ using planner::LayerTable;
 using Tables = std::vector<LayerTable>;
 
 constexpr size_t kMostAlternatives = 8;
+// So that there are others to compare with.
+constexpr size_t kLeastMeshes = 4;
+// Operations that are lowered in all, so that large models take seconds; one
+// mesh is looked at in any case.
+constexpr size_t kMostLowered = 50000;
 
 std::string textOf(const planner::StepMapping& mapping) {
   return mapping.names.empty() ? "-" : llvm::join(mapping.names, " ");
@@ -117,6 +125,102 @@ StatusOr<Array> alternativesTo(const planner::LayerResult& result,
   return rows;
 }
 
+// The step as it is compiled, in place of formulas.
+class Compiled {
+ public:
+  explicit Compiled(const LayersRequest& request) : request_(request) {}
+
+  LayerTable tabulate(const LayerTable& table) {
+    const planner::StepGraph& step = request_.step;
+    std::vector<std::optional<planner::StepLaunches>> launches;
+    for (size_t m = 0; m < step.mappings.size(); ++m)
+      launches.push_back(table.offered[m] ? launchesOf(m, table)
+                                          : std::nullopt);
+    return planner::TabulateStep(step, request_.cluster, request_.precision,
+                                 table.data, table.inner, launches);
+  }
+
+  // Lowered so far, and if another mesh were.
+  size_t operations() const {
+    return (known_.size() + request_.step.mappings.size() - 1) *
+           request_.step.graph.ops.size();
+  }
+
+ private:
+  // All meshes of so many devices are one to the batch.
+  const std::optional<planner::StepLaunches>& launchesOf(
+      size_t mapping, const LayerTable& table) {
+    const planner::StepMapping& of = request_.step.mappings[mapping];
+    const int data = of.of_batch ? table.data * table.inner : table.data,
+              inner = of.of_batch ? 1 : table.inner;
+    const auto [known, is_new] = known_.try_emplace({mapping, data, inner});
+    if (is_new) known->second = request_.launches(of, data, inner);
+    return known->second;
+  }
+
+  const LayersRequest& request_;
+  std::map<std::tuple<size_t, int, int>, std::optional<planner::StepLaunches>>
+      known_;
+};
+
+// Compiles meshes in the order of what they take by formulas, which leave
+// things out, until those left cannot be faster, and then searches these:
+// `tables` becomes theirs.
+StatusOr<planner::LayerResult> search(const LayersRequest& request,
+                                      double memory, Tables& tables) {
+  StatusOr<planner::LayerResult> least = planner::SearchLayers(tables, memory);
+  if (!least.ok()) return least;
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t t = 0; t < tables.size(); ++t)
+    if (auto alone = planner::SearchLayers({tables[t]}, memory); alone.ok())
+      order.push_back({alone->best.prediction.step, t});
+  llvm::sort(order);
+  Compiled compiled(request);
+  Tables found;
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [formula, t] : order) {
+    if (found.size() >= kLeastMeshes && formula >= best) break;
+    if (!found.empty() && compiled.operations() > kMostLowered) break;
+    found.push_back(compiled.tabulate(tables[t]));
+    if (auto alone = planner::SearchLayers({found.back()}, memory); alone.ok())
+      best = std::min(best, alone->best.prediction.step);
+  }
+  tables = std::move(found);
+  return planner::SearchLayers(tables, memory);
+}
+
+bool isUniform(const planner::LayerDivision& division) {
+  return llvm::all_equal(division.mappings);
+}
+
+// A scope moves more than the layers that it names: what several mappings take
+// is what the plan is compiled to, and what that adds is between layers.
+absl::Status compileMixed(const LayersRequest& request, const Tables& tables,
+                          planner::LayerResult& result) {
+  std::vector<LayerChoice> all = result.uniform;
+  for (LayerChoice& choice : result.meshes) {
+    if (isUniform(choice.division)) continue;
+    StatusOr<plan::Plan> plan = planOf(request, tables, choice);
+    if (!plan.ok()) return plan.status();
+    const auto launches = request.step_launches(*plan);
+    if (!launches) continue;
+    const double seconds = planner::StepTime(request.cluster, *launches);
+    choice.prediction.boundaries += seconds - choice.prediction.step;
+    choice.prediction.step = seconds;
+    all.push_back(choice);
+  }
+  if (all.empty()) return absl::OkStatus();
+  llvm::stable_sort(all, [](const LayerChoice& a, const LayerChoice& b) {
+    return a.prediction.step < b.prediction.step;
+  });
+  result.best = all.front();
+  llvm::erase_if(all, [](const LayerChoice& choice) {
+    return isUniform(choice.division);
+  });
+  result.meshes = std::move(all);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StatusOr<Value> chooseLayers(const LayersRequest& request) {
@@ -124,10 +228,14 @@ StatusOr<Value> chooseLayers(const LayersRequest& request) {
   const planner::StepGraph& step = request.step;
   const double memory =
       request.memory > 0 ? request.memory : request.cluster.device.room();
-  const Tables tables =
+  Tables tables =
       planner::TabulateMeshes(step, request.cluster, request.precision);
-  StatusOr<planner::LayerResult> result = planner::SearchLayers(tables, memory);
+  const auto meshes = static_cast<int64_t>(tables.size());
+  StatusOr<planner::LayerResult> result = search(request, memory, tables);
   if (!result.ok()) return result.status();
+  if (absl::Status status = compileMixed(request, tables, *result);
+      !status.ok())
+    return status;
   const std::chrono::duration<double> taken =
       std::chrono::steady_clock::now() - start;
   const LayerChoice& best = result->best;
@@ -152,7 +260,7 @@ StatusOr<Value> chooseLayers(const LayersRequest& request) {
                           {"gradients", best.prediction.gradients}};
   facts["because"] = request.because;
   facts["gap"] = result->gap;
-  facts["meshes"] = static_cast<int64_t>(tables.size());
+  facts["meshes"] = meshes;
   facts["search_seconds"] = taken.count();
   facts["layers"] = layersOf(step, tables, best.division);
   facts["alternatives"] = *std::move(alternatives);

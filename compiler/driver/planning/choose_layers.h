@@ -3,9 +3,12 @@
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_CHOOSE_LAYERS_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_CHOOSE_LAYERS_H_
 
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "compiler/plan/plan.h"
 #include "compiler/planner/step_graph.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -14,6 +17,15 @@ namespace partita::driver {
 
 struct LayersRequest {
   planner::StepGraph step;
+  // What each device launches of it under a mapping on a mesh; nothing where it
+  // cannot be compiled so.
+  std::function<std::optional<planner::StepLaunches>(
+      const planner::StepMapping& mapping, int data, int inner)>
+      launches;
+  // The same of a step under a plan.
+  std::function<std::optional<std::vector<planner::StepLaunch>>(
+      const plan::Plan& plan)>
+      step_launches;
   planner::Cluster cluster;  // all its devices are used
   planner::Precision precision = planner::Precision::kF32;
   double memory = 0;    // bytes per device; 0: what the device has

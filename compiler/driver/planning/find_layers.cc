@@ -6,6 +6,8 @@
 #include <numeric>
 #include <set>
 
+#include "compiler/driver/planning/lower_step.h"
+#include "compiler/driver/planning/mapping_plan.h"
 #include "compiler/driver/planning/prepare_step.h"
 #include "compiler/driver/planning/step_works.h"
 #include "compiler/planner/layer_names.h"
@@ -108,6 +110,8 @@ class Finder {
   void addFunction(FuncOp function) {
     numbers_[function] = static_cast<int>(step_.functions.size());
     planner::StepFunction& made = step_.functions.emplace_back();
+    made.name = function.getName().str();
+    made.is_main = function == main_;
     for (Operation& op : function.front().without_terminator())
       if (auto found = problem_.operations.find(&op);
           found != problem_.operations.end())
@@ -192,10 +196,13 @@ class Finder {
       step_.layers[i] = layers[layer];
       step_.dims[i] = dims[layer];
     }
-    const auto renumber = [&](int& layer) { layer = number[layer]; };
+    const auto renumber = [&](int& layer) {
+      if (layer >= 0) layer = number[layer];
+    };
     for (planner::StepRun& run : step_.runs) {
       llvm::for_each(run.layer_of_work, renumber);
       llvm::for_each(run.layer_of_op, renumber);
+      llvm::for_each(run.layer_of_origin, renumber);
     }
     for (planner::StepMove& move : step_.moves) renumber(move.layer);
     for (planner::StepCrossing& crossing : step_.crossings) {
@@ -203,8 +210,7 @@ class Finder {
       renumber(crossing.to);
     }
     for (auto& [name, layer] : layers_) renumber(layer);
-    for (auto& [value, layer] : layer_of_)
-      if (layer >= 0) renumber(layer);
+    for (auto& [value, layer] : layer_of_) renumber(layer);
   }
 
   Here walk(FuncOp function, const LayerPaths::Paths& paths, bool backward) {
@@ -232,9 +238,15 @@ class Finder {
     run.backward = backward && function != main_;
     for (Operation* head : heads_[number])
       run.layer_of_work.push_back(here.layers.lookup(head));
-    for (Operation& op : function.front().without_terminator())
-      if (problem_.operations.count(&op))
-        run.layer_of_op.push_back(here.layers.lookup(&op));
+    for (Operation& op : function.front().without_terminator()) {
+      const int layer = here.layers.lookup(&op);
+      if (problem_.operations.count(&op)) run.layer_of_op.push_back(layer);
+      const int origin = numberOf(&op);
+      if (origin < 0) continue;
+      if (origin >= static_cast<int>(run.layer_of_origin.size()))
+        run.layer_of_origin.resize(origin + 1, -1);
+      run.layer_of_origin[origin] = layer;
+    }
     return here;
   }
 
@@ -370,13 +382,33 @@ class Finder {
 
 }  // namespace
 
-FailureOr<planner::StepGraph> findLayers(mlir::ModuleOp module,
-                                         plan::Precision precision,
-                                         Fault& fault) {
+FailureOr<FoundLayers> findLayers(mlir::ModuleOp module,
+                                  plan::Precision precision, Fault& fault) {
   mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
   auto prepared = prepareStep(*copy, precision, fault);
   if (mlir::failed(prepared)) return failure();
-  return Finder(*copy, std::move(*prepared)).run();
+  FoundLayers found;
+  found.module = std::move(prepared->whole);
+  auto step = Finder(*copy, std::move(*prepared)).run();
+  if (mlir::failed(step)) return failure();
+  found.step = *std::move(step);
+  return found;
+}
+
+std::optional<planner::StepLaunches> launchesOf(
+    const FoundLayers& found, const planner::StepMapping& mapping, int data,
+    int inner, bool gpu) {
+  std::vector<std::string> names;
+  for (const planner::StepFunction& function : found.step.functions)
+    names.push_back(function.name);
+  absl::StatusOr<plan::Plan> plan = planOf(mapping, data, inner);
+  if (!plan.ok()) return std::nullopt;
+  return lowerStep(*found.module, names, *plan, gpu);
+}
+
+std::optional<std::vector<planner::StepLaunch>> launchesOf(
+    const FoundLayers& found, const plan::Plan& plan, bool gpu) {
+  return lowerStep(*found.module, plan, gpu);
 }
 
 }  // namespace partita::driver

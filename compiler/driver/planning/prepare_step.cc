@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "compiler/driver/planning/lower_step.h"
+#include "compiler/driver/planning/mapping_plan.h"
 #include "compiler/driver/train_options.h"
 #include "compiler/sharding/apply_plan.h"
 #include "compiler/sharding/dims.h"
@@ -21,8 +23,9 @@ using mlir::LogicalResult;
 using mlir::success;
 using mlir::func::FuncOp;
 
-// Sizes that no factor of a dimension splits; planner::StepMapping says them.
-constexpr char kMesh[] = "data=2,tensor=2";
+// Of both axes: no factor of a dimension is split; planner::StepMapping says
+// so.
+constexpr int kAxis = 2;
 
 std::set<std::string> namesIn(mlir::ModuleOp module) {
   std::set<std::string> names;
@@ -54,23 +57,6 @@ std::vector<planner::StepMapping> mappingsOf(mlir::ModuleOp module) {
   return mappings;
 }
 
-absl::StatusOr<plan::Plan> planOf(const planner::StepMapping& mapping) {
-  plan::Plan plan;
-  plan.origin = "the planner";
-  absl::StatusOr<core::Mesh> mesh = plan::ParseMeshOption(kMesh);
-  if (!mesh.ok()) return mesh.status();
-  plan.mesh = *std::move(mesh);
-  std::string text = mapping.of_batch ? "B=data+tensor" : "B=data";
-  if (!mapping.of_batch)
-    for (const std::string& name : mapping.names)
-      text += (&name == &mapping.names.front() ? ";" : ",") + name + "=tensor";
-  absl::StatusOr<std::vector<plan::Entry>> shard =
-      plan::ParseShardOption(text, plan.mesh);
-  if (!shard.ok()) return shard.status();
-  plan.shard = *std::move(shard);
-  return plan;
-}
-
 void forgetShardings(mlir::ModuleOp module) {
   for (FuncOp function : module.getOps<FuncOp>()) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -88,7 +74,7 @@ int64_t countOperations(mlir::ModuleOp module) {
 
 LogicalResult applyMapping(mlir::ModuleOp module, PreparedStep& step,
                            planner::StepMapping& mapping) {
-  absl::StatusOr<plan::Plan> plan = planOf(mapping);
+  absl::StatusOr<plan::Plan> plan = planOf(mapping, kAxis, kAxis);
   if (!plan.ok())
     return module.emitError() << std::string(plan.status().message());
   if (mlir::failed(sharding::applyPlan(module, *plan))) return failure();
@@ -109,7 +95,7 @@ FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
   TrainOptions train;
   // The least graph for each parameter. Whoever reads it adds the states.
   train.optimizer = "sgd";
-  absl::StatusOr<plan::Plan> plan = planOf({});
+  absl::StatusOr<plan::Plan> plan = planOf({}, kAxis, kAxis);
   if (!plan.ok())
     return module.emitError() << std::string(plan.status().message());
   std::vector<Phase> phases = divideModel(*plan, &train);
@@ -126,6 +112,8 @@ FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
                        mlir::DiagnosticSeverity::Error);
       });
   PreparedStep step;
+  numberOperations(module);
+  step.whole = module.clone();
   step.mappings = mappingsOf(module);
   for (int64_t before = 0, now = countOperations(module); before != now;
        now = countOperations(module)) {

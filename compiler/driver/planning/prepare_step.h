@@ -9,11 +9,13 @@
 #include "compiler/planner/step_graph.h"
 #include "compiler/sharding/problem.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 namespace partita::driver {
 
 struct PreparedStep {
-  sharding::Problem problem;  // of the module
+  sharding::Problem problem;                // of the module
+  mlir::OwningOpRef<mlir::ModuleOp> whole;  // before any plan, numbered
   std::vector<planner::StepMapping> mappings;
 };
 

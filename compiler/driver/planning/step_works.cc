@@ -1,6 +1,7 @@
 // Kernels as fusion finds them, before library calls are told apart.
 #include "compiler/driver/planning/step_works.h"
 
+#include "compiler/emit/kernel_work.h"
 #include "compiler/kernels/fusion_groups.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/SetVector.h"
@@ -48,6 +49,19 @@ bool isReadOutside(Value value, llvm::ArrayRef<Operation*> group,
   });
 }
 
+// The share of pairs of queries and keys that see each other.
+template <typename Op>
+double seenBy(Op op) {
+  const auto rows = [](Value value) {
+    return llvm::cast<mlir::RankedTensorType>(value.getType()).getDimSize(2);
+  };
+  const int64_t queries = rows(op.getQ()), keys = rows(op.getK());
+  if (queries == 0 || keys == 0) return 0;
+  return static_cast<double>(
+             emit::pairsOf(queries, keys, op.getCausalOffset())) /
+         (static_cast<double>(queries) * static_cast<double>(keys));
+}
+
 StepWork workOf(llvm::ArrayRef<Operation*> group,
                 const kernels::FusionGroups& groups,
                 const sharding::Problem& problem) {
@@ -55,9 +69,11 @@ StepWork workOf(llvm::ArrayRef<Operation*> group,
   Operation* head = group.back();
   work.kind = kindOf(head);
   if (work.kind != WorkKind::kStream) work.op = problem.operations.lookup(head);
-  // Forward: two products of all factors; backward computes the first again.
-  if (llvm::isa<nn::AttentionOp>(head)) work.products = 2;
-  if (llvm::isa<nn::AttentionGradOp>(head)) work.products = 5;
+  work.backward = llvm::isa<nn::AttentionGradOp>(head);
+  if (auto attention = llvm::dyn_cast<nn::AttentionOp>(head))
+    work.seen = seenBy(attention);
+  if (auto gradient = llvm::dyn_cast<nn::AttentionGradOp>(head))
+    work.seen = seenBy(gradient);
   llvm::SetVector<int> reads, writes;
   for (Operation* op : group) {
     for (Value operand : op->getOperands())
