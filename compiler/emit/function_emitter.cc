@@ -275,12 +275,32 @@ class FunctionEmitter {
       result.block = {static_cast<int32_t>(*launch.getThreads()), 1, 1};
       result.shared_bytes =
           static_cast<int32_t>(launch.getShared().value_or(0));
+      result.maps = mapsOf(launch);
     } else {
       result.range = *launch.getRange();
       result.grain = *launch.getGrain();
     }
     operation.Set(std::move(result));
     return success();
+  }
+
+  static std::vector<std::unique_ptr<program::TensorMapT>> mapsOf(
+      exec::LaunchOp launch) {
+    std::vector<std::unique_ptr<program::TensorMapT>> maps;
+    if (!launch.getMaps()) return maps;
+    for (auto map : launch.getMaps()->getAsRange<exec::TensorMapAttr>()) {
+      auto result = std::make_unique<program::TensorMapT>();
+      result->operand = static_cast<int32_t>(map.getOperand());
+      result->offset = map.getOffset();
+      result->dtype = dtypeOf(
+          typeOf(launch->getOperand(map.getOperand())).getElementType(), false);
+      result->shape = vectorOf(map.getShape());
+      result->strides = vectorOf(map.getStrides());
+      result->box = vectorOf(map.getBox());
+      result->swizzle = program::Swizzle::bytes128;
+      maps.push_back(std::move(result));
+    }
+    return maps;
   }
 
   LogicalResult fillGemm(exec::GemmOp gemm,

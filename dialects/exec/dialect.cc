@@ -91,6 +91,37 @@ LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
   return success();
 }
 
+LogicalResult LaunchOp::verify() {
+  if (!getMaps()) return success();
+  const auto positive = [](int64_t v) { return v > 0; };
+  for (auto map : getMaps()->getAsRange<TensorMapAttr>()) {
+    // C2
+    if (map.getOperand() < 0 || map.getOperand() >= (*this)->getNumOperands())
+      return emitOpError() << "expected a tensor map of one of "
+                           << (*this)->getNumOperands() << " operands, found "
+                           << map;
+    llvm::ArrayRef<int64_t> shape = map.getShape(), strides = map.getStrides();
+    if (shape.size() < 2 || shape.size() > 5 ||
+        strides.size() + 1 != shape.size() ||
+        map.getBox().size() != shape.size() || !llvm::all_of(shape, positive) ||
+        !llvm::all_of(strides, positive) ||
+        !llvm::all_of(map.getBox(), positive))
+      return emitOpError()
+             << "expected a tensor map of 2 to 5 dimensions, with "
+                "positive sizes, strides and boxes, found "
+             << map;
+    const RankedTensorType type = typeOf((*this)->getOperand(map.getOperand()));
+    const int64_t row =
+        shape.back() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    const int64_t end =
+        map.getOffset() + reach(shape.drop_back(), strides) - 1 + row;
+    if (map.getOffset() < 0 || end > bufferBytes(type))
+      return emitOpError() << "expected a tensor map inside of its operand, of "
+                           << bufferBytes(type) << " bytes, found " << map;
+  }
+  return success();
+}
+
 LogicalResult GemmOp::verify() {
   auto positive = [](int64_t v) { return v > 0; };
   auto not_negative = [](int64_t v) { return v >= 0; };

@@ -21,6 +21,24 @@ def Exec_Activation : I32EnumAttr<"Activation", "what a library call applies to 
 }
 def Exec_ActivationAttr : EnumAttr<Exec_Dialect, Exec_Activation, "activation"> { let assemblyFormat = "$value"; }
 
+def Exec_TensorMapAttr : AttrDef<Exec_Dialect, "TensorMap"> {
+  let mnemonic = "tensor_map";
+  let summary = "How a kernel copies boxes of an operand to a GPU's shared memory";
+  let description = [{
+    Of a tensor that begins `offset` bytes into the operand with this number, its dimensions outermost first; `strides` are those of all
+    dimensions but the last, in bytes. A box has so many elements along each of them, zeros outside of the tensor, and is swizzled by 128
+    bytes.
+
+    Example: `#exec.tensor_map<operand 1 offset 0 shape [2, 100, 64] strides [12800, 128] box [1, 64, 64]>`
+  }];
+  let parameters = (ins "int64_t":$operand, "int64_t":$offset, ArrayRefParameter<"int64_t">:$shape,
+                        ArrayRefParameter<"int64_t">:$strides, ArrayRefParameter<"int64_t">:$box);
+  let assemblyFormat = [{
+    `<` `operand` $operand `offset` $offset `shape` `[` $shape `]` `strides` `[` $strides `]` `box` `[` $box `]` `>`
+  }];
+}
+def Exec_TensorMapsAttr : TypedArrayAttrBase<Exec_TensorMapAttr, "tensor maps">;
+
 def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs a generated kernel";
   let description = [{
@@ -29,17 +47,18 @@ def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInt
     over threads: `range` independent pieces, at least `grain` of them a thread,
     and `scratch` bytes of working memory per thread. On a GPU, instead, `blocks`
     blocks of `threads` threads, `scratch` bytes of device memory for all, and
-    `shared` bytes of shared memory for each block beyond what its code names.
+    `shared` bytes of shared memory for each block beyond what its code names,
+    and `maps` by which the kernel copies.
     - (C1) `kernel` is a function of the operands' and results' types.
+    - (C2) Each of `maps` is of an operand, inside of which it lies, and has 2 to 5 dimensions, with positive sizes, strides and boxes.
 
     Example: `%y = exec.launch @kernel_0(%x) : (tensor<8xf32>) -> tensor<8xf32>`
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_Tensor>:$operands_, OptionalAttr<I64Attr>:$range,
                        OptionalAttr<I64Attr>:$grain, OptionalAttr<I64Attr>:$scratch, OptionalAttr<I64Attr>:$blocks,
-                       OptionalAttr<I64Attr>:$threads, OptionalAttr<I64Attr>:$shared);
+                       OptionalAttr<I64Attr>:$threads, OptionalAttr<I64Attr>:$shared, OptionalAttr<Exec_TensorMapsAttr>:$maps);
   let results = (outs Variadic<Exec_Tensor>:$results_);
   let assemblyFormat = "$kernel `(` $operands_ `)` attr-dict `:` functional-type($operands_, $results_)";
-  let hasVerifier = 0;
 }
 
 def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {

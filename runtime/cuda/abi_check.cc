@@ -102,6 +102,23 @@ TEST(AbiCheck, NumbersOfTheDriver) {
              CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   ExpectSame(kCuMaxDynamicSharedBytes,
              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  ExpectSame(kCuMapU8, CU_TENSOR_MAP_DATA_TYPE_UINT8);
+  ExpectSame(kCuMapU16, CU_TENSOR_MAP_DATA_TYPE_UINT16);
+  ExpectSame(kCuMapU32, CU_TENSOR_MAP_DATA_TYPE_UINT32);
+  ExpectSame(kCuMapI32, CU_TENSOR_MAP_DATA_TYPE_INT32);
+  ExpectSame(kCuMapU64, CU_TENSOR_MAP_DATA_TYPE_UINT64);
+  ExpectSame(kCuMapI64, CU_TENSOR_MAP_DATA_TYPE_INT64);
+  ExpectSame(kCuMapF16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+  ExpectSame(kCuMapF32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
+  ExpectSame(kCuMapF64, CU_TENSOR_MAP_DATA_TYPE_FLOAT64);
+  ExpectSame(kCuMapBF16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+  ExpectSame(kCuMapNoInterleave, CU_TENSOR_MAP_INTERLEAVE_NONE);
+  ExpectSame(kCuMapNoSwizzle, CU_TENSOR_MAP_SWIZZLE_NONE);
+  ExpectSame(kCuMapSwizzle128, CU_TENSOR_MAP_SWIZZLE_128B);
+  ExpectSame(kCuMapPromote128, CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
+  ExpectSame(kCuMapFillZeros, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  ExpectSame(sizeof(CuTensorMap), sizeof(CUtensorMap));
+  ExpectSame(alignof(CuTensorMap), alignof(CUtensorMap));
   ExpectSame(kCuJitErrorLog, CU_JIT_ERROR_LOG_BUFFER);
   ExpectSame(kCuJitErrorLogBytes, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
   ExpectSame(kCuStreamNonBlocking, CU_STREAM_NON_BLOCKING);

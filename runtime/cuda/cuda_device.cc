@@ -13,6 +13,7 @@
 #include "runtime/cuda/module.h"
 #include "runtime/cuda/ranges.h"
 #include "runtime/cuda/staging.h"
+#include "runtime/cuda/tensor_maps.h"
 #include "runtime/cuda/workshop.h"
 
 namespace partita::cuda {
@@ -106,6 +107,10 @@ class CudaDevice : public device::Device {
   absl::StatusOr<std::unique_ptr<device::Module>> LoadModule(
       std::string_view code) override;
   absl::Status ReserveLaunchScratch(int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<device::TensorMaps>> PrepareMaps(
+      std::vector<device::TensorMapDesc> maps, void* const* buffers) override {
+    return CudaTensorMaps::Make(context_, std::move(maps), buffers);
+  }
   absl::Status Launch(device::Stream& stream, const device::Kernel& kernel,
                       const device::LaunchShape& shape, void* const* buffers,
                       int count) override;

@@ -121,7 +121,7 @@ TEST_F(CudaDeviceTest, ImpossibleLaunchesAreRefused) {
               HasSubstr("it needs 1048576 bytes of shared memory, this GPU has "
                         "232448 for a block"));
   EXPECT_THAT(Message(LaunchNothing(Shape({1, 1, 1}, {1, 1, 1}, 0), 3)),
-              HasSubstr("it takes 2 addresses, found 3"));
+              HasSubstr("it takes 2 parameters, found 3"));
   EXPECT_THAT(recording_.TakeLog(), Not(HasSubstr("cuLaunchKernel")));
 }
 
@@ -135,7 +135,7 @@ TEST_F(CudaDeviceTest, LaunchesHaveScratch) {
   EXPECT_THAT(recording_.TakeLog(), HasSubstr("cuMemAlloc_v2 5000\n"));
   EXPECT_TRUE(LaunchNothing(shape, 1).ok());
   EXPECT_THAT(Message(LaunchNothing(shape, 2)),
-              HasSubstr("it takes 2 addresses, found 3"));
+              HasSubstr("it takes 2 parameters, found 3"));
   ASSERT_TRUE(device_->Synchronize(*stream_).ok());
 }
 

@@ -59,6 +59,30 @@ enum CuDeviceAttribute : int {
 // Of a function.
 enum CuFunctionAttribute : int { kCuMaxDynamicSharedBytes = 8 };
 
+// A tensor map, as the driver writes it.
+struct alignas(64) CuTensorMap {
+  uint64_t opaque[16];
+};
+
+// Of its elements.
+enum CuTensorMapType : int {
+  kCuMapU8 = 0,
+  kCuMapU16 = 1,
+  kCuMapU32 = 2,
+  kCuMapI32 = 3,
+  kCuMapU64 = 4,
+  kCuMapI64 = 5,
+  kCuMapF16 = 6,
+  kCuMapF32 = 7,
+  kCuMapF64 = 8,
+  kCuMapBF16 = 9,
+};
+constexpr int kCuMapNoInterleave = 0;
+constexpr int kCuMapNoSwizzle = 0;
+constexpr int kCuMapSwizzle128 = 3;
+constexpr int kCuMapPromote128 = 2;  // what L2 asks memory for, in bytes
+constexpr int kCuMapFillZeros = 0;
+
 // Of the loading of modules; values are passed as pointers.
 enum CuJitOption : int {
   kCuJitErrorLog = 5,       // char*
@@ -139,9 +163,14 @@ constexpr int kCuCaptureThreadLocal = 1;
   X(DestroyGraph, cuGraphDestroy, (CuGraph graph))
 
 // Newer than what we ask for: null where the driver lacks them.
-#define PARTITA_CUDA_DRIVER_OPTIONAL_FUNCTIONS(X) \
-  X(ParameterInfo, cuFuncGetParamInfo,            \
-    (CuFunction function, size_t index, size_t* offset, size_t* bytes))
+#define PARTITA_CUDA_DRIVER_OPTIONAL_FUNCTIONS(X)                           \
+  X(ParameterInfo, cuFuncGetParamInfo,                                      \
+    (CuFunction function, size_t index, size_t* offset, size_t* bytes))     \
+  X(EncodeTensorMap, cuTensorMapEncodeTiled,                                \
+    (CuTensorMap * map, CuTensorMapType type, uint32_t rank, void* address, \
+     const uint64_t* sizes, const uint64_t* strides, const uint32_t* box,   \
+     const uint32_t* steps, int interleave, int swizzle, int promotion,     \
+     int fill))
 
 }  // namespace partita::cuda
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/cuda/tensor_maps.h"
 
 namespace partita::cuda {
 namespace {
@@ -51,7 +52,7 @@ absl::Status CudaKernel::CheckShape(const device::LaunchShape& shape,
                             threads));
   if (parameters_ >= 0 && count != parameters_)
     return bad(
-        absl::StrCat("it takes ", parameters_, " addresses, found ", count));
+        absl::StrCat("it takes ", parameters_, " parameters, found ", count));
   if (shape.shared_bytes > context_->max_shared_bytes())
     return bad(absl::StrCat("it needs ", shape.shared_bytes,
                             " bytes of shared memory, this GPU has ",
@@ -63,10 +64,13 @@ absl::Status CudaKernel::Launch(CuStream stream,
                                 const device::LaunchShape& shape,
                                 void* const* buffers, int count,
                                 void* scratch) const {
-  const int all = count + (scratch != nullptr ? 1 : 0);
+  auto* const maps = static_cast<CudaTensorMaps*>(shape.maps);
+  const int map_count = maps == nullptr ? 0 : maps->count();
+  const int all = count + map_count + (scratch != nullptr ? 1 : 0);
   PARTITA_RETURN_IF_ERROR(CheckShape(shape, all));
   if (*std::min_element(shape.grid.begin(), shape.grid.end()) == 0)
     return absl::OkStatus();
+  if (maps != nullptr) PARTITA_RETURN_IF_ERROR(maps->Update(buffers));
   const Driver& cuda = context_->driver();
   if (shape.shared_bytes > shared_bytes_) {
     PARTITA_RETURN_IF_ERROR(context_->Check(
@@ -86,7 +90,9 @@ absl::Status CudaKernel::Launch(CuStream stream,
   // The driver takes where each parameter lies.
   for (int i = 0; i < count; ++i)
     parameters[i] = const_cast<void**>(buffers + i);
-  if (scratch != nullptr) parameters[count] = &scratch;
+  for (int i = 0; i < map_count; ++i)
+    parameters[count + i] = maps->parameter(i);
+  if (scratch != nullptr) parameters[all - 1] = &scratch;
   const auto u = [](int value) { return static_cast<unsigned>(value); };
   const CuResult result = cuda.Launch(
       function_, u(shape.grid[0]), u(shape.grid[1]), u(shape.grid[2]),

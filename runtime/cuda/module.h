@@ -20,9 +20,10 @@ class CudaKernel : public device::Kernel {
   CudaKernel(std::shared_ptr<Context> context, std::string name,
              CuFunction function);
 
-  // One pointer parameter per buffer, then `scratch` unless it is null; a grid
-  // of no block is no work. InvalidArgument where the shape is none or the
-  // kernel takes another number of parameters.
+  // One pointer parameter per buffer, then the shape's maps, which are
+  // CudaTensorMaps, then `scratch` unless it is null; a grid of no block is no
+  // work. InvalidArgument where the shape is none or the kernel takes another
+  // number of parameters.
   absl::Status Launch(CuStream stream, const device::LaunchShape& shape,
                       void* const* buffers, int count, void* scratch) const;
 

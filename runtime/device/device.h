@@ -60,6 +60,12 @@ class Module {
   virtual absl::StatusOr<const Kernel*> Find(const std::string& symbol) = 0;
 };
 
+// What the kernel of one launch needs to copy boxes of its operands.
+class TensorMaps {
+ public:
+  virtual ~TensorMaps() = default;
+};
+
 // Of a kernel that processors run, a range that is split among threads; of a
 // GPU's, how many blocks of how many threads run it.
 struct LaunchShape {
@@ -69,6 +75,7 @@ struct LaunchShape {
   std::array<int, 3> grid = {};   // blocks along x, y and z
   std::array<int, 3> block = {};  // threads of each
   int shared_bytes = 0;           // of each block, beyond what its code names
+  TensorMaps* maps = nullptr;     // this launch's own; null: it takes none
 };
 
 // Of a launch on several lists of operands; see Launch in program.fbs.
@@ -156,6 +163,16 @@ class Device {
   // Makes room for launches whose shapes say this much scratch. Launch never
   // allocates.
   virtual absl::Status ReserveLaunchScratch(int64_t bytes) = 0;
+  // For a launch that takes tensor maps on operands in `buffers`, where null
+  // stands for what is not known yet. A map is made once, and by Launch again
+  // when its operand lies elsewhere. FailedPrecondition where devices have
+  // none.
+  virtual absl::StatusOr<std::unique_ptr<TensorMaps>> PrepareMaps(
+      std::vector<TensorMapDesc> maps, void* const* buffers) {
+    return absl::FailedPreconditionError(
+        "this device has no tensor maps, which the model's kernels copy by; "
+        "compile the model for this device");
+  }
   // `buffers` is read before the call returns.
   virtual absl::Status Launch(Stream& stream, const Kernel& kernel,
                               const LaunchShape& shape, void* const* buffers,

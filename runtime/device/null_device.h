@@ -47,6 +47,10 @@ class NullDevice : public Device {
   absl::StatusOr<std::unique_ptr<Module>> LoadModule(
       std::string_view code) override;
   absl::Status ReserveLaunchScratch(int64_t bytes_per_thread) override;
+  absl::StatusOr<std::unique_ptr<TensorMaps>> PrepareMaps(
+      std::vector<TensorMapDesc> maps, void* const* buffers) override {
+    return std::make_unique<TensorMaps>();
+  }
   absl::Status Launch(Stream& stream, const Kernel& kernel,
                       const LaunchShape& shape, void* const* buffers,
                       int count) override;

@@ -55,6 +55,16 @@ struct ConvDesc {
   ConvDirection direction = ConvDirection::kForward;
 };
 
+// Boxes of a launch's operand, as its kernel copies them: TensorMap in
+// program.fbs.
+struct TensorMapDesc {
+  int operand = 0;
+  int64_t offset = 0;  // bytes
+  base::DType dtype = base::DType::kF32;
+  std::vector<int64_t> shape, strides, box;
+  bool swizzled = false;  // by 128 bytes
+};
+
 inline int OperandCount(bool has_bias, bool has_residual) {
   return 3 + (has_bias ? 1 : 0) + (has_residual ? 1 : 0);
 }

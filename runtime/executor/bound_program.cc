@@ -167,6 +167,12 @@ absl::Status BoundProgram::ResolveKernel(Step& step) {
         step.instruction->outputs() / static_cast<int>(ranges->size());
     step.pieces = pieces_.back().get();
   }
+  if (launch.maps() == nullptr) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<device::TensorMaps>> maps =
+      context_.device.PrepareMaps(MapsOf(launch), buffers_.data() + step.first);
+  if (!maps.ok()) return Failed(step, maps.status());
+  maps_.push_back(*std::move(maps));
+  step.shape.maps = maps_.back().get();
   return absl::OkStatus();
 }
 

@@ -189,6 +189,7 @@ class BoundProgram {
   // While a step is captured: called before devices exchange.
   std::function<absl::Status()> before_exchange_;
   std::vector<std::unique_ptr<device::LaunchPieces>> pieces_;
+  std::vector<std::unique_ptr<device::TensorMaps>> maps_;
   std::map<std::string, std::unique_ptr<device::LibraryOp>> library_ops_;
   std::map<const program::Instruction*, std::unique_ptr<comm::Collective>>
       collectives_;

@@ -1,4 +1,4 @@
-// Translation of gemm and conv, and their names in profiles.
+// Translation of gemm, conv and tensor maps; names in profiles.
 #include "runtime/executor/library_desc.h"
 
 #include <algorithm>
@@ -86,6 +86,19 @@ device::ConvDesc ToDesc(const program::Conv& conv) {
   desc.activation = static_cast<device::Activation>(conv.activation());
   desc.direction = static_cast<device::ConvDirection>(conv.direction());
   return desc;
+}
+
+std::vector<device::TensorMapDesc> MapsOf(const program::Launch& launch) {
+  std::vector<device::TensorMapDesc> maps;
+  for (unsigned i = 0; i < program::SizeOrZero(launch.maps()); ++i) {
+    const program::TensorMap& map = *launch.maps()->Get(i);
+    maps.push_back({map.operand(), map.offset(), program::ToBase(map.dtype()),
+                    program::ToVector(map.shape()),
+                    program::ToVector(map.strides()),
+                    program::ToVector(map.box()),
+                    map.swizzle() == program::Swizzle::bytes128});
+  }
+  return maps;
 }
 
 std::string KeyOf(const device::GemmDesc& desc) {

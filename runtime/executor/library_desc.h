@@ -1,8 +1,9 @@
-// Library operations of a program in the device's terms.
+// Library operations and tensor maps of a program in the device's terms.
 #ifndef PARTITA_RUNTIME_EXECUTOR_LIBRARY_DESC_H_
 #define PARTITA_RUNTIME_EXECUTOR_LIBRARY_DESC_H_
 
 #include <string>
+#include <vector>
 
 #include "runtime/device/operations.h"
 #include "runtime/executor/profile.h"
@@ -12,6 +13,7 @@ namespace partita::executor {
 
 device::GemmDesc ToDesc(const program::Gemm& gemm);
 device::ConvDesc ToDesc(const program::Conv& conv);
+std::vector<device::TensorMapDesc> MapsOf(const program::Launch& launch);
 
 // Equal for equal descriptions only.
 std::string KeyOf(const device::GemmDesc& desc);

@@ -24,8 +24,9 @@ namespace partita::program {
 //   bytes of its type;
 // - (V6) only frames and result arguments are written;
 // - (V7) operand counts and sizes suit each operation: strides and windows of
-//   gemm and conv stay inside the operands; pieces of a launch have equally
-//   many, and ranges that sum up to the launch's;
+//   gemm and conv stay inside the operands, and so do tensor maps, whose sizes
+//   are such that GPUs take them; pieces of a launch have equally many, and
+//   ranges that sum up to the launch's;
 // - (V8) the arguments of each entry's main and init match the inputs, globals,
 //   outputs and updates they are called with;
 // - (V9) the mesh has at most kMaxDevices devices, axes named exist and are

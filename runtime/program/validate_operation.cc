@@ -134,6 +134,86 @@ absl::Status CheckGrid(const Launch& launch) {
   return absl::OkStatus();
 }
 
+// One number of a tensor map for each of its dimensions, or all but the last.
+absl::Status CheckMapSizes(const char* what,
+                           const flatbuffers::Vector<int64_t>* sizes,
+                           int64_t expected, int64_t most, int64_t unit) {
+  if (!IsAligned(sizes)) return Bad(absl::StrCat(what, " is not aligned"));
+  if (SizeOrZero(sizes) != expected)
+    return Bad(absl::StrCat("expected ", expected, " sizes in its ", what,
+                            ", found ", SizeOrZero(sizes)));
+  for (int64_t i = 0; i < expected; ++i) {
+    const int64_t size = sizes->Get(static_cast<unsigned>(i));
+    if (size < 1 || size > most || size % unit != 0)
+      return Bad(absl::StrCat(
+          "its ", what, " has ", size, ", expected ",
+          unit > 1 ? absl::StrCat("multiples of ", unit) : "numbers", " from ",
+          unit, " to ", most));
+  }
+  return absl::OkStatus();
+}
+
+// What cuTensorMapEncodeTiled takes, as the CUDA driver API's documentation
+// says it.
+absl::Status CheckMap(const TensorMap& map, const Instruction& instruction) {
+  const int64_t rank = SizeOrZero(map.shape()),
+                inputs =
+                    SizeOrZero(instruction.operands()) - instruction.outputs();
+  if (map.operand() < 0 || map.operand() >= inputs)
+    return Bad(absl::StrCat("operand ", map.operand(), " of ", inputs));
+  if (!KnownDType(map.dtype()) || map.swizzle() < Swizzle::MIN ||
+      map.swizzle() > Swizzle::MAX)
+    return Bad("an unknown element type or swizzle");
+  if (rank < 1 || rank > 5)
+    return Bad(absl::StrCat("expected 1 to 5 dimensions, found ", rank));
+  PARTITA_RETURN_IF_ERROR(
+      CheckMapSizes("shape", map.shape(), rank, int64_t{1} << 32, 1));
+  PARTITA_RETURN_IF_ERROR(CheckMapSizes("strides", map.strides(), rank - 1,
+                                        (int64_t{1} << 40) - 16, 16));
+  PARTITA_RETURN_IF_ERROR(CheckMapSizes("box", map.box(), rank, 256, 1));
+  const unsigned last = static_cast<unsigned>(rank - 1);
+  const int64_t size = base::SizeOf(ToBase(map.dtype())),
+                row = map.box()->Get(last) * size;
+  if (row % 16 != 0 || (map.swizzle() == Swizzle::bytes128 && row > 128))
+    return Bad(absl::StrCat("rows of its box have ", row, " bytes, expected ",
+                            "a multiple of 16, at most 128 if swizzled"));
+  int64_t end = map.shape()->Get(last) * size;
+  bool wraps = map.offset() < 0 || map.offset() % 16 != 0 ||
+               __builtin_add_overflow(end, map.offset(), &end);
+  for (unsigned i = 0; i < last; ++i) {
+    int64_t reach = 0;
+    wraps |= __builtin_mul_overflow(map.shape()->Get(i) - 1,
+                                    map.strides()->Get(i), &reach) ||
+             __builtin_add_overflow(end, reach, &end);
+  }
+  const int64_t bytes = instruction.operands()
+                            ->Get(static_cast<unsigned>(map.operand()))
+                            ->bytes();
+  if (wraps || end > bytes)
+    return Bad(
+        absl::StrCat("expected it from a multiple of 16 on inside its "
+                     "operand, of ",
+                     bytes, " bytes; found offset ", map.offset(),
+                     wraps ? "" : absl::StrCat(" and end ", end)));
+  return absl::OkStatus();
+}
+
+absl::Status CheckMaps(const Launch& launch, const Instruction& instruction) {
+  // So many fit among a kernel's parameters, beside its operands.
+  constexpr int64_t kMostMaps = 16;
+  if (SizeOrZero(launch.maps()) > kMostMaps)
+    return Bad(absl::StrCat("launch: expected at most ", kMostMaps,
+                            " tensor maps, found ", SizeOrZero(launch.maps())));
+  for (int64_t i = 0; i < SizeOrZero(launch.maps()); ++i) {
+    const absl::Status status =
+        CheckMap(*launch.maps()->Get(static_cast<unsigned>(i)), instruction);
+    if (!status.ok())
+      return Bad(
+          absl::StrCat("launch: tensor map ", i, ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
 struct ConvShapes {
   std::vector<int64_t> input, weight, out, strides, dilations, low, high;
 };
@@ -205,8 +285,10 @@ absl::Status ValidateLaunch(const Program& program, const Launch& launch,
   const bool for_gpus = program.target() != nullptr &&
                         program.target()->str().rfind("cuda:", 0) == 0;
   if (for_gpus) PARTITA_RETURN_IF_ERROR(CheckGrid(launch));
-  if (!for_gpus && (launch.grid() != nullptr || launch.block() != nullptr))
-    return Bad("launch: a grid or block in a program for no GPU");
+  if (!for_gpus && (launch.grid() != nullptr || launch.block() != nullptr ||
+                    launch.maps() != nullptr))
+    return Bad("launch: a grid, block or tensor map in a program for no GPU");
+  PARTITA_RETURN_IF_ERROR(CheckMaps(launch, instruction));
   if (launch.range() < 0 || (launch.grain() < 1 && !for_gpus) ||
       launch.scratch_bytes() < 0 || launch.scratch_bytes() > kMaxBytes) {
     return Bad(absl::StrCat("launch: range ", launch.range(), ", grain ",

@@ -115,50 +115,6 @@ TEST(ValidateTest, Indices) {  // V3
       "function 'main', instruction 4: kernel 0 of 0");
 }
 
-TEST(ValidateTest, LaunchesOnGpus) {
-  const auto after = [](const std::function<void(LaunchT&)>& change,
-                        const char* target = "cuda:sm_80") {
-    LaunchT launch;
-    launch.grid = {4, 2, 1};
-    launch.block = {128, 2, 1};
-    launch.shared_bytes = 1024;
-    change(launch);
-    SampleProgram sample;
-    sample.program.target = target;
-    sample.program.kernels.push_back("k");
-    Main(sample.program).body.push_back(MakeLaunch(launch, {}, 0));
-    const std::string bytes = SerializeProgram(sample.program);
-    return std::string(
-        ValidateProgram(*GetProgram(bytes.data()), 128, /*has_code=*/true)
-            .message());
-  };
-  const std::string where = "function 'main', instruction 4: launch on a GPU: ";
-  EXPECT_EQ(after([](LaunchT&) {}), "");
-  EXPECT_EQ(
-      after([](LaunchT& l) { l.grid.clear(); }),
-      where + "expected a grid and a block of 3 sizes each, found 0 and 3");
-  EXPECT_EQ(after([](LaunchT& l) { l.grid[1] = 65536; }),
-            where + "65536 blocks of 2 threads along y is out of range");
-  EXPECT_EQ(after([](LaunchT& l) { l.block[2] = 65; }),
-            where + "1 blocks of 65 threads along z is out of range");
-  EXPECT_EQ(after([](LaunchT& l) { l.block[1] = 16; }),
-            where +
-                "a block of 2048 threads with 1024 bytes of shared memory "
-                "is out of range");
-  EXPECT_EQ(after([](LaunchT& l) { l.scratch_bytes = 4096; }), "");
-  // Its grain is 0, by which a CPU would divide.
-  EXPECT_EQ(after([](LaunchT&) {}, "cpu"),
-            "function 'main', instruction 4: launch: a grid or block in a "
-            "program for no GPU");
-  EXPECT_EQ(after([](LaunchT& l) { l.scratch_bytes = -1; }),
-            "function 'main', instruction 4: launch: range 0, grain 0 or "
-            "scratch of -1 bytes is out of range");
-  EXPECT_EQ(after([](LaunchT& l) { l.shared_bytes = -1; }),
-            where +
-                "a block of 256 threads with -1 bytes of shared memory is "
-                "out of range");
-}
-
 TEST(ValidateTest, OnlyStatesLieOnTheHost) {  // V2
   EXPECT_EQ(After([](ProgramT& p) { p.parameters[0]->host = true; }),
             "parameter 'w0': it lies on the host, as only states may");

@@ -18,6 +18,15 @@ constexpr char kFinalizePlan[] = "cudnnBackendFinalize plan";
 constexpr char kGetHeuristicsResults[] = "cudnnBackendGetAttribute results";
 constexpr char kGetPlanWorkspace[] = "cudnnBackendGetAttribute workspace";
 
+// What the recorded driver writes as a tensor map, innermost dimension first.
+struct RecordedTensorMap {
+  CuPointer address;
+  uint64_t sizes[5], strides[4];  // strides in bytes
+  uint16_t box[5];
+  uint8_t rank, type, swizzle;
+};
+static_assert(sizeof(RecordedTensorMap) <= sizeof(CuTensorMap));
+
 // The library at a path, which devices under test have opened too.
 class Recording {
  public:
