@@ -342,6 +342,7 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   func::ReturnOp::create(emitter.builder());
   code.range = *range;
   code.scratch_bytes = emitter.scratchBytes();
+  code.maps = emitter.maps();
   // The scratch argument gets its true size.
   unsigned last = body.getNumArguments() - 1;
   auto type = MemRefType::get({std::max<int64_t>(code.scratch_bytes, 1)},

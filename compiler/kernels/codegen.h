@@ -3,11 +3,11 @@
 // A kernel function is a private func.func on tensors. Its code has the C
 // interface
 //   void NAME(void *const *buffers, int64_t begin, int64_t end, void *scratch)
-// where `buffers` are the arguments and then the results, dense, row-major,
-// aligned to 64 bytes and not overlapping (i1: a byte per element); [begin,
-// end) is a part of [0, range), so that parts may run on several threads; and
-// `scratch` is a thread's own memory of `scratch_bytes`, aligned to 64 bytes,
-// to 1024 where it is a team's.
+// where `buffers` are the arguments, the results and then the kernel's tensor
+// maps (KernelCode::maps), dense, row-major, aligned to 64 bytes and not
+// overlapping (i1: a byte per element); [begin, end) is a part of [0, range),
+// so that parts may run on several threads; and `scratch` is a thread's own
+// memory of `scratch_bytes`, aligned to 64 bytes, to 1024 where it is a team's.
 // On GPUs some kernels are several such functions, which run one after the
 // other (KernelCode::before) with nothing in between.
 #ifndef PARTITA_COMPILER_KERNELS_CODEGEN_H_
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "compiler/kernels/kernel_op_interface.h"
+#include "compiler/kernels/tensor_map.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -46,9 +47,10 @@ struct KernelCode {
   int64_t team = 1;           // threads that compute an item together
   // Kernels that run first, in this order, each when the one before has ended,
   // on the same buffers; and bytes of memory that these and this one have, as
-  // one more buffer behind the results.
+  // one more buffer behind the results. Such kernels have no maps.
   std::vector<KernelCode> before;
   int64_t memory_bytes = 0;
+  std::vector<TensorMap> maps;
   std::optional<PartWork> work;  // absent: what its body says
 };
 

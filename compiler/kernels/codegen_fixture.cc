@@ -11,6 +11,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "compiler/kernels/barrier_emulation.h"
 #include "compiler/kernels/flat_kernels.h"
 #include "compiler/kernels/team_fibers.h"
 #include "dialects/nn/dialect.h"
@@ -69,6 +70,15 @@ std::string compare(const nn::Tensor& found, const nn::Tensor& expected,
   return text.str();
 }
 
+EmulatedMap emulated(const TensorMap& map, const char* argument) {
+  EmulatedMap result;
+  result.first = argument + map.offset;
+  std::copy(map.shape.begin(), map.shape.end(), result.shape);
+  std::copy(map.strides.begin(), map.strides.end(), result.strides);
+  std::copy(map.box.begin(), map.box.end(), result.box);
+  return result;
+}
+
 }  // namespace
 
 AlignedBytes::AlignedBytes(size_t size) : size_(size) {
@@ -107,7 +117,8 @@ FailureOr<KernelCode> CompiledKernel::generateShared(
 }
 
 std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
-    const std::string& text, const CodegenOptions& options, bool flat) {
+    const std::string& text, const CodegenOptions& options, bool flat,
+    llvm::function_ref<void(ModuleOp)> change) {
   std::unique_ptr<CompiledKernel> kernel(new CompiledKernel());
   DialectRegistry registry = codegenRegistry();
   kernel->context_.appendDialectRegistry(registry);
@@ -123,6 +134,7 @@ std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
            : generateKernel(kernel->function_, *target, options);
   if (failed(code)) return nullptr;
   kernel->code_ = *code;
+  if (change) change(*target);
   if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();
   FailureOr<std::string> compiled = compileToObject(*target);
   if (failed(compiled)) return nullptr;
@@ -200,12 +212,17 @@ void CompiledKernel::runPart(const KernelCode& code, Entry entry,
                              const std::vector<void*>& pointers, int64_t begin,
                              int64_t end) {
   AlignedBytes scratch(code.scratch_bytes);
+  std::vector<EmulatedMap> maps;
+  for (const TensorMap& map : code.maps)
+    maps.push_back(emulated(map, static_cast<char*>(pointers[map.argument])));
+  std::vector<void*> all = pointers;
+  for (EmulatedMap& map : maps) all.push_back(&map);
   if (code.team == 1) {
-    entry(pointers.data(), begin, end, scratch.data());
+    entry(all.data(), begin, end, scratch.data());
   } else {
     std::string wrong = runTeam(code.team, [&] {
       for (int64_t item = begin; item < end; ++item)
-        entry(pointers.data(), item, item + 1, scratch.data());
+        entry(all.data(), item, item + 1, scratch.data());
     });
     if (!wrong.empty()) llvm::report_fatal_error(llvm::Twine(wrong));
   }

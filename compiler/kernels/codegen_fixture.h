@@ -38,10 +38,11 @@ class CompiledKernel {
  public:
   // Null, with diagnostics on stderr, where something fails. With `flat` the
   // code is that of the group of the module's functions (flat_kernels.h) which
-  // it must be in.
+  // it must be in. `change` may change what has been generated.
   static std::unique_ptr<CompiledKernel> fromText(
       const std::string& text,
-      const CodegenOptions& options = hostCodegenOptions(), bool flat = false);
+      const CodegenOptions& options = hostCodegenOptions(), bool flat = false,
+      llvm::function_ref<void(mlir::ModuleOp)> change = nullptr);
   ~CompiledKernel();
 
   const KernelCode& code() const { return code_; }

@@ -2,51 +2,11 @@
 // and what ptxas makes of it: no spills, and so many registers.
 #include <gtest/gtest.h>
 
-#include "compiler/kernels/codegen_fixture.h"
+#include "compiler/kernels/attention_cases.h"
 #include "compiler/kernels/ptxas.h"
 
 namespace partita::kernels {
 namespace {
-
-struct Case {
-  std::string name;
-  // Batch, query heads, key-value heads, queries, keys, head sizes of q and v.
-  int64_t b, n, g, l, s, h, hv;
-  std::string attributes;
-  std::string bias;  // its shape; empty: none
-  std::string element = "bf16";
-  double tolerance = 2e-2;
-};
-
-void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
-
-std::string typeOf(const Case& test, std::initializer_list<int64_t> shape) {
-  std::string text = "tensor<";
-  for (int64_t dim : shape) text += std::to_string(dim) + "x";
-  return text + test.element + ">";
-}
-
-std::string textOf(const Case& test) {
-  const std::string q = typeOf(test, {test.b, test.n, test.l, test.h}),
-                    k = typeOf(test, {test.b, test.g, test.s, test.h}),
-                    v = typeOf(test, {test.b, test.g, test.s, test.hv}),
-                    y = typeOf(test, {test.b, test.n, test.l, test.hv}),
-                    bias = "tensor<" + test.bias + "x" + test.element + ">";
-  const bool biased = !test.bias.empty();
-  return "func.func @k(%q: " + q + ", %k: " + k + ", %v: " + v +
-         (biased ? ", %b: " + bias : "") + ") -> " + y +
-         " { %r = nn.attention %q, %k, %v" + (biased ? ", %b" : "") +
-         " scale = 3.0e-1 " + test.attributes + " : (" + q + ", " + k + ", " +
-         v + (biased ? ", " + bias : "") + ") -> " + y + " return %r : " + y +
-         " }";
-}
-
-CodegenOptions emulated(const std::string& chip = "sm_90") {
-  CodegenOptions options = ptxCodegenOptions({.chip = chip});
-  EXPECT_TRUE(options.tensor_cores);
-  EXPECT_EQ(options.warpgroups, chip == "sm_90a");
-  return options;
-}
 
 class MmaAttention : public testing::TestWithParam<Case> {};
 
@@ -83,47 +43,6 @@ const Case kCases[] = {
     {"f32_bias", 2, 2, 2, 49, 49, 32, 32, "", "1x2x49x49", "f32", 3e-5},
 };
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttention, testing::ValuesIn(kCases),
-                         [](const auto& info) { return info.param.name; });
-
-// The same by warpgroups. Queries of one band and of two; keys in one tile, in
-// whole tiles, and in more than two, so that each buffer is filled again.
-class WarpgroupAttention : public testing::TestWithParam<Case> {};
-
-TEST_P(WarpgroupAttention, EqualsTheInterpreter) {
-  PtxKernel launch;
-  EXPECT_NE(ptxOf(textOf(GetParam()), "sm_90a", launch).find("wgmma.mma_async"),
-            std::string::npos);
-  std::unique_ptr<CompiledKernel> kernel =
-      CompiledKernel::fromText(textOf(GetParam()), emulated("sm_90a"));
-  ASSERT_NE(kernel, nullptr);
-  EXPECT_EQ(kernel->code().team, kBlock);
-  EXPECT_EQ(kernel->difference(GetParam().tolerance, GetParam().tolerance), "");
-}
-
-const Case kGroupCases[] = {
-    {"whole_tiles", 2, 1, 1, 64, 64, 64, 64, "", ""},
-    {"two_bands", 1, 1, 1, 150, 130, 64, 64, "", ""},
-    {"many_tiles", 1, 1, 1, 70, 330, 64, 64, "", ""},
-    {"one_query", 2, 2, 2, 1, 100, 64, 64, "", ""},
-    {"one_key", 1, 2, 2, 9, 1, 64, 64, "", ""},
-    {"large_heads", 1, 1, 1, 140, 200, 128, 128, "", ""},
-    {"larger_values", 1, 1, 1, 70, 75, 64, 128, "", ""},
-    {"smaller_values", 1, 1, 1, 70, 75, 128, 64, "", ""},
-    {"causal", 1, 2, 2, 200, 200, 64, 64, "causal_offset = 0", ""},
-    {"causal_large_heads", 1, 1, 1, 150, 150, 128, 128, "causal_offset = 0",
-     ""},
-    {"causal_past", 1, 1, 1, 70, 140, 64, 64, "causal_offset = 70", ""},
-    {"causal_sees_nothing", 1, 1, 1, 100, 60, 64, 64, "causal_offset = -30",
-     ""},
-    {"shared_keys", 2, 4, 2, 20, 70, 64, 64, "causal_offset = 50", ""},
-    {"softcap", 1, 1, 1, 20, 70, 64, 64, "causal_offset = 50 softcap = 2.0",
-     ""},
-    {"f16", 1, 2, 2, 70, 90, 64, 64, "causal_offset = 20", "", "f16", 2e-3},
-    {"f16_large_heads", 1, 2, 2, 70, 90, 128, 128, "causal_offset = 20", "",
-     "f16", 2e-3},
-};
-INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttention,
-                         testing::ValuesIn(kGroupCases),
                          [](const auto& info) { return info.param.name; });
 
 // Heads in the middle of a packed matrix, copied without passing registers;
@@ -168,90 +87,6 @@ TEST(MmaAttentionTest, OthersHaveOneThread) {
     ASSERT_NE(kernel, nullptr);
     EXPECT_EQ(kernel->code().team, 1);
   }
-}
-
-// Nor have these what warpgroups multiply.
-TEST(WarpgroupAttentionTest, OthersHaveWarps) {
-  for (const Case& test : {Case{"", 1, 1, 1, 20, 20, 32, 64, "", ""},
-                           Case{"", 1, 1, 1, 20, 20, 64, 80, "", ""},
-                           Case{"", 1, 1, 1, 20, 20, 64, 64, "", "1x1x20x20"},
-                           Case{"", 1, 1, 1, 20, 20, 64, 64, "", "", "f32"}}) {
-    PtxKernel launch;
-    const std::string ptx = ptxOf(textOf(test), "sm_90a", launch);
-    EXPECT_NE(ptx.find("mma.sync.aligned"), std::string::npos);
-    EXPECT_EQ(ptx.find("wgmma"), std::string::npos);
-  }
-}
-
-struct GroupSize {
-  std::string element;
-  int64_t head;
-  std::string attributes;
-  int most_registers;
-  int64_t shared_bytes;  // that a launch asks for
-};
-void PrintTo(const GroupSize& size, std::ostream* out) {
-  *out << size.element << "_" << size.head << " " << size.attributes;
-}
-class WarpgroupAttentionCode : public testing::TestWithParam<GroupSize> {};
-
-// Two blocks at a time on a multiprocessor, which has 64 K registers and 227
-// KiB of shared memory for them.
-TEST_P(WarpgroupAttentionCode, FitsIntoRegistersAndSharedMemory) {
-  const GroupSize& size = GetParam();
-  PtxKernel launch;
-  Case test = {"", 8, 12, 12, 1024, 1024, size.head, size.head};
-  test.attributes = size.attributes;
-  test.element = size.element;
-  const std::string ptx = ptxOf(textOf(test), "sm_90a", launch);
-  ASSERT_NE(ptx, "");
-  EXPECT_NE(
-      ptx.find("wgmma.mma_async.sync.aligned.m64n64k16.f32." + size.element),
-      std::string::npos);
-  EXPECT_NE(ptx.find("cp.async.cg.shared.global"), std::string::npos);
-  EXPECT_EQ(ptx.find(" mma.sync"), std::string::npos);
-  EXPECT_EQ(launch.blocks, 8 * 12 * (1024 / 128));
-  EXPECT_EQ(launch.scratch_bytes, 0);
-  EXPECT_EQ(launch.shared_bytes, size.shared_bytes);
-  if (!hasPtxas()) return;
-  const Assembled assembled = assemble(ptx, "sm_90a");
-  ASSERT_TRUE(assembled.ok) << assembled.report;
-  // Else ptxas says that it makes products wait for each other.
-  EXPECT_EQ(assembled.report.find("serialized"), std::string::npos)
-      << assembled.report;
-  const Assembled::Kernel& kernel = assembled.kernels.at("k");
-  EXPECT_EQ(kernel.spilled_bytes, 0) << assembled.report;
-  EXPECT_LE(kernel.registers, size.most_registers);
-  EXPECT_LE(2 * (kernel.shared_bytes + launch.shared_bytes + 1024), 228 * 1024);
-}
-const GroupSize kGroupSizes[] = {
-    {"bf16", 64, "", 255, 0},
-    {"bf16", 64, "causal_offset = 0", 255, 0},
-    {"f16", 64, "causal_offset = 0", 255, 0},
-    {"bf16", 128, "", 255, 96 * 1024},
-    {"bf16", 128, "causal_offset = 0", 255, 96 * 1024}};
-INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionCode,
-                         testing::ValuesIn(kGroupSizes), [](const auto& info) {
-                           return info.param.element + "Heads" +
-                                  std::to_string(info.param.head) +
-                                  (info.param.attributes.empty() ? ""
-                                                                 : "Causal");
-                         });
-
-// Tiles for warps take less.
-TEST(WarpgroupAttention, BlocksAskForNoMoreThanTheyCanHave) {
-  Case test = {"", 1, 1, 1, 64, 64, 128, 128};
-  test.element = "bf16";
-  CodegenOptions options = emulated("sm_90a");
-  const auto scratch = [&] {
-    std::unique_ptr<CompiledKernel> kernel =
-        CompiledKernel::fromText(textOf(test), options);
-    EXPECT_EQ(kernel->difference(0.02, 0.02), "");
-    return kernel->code().scratch_bytes;
-  };
-  EXPECT_EQ(scratch(), 96 * 1024);
-  options.shared_bytes = 64 * 1024;
-  EXPECT_LE(scratch(), 48 * 1024);
 }
 
 struct Size {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compiler/kernels/emit_team.h"
+#include "compiler/kernels/lower_to_llvm.h"
 #include "llvm/ADT/SetVector.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -150,6 +151,22 @@ Value Emitter::scratchView(int64_t offset, Type stored, int64_t count) {
   return memref::ViewOp::create(builder_, MemRefType::get({count}, stored),
                                 body_.getArgument(body_.getNumArguments() - 1),
                                 indexConstant(offset), ValueRange());
+}
+
+Value Emitter::addMap(TensorMap map) {
+  maps_.push_back(std::move(map));
+  // In front of begin, end and scratch.
+  const unsigned at = body_.getNumArguments() - 3;
+  const LogicalResult inserted = body_.insertArgument(
+      at, MemRefType::get({kTensorMapBytes}, builder_.getI8Type()), {},
+      builder_.getLoc());
+  assert(succeeded(inserted) && "the function has a body");
+  (void)inserted;
+  auto bytes = body_->getAttrOfType<DenseI64ArrayAttr>(kBuffersAttr);
+  SmallVector<int64_t> all(bytes.asArrayRef());
+  all.push_back(kTensorMapBytes);
+  body_->setAttr(kBuffersAttr, builder_.getDenseI64ArrayAttr(all));
+  return body_.getArgument(at);
 }
 
 Buffer Emitter::constantArray(DenseElementsAttr elements) {

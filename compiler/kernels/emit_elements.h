@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "compiler/kernels/kernel_op_interface.h"
+#include "compiler/kernels/tensor_map.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -53,6 +54,11 @@ class Emitter {
   // Elements at a symbolic position of a buffer, in compute type.
   Lanes load(const Buffer& buffer, const Index& position);
   void store(const Buffer& buffer, const Index& position, Lanes value);
+
+  // A parameter of the function, behind its buffers: kTensorMapBytes, as the
+  // target makes them of the map.
+  mlir::Value addMap(TensorMap map);
+  const std::vector<TensorMap>& maps() const { return maps_; }
 
   // A read-only array of the module with the elements of a constant.
   Buffer constantArray(mlir::DenseElementsAttr elements);
@@ -229,6 +235,7 @@ class Emitter {
   std::vector<Recording*> active_;
   llvm::DenseMap<mlir::Value, int> reductions_behind_;
   int64_t scratch_bytes_ = 0;
+  std::vector<TensorMap> maps_;
   int constants_ = 0;
   int prefetching_ = 0;   // scope from which on loads only prefetch; 0: none
   int investigated_ = 0;  // scope from which on all is thrown away

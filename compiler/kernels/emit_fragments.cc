@@ -12,10 +12,6 @@ namespace partita::kernels {
 
 using namespace mlir;
 
-namespace {
-
-// The argument that `value` is a part of, in another order; null if there is
-// more to it.
 BlockArgument movedArgument(Value value) {
   while (Operation* op = value.getDefiningOp()) {
     if (!isa<nn::TransposeOp, nn::ReshapeOp, nn::SliceOp>(op)) return nullptr;
@@ -23,8 +19,6 @@ BlockArgument movedArgument(Value value) {
   }
   return cast<BlockArgument>(value);
 }
-
-}  // namespace
 
 Fragments::Fragments(Emitter& emitter, Type element, int64_t bytes,
                      bool warpgroups)

@@ -82,6 +82,10 @@ struct Fragment {
 };
 using FragmentList = llvm::SmallVector<Fragment>;
 
+// The argument that `value` is a part of, in another order; null if there is
+// more to it.
+mlir::BlockArgument movedArgument(mlir::Value value);
+
 class Fragments {
  public:
   // Of elements of type `element`, bf16, f16 or f32, in a kernel for teams of

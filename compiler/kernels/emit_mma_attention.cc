@@ -9,9 +9,9 @@
 // Where warpgroups multiply (emit_warpgroup.h), a block has 64 queries or two
 // bands of 64, of which the products of one are computed while the warps make
 // weights of the other's, as in Shah et al. (2024). Queries then stay in shared
-// memory. Tiles come as 16 bytes a thread, as for warps, and not by the tensor
-// memory accelerator: its maps are no parameters that our launches have, and
-// its copies of rows without a map cannot exchange 16 bytes for others.
+// memory. Keys and values that lie in memory as boxes want it come by the
+// tensor memory accelerator, in a ring of tiles (emit_tile_ring.h); others, and
+// queries, come as 16 bytes a thread, as for warps.
 #include "compiler/kernels/emit_mma_attention.h"
 
 #include "compiler/core/attention_work.h"
@@ -28,15 +28,31 @@ using namespace mlir;
 
 constexpr int64_t kWarps = kBlock / kWarp;
 constexpr int64_t kMostBytes = 48 * 1024;  // of shared memory, for warps
+// For warpgroups: two blocks share the 228 KiB that a multiprocessor has, each
+// with 1 KiB of the system's own (CUDA programming guide, compute capability
+// 9.0).
+constexpr int64_t kMostGroupBytes = (228 / 2 - 1) * 1024;
+constexpr int64_t kMostStages = 4;  // of a ring
 
 RankedTensorType typeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType());
 }
 
+// Keys and values.
+using Maps = std::optional<std::pair<TensorMap, TensorMap>>;
+
+Maps mapsOf(Emitter& emitter, nn::AttentionOp op) {
+  std::optional<TensorMap> keys = boxesOf(emitter, op.getK(), kGroupRows),
+                           values = boxesOf(emitter, op.getV(), kGroupRows);
+  if (!keys || !values) return std::nullopt;
+  return std::pair(*keys, *values);
+}
+
 // What lies where in shared memory: tiles of keys, and queries in what is
 // filled last of these. At the end, the results.
 struct Plan {
-  Plan(nn::AttentionOp op, bool warpgroups) : warpgroups(warpgroups) {
+  Plan(nn::AttentionOp op, bool warpgroups, Maps keys_and_values)
+      : warpgroups(warpgroups), maps(std::move(keys_and_values)) {
     const auto q = typeOf(op.getQ()).getShape(),
                v = typeOf(op.getV()).getShape();
     const Type element = typeOf(op.getQ()).getElementType();
@@ -49,7 +65,11 @@ struct Plan {
     warp_rows = warpgroups ? 16 : 16 * bands;
     band_rows = warpgroups ? 16 * kWarps : 16;
     if (warpgroups) {
-      query = {2 * tiles.buffer, rows, q[3], 0, /*swizzled=*/true};
+      query = {0, rows, q[3], 0, /*swizzled=*/true};
+      const int64_t most =
+          width * (kMostStages * tiles.buffer + query.elements()) + kRingBytes;
+      if (maps && most <= kMostGroupBytes) stages = kMostStages;
+      query.first = stages * tiles.buffer;
     } else {
       query = {tiles.buffer, rows, q[3], paddingOf(element)};
       // Queries come before keys where there is no place for both.
@@ -58,16 +78,18 @@ struct Plan {
     }
     // Eight floats between rows, which then lie in different banks.
     result_stride = v[3] + 8;
-    bytes = std::max({width * 2 * tiles.buffer,
+    bytes = std::max({width * stages * tiles.buffer,
                       width * (query.first + query.elements()),
                       4 * rows * result_stride});
   }
 
-  bool warpgroups;    // multiply, not warps
-  int64_t bands;      // of 16 queries that a warp has
-  int64_t rows;       // queries of a block
-  int64_t warp_rows;  // from a warp's first query to the next warp's
-  int64_t band_rows;  // from a band's first query to the next band's
+  bool warpgroups;     // multiply, not warps
+  Maps maps;           // by which keys and values come
+  int64_t stages = 2;  // of their tiles
+  int64_t bands;       // of 16 queries that a warp has
+  int64_t rows;        // queries of a block
+  int64_t warp_rows;   // from a warp's first query to the next warp's
+  int64_t band_rows;   // from a band's first query to the next band's
   Tile query;
   int64_t result_stride;  // floats
   int64_t bytes;
@@ -77,7 +99,9 @@ class MmaAttentionEmitter : private MmaTiles {
  public:
   MmaAttentionEmitter(Emitter& emitter, nn::AttentionOp op,
                       ArrayRef<Output> outputs, bool warpgroups)
-      : MmaAttentionEmitter(emitter, op, outputs, Plan(op, warpgroups)) {}
+      : MmaAttentionEmitter(
+            emitter, op, outputs,
+            Plan(op, warpgroups, warpgroups ? mapsOf(emitter, op) : Maps())) {}
 
   int64_t range() const { return batches_ * heads_ * blocks_; }
 
@@ -100,6 +124,7 @@ class MmaAttentionEmitter : private MmaTiles {
     if (plan.warpgroups)
       warpgroup_.emplace(builder_, typeOf(op.getQ()).getElementType(),
                          fragments_.base());
+    if (plan.maps) useRing(plan.stages, plan.maps->first, plan.maps->second);
   }
 
   FailureOr<Values> emitItem(const Symbol* item) {
@@ -115,26 +140,24 @@ class MmaAttentionEmitter : private MmaTiles {
     std::tie(batch_, head_) = emitter_.split(pair, heads_);
     group_ = emitter_.split(head_, heads_ / groups_).first;
     Value first = multiply(number(block), rows_);
-    fragments_.sync();  // what the item before this one had there is read
+    // What the item before this one had there is read; a ring says so itself.
+    if (!ring_) fragments_.sync();
+    const bool together = plan_.query.first > 0;
+    if (together && failed(fillFirstKeys(first, /*with_values=*/true)))
+      return failure();
     if (failed(fragments_.fill(plan_.query, Value(), op_.getQ(),
                                {batch_, head_}, first)))
       return failure();
-    const bool together = plan_.query.first > 0;
-    if (together && failed(fillFirstKeys())) return failure();
     fragments_.waitForTiles();
     loadQueries(first);
     if (!together) {
       fragments_.sync();
-      if (failed(fillFirstKeys())) return failure();
+      if (failed(fillFirstKeys(first, /*with_values=*/true))) return failure();
     }
     FailureOr<Values> sums = emitTiles(first);
     if (failed(sums)) return failure();
     storeSums(*sums);
     return emitOutputs(first);
-  }
-
-  LogicalResult fillFirstKeys() {
-    return fillKeys(emitter_.indexConstant(0), Value(), /*with_values=*/true);
   }
 
   void loadQueries(Value first) {

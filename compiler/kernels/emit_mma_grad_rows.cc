@@ -74,8 +74,7 @@ class GradRows : private MmaGradTiles {
   LogicalResult emitKnown(Value first) {
     Values state(2, f32(-kInfinity));
     state.append(2, f32(0));
-    if (failed(fillKeys(emitter_.indexConstant(0), Value(), false)))
-      return failure();
+    if (failed(fillFirstKeys(first, /*with_values=*/false))) return failure();
     FailureOr<Values> found =
         throughKeys(first, /*with_values=*/false, state,
                     [&](Value shift, Value first_key, bool masked,
@@ -143,8 +142,7 @@ class GradRows : private MmaGradTiles {
   }
 
   FailureOr<Values> emitGrad(Value first) {
-    if (failed(fillKeys(emitter_.indexConstant(0), Value(), true)))
-      return failure();
+    if (failed(fillFirstKeys(first, /*with_values=*/true))) return failure();
     const Values zeros(size_ / 8, fragments_.zero());
     FailureOr<Values> sums = throughKeys(
         first, /*with_values=*/true, zeros,

@@ -37,6 +37,18 @@ KeyTiles::KeyTiles(Type element, int64_t size, int64_t value_size,
 // Loops over keys
 //===----------------------------------------------------------------------===//
 
+void MmaTiles::useRing(int64_t stages, const TensorMap& keys,
+                       const TensorMap& values) {
+  ring_.emplace(
+      emitter_, fragments_.base(), stages, tiles_.buffer,
+      ArrayRef<TileRing::Part>{{tiles_.key, keys}, {tiles_.value, values}});
+}
+
+LogicalResult MmaTiles::fillFirstKeys(Value first, bool with_values) {
+  if (!ring_) return fillKeys(emitter_.indexConstant(0), Value(), with_values);
+  return ring_->open(number(batch_), number(group_), tilesFor(first));
+}
+
 LogicalResult MmaTiles::fillKeys(Value first, Value shift, bool with_values) {
   const Index index[] = {batch_, group_};
   if (failed(fragments_.fill(tiles_.key, shift, k_, index, first)))
@@ -45,7 +57,13 @@ LogicalResult MmaTiles::fillKeys(Value first, Value shift, bool with_values) {
   return fragments_.fill(tiles_.value, shift, v_, index, first);
 }
 
+Value MmaTiles::tilesFor(Value first) {
+  return arith::CeilDivUIOp::create(builder_, visibleKeys(first),
+                                    emitter_.indexConstant(tiles_.key.rows));
+}
+
 Value MmaTiles::bufferOf(Value tile) {
+  if (ring_) return ring_->shiftOf(tile);
   Value odd = arith::RemUIOp::create(builder_, tile, emitter_.indexConstant(2));
   return multiply(odd, tiles_.buffer);
 }
@@ -53,8 +71,7 @@ Value MmaTiles::bufferOf(Value tile) {
 FailureOr<Values> MmaTiles::throughKeys(Value first, bool with_values,
                                         Values state, TileBody body) {
   const int64_t width = tiles_.key.rows;
-  Value count = arith::CeilDivUIOp::create(builder_, visibleKeys(first),
-                                           emitter_.indexConstant(width));
+  Value count = tilesFor(first);
   // Tiles that all queries see whole come first.
   Value whole = arith::DivUIOp::create(builder_, endOfKeys(first),
                                        emitter_.indexConstant(width));
@@ -70,12 +87,22 @@ FailureOr<Values> MmaTiles::throughKeys(Value first, bool with_values,
     if (failed(next)) return failure();
     state = *next;
   }
-  fragments_.waitForTiles();
+  if (!ring_)
+    fragments_.waitForTiles();
+  else if (failed(ring_->close()))
+    return failure();
   return state;
 }
 
 FailureOr<Values> MmaTiles::emitTile(Value tile, Value count, bool with_values,
                                      bool masked, Values state, TileBody body) {
+  Value first_key = multiply(tile, tiles_.key.rows);
+  if (ring_) {
+    ring_->await(tile, count);
+    FailureOr<Values> next = body(bufferOf(tile), first_key, masked, state);
+    if (failed(next) || failed(ring_->release(tile))) return failure();
+    return next;
+  }
   // This tile is there, and nobody reads the other buffer.
   fragments_.waitForTiles();
   Value next = add(tile, 1);
@@ -86,7 +113,7 @@ FailureOr<Values> MmaTiles::emitTile(Value tile, Value count, bool with_values,
                         with_values);
       })))
     return failure();
-  return body(bufferOf(tile), multiply(tile, tiles_.key.rows), masked, state);
+  return body(bufferOf(tile), first_key, masked, state);
 }
 
 //===----------------------------------------------------------------------===//
@@ -257,10 +284,14 @@ FailureOr<Values> MmaTiles::runningWeights(ArrayRef<Value> products,
     // How many keys the query sees from this thread's first one on, in one
     // register.
     Value end;
-    if (masked)
-      end = arith::IndexCastOp::create(
-          builder_, builder_.getI32Type(),
-          arith::SubIOp::create(builder_, endOfKeys(query->value), own));
+    if (masked) {
+      const auto narrow = [&](Value index) -> Value {
+        return arith::IndexCastOp::create(builder_, builder_.getI32Type(),
+                                          index);
+      };
+      end = arith::SubIOp::create(builder_, narrow(endOfKeys(query->value)),
+                                  narrow(own));
+    }
     for (int64_t eight = 0; eight < eights; ++eight) {
       Value sums = products[band * eights + eight];
       FailureOr<Values> bias = biasesOf(query, add(own, 8 * eight), masked);

@@ -5,6 +5,7 @@
 
 #include "compiler/kernels/emit_attention_tiles.h"
 #include "compiler/kernels/emit_fragments.h"
+#include "compiler/kernels/emit_tile_ring.h"
 
 namespace partita::kernels {
 
@@ -13,7 +14,8 @@ inline int64_t paddingOf(mlir::Type element) {
   return 128 / element.getIntOrFloatBitWidth();
 }
 
-// Tiles of keys and values, twice: while one is read, the next one is filled.
+// Tiles of keys and values, twice or, in a ring, more often: while one is read,
+// the next ones are filled.
 struct KeyTiles {
   // For warps, or for warpgroups.
   KeyTiles(mlir::Type element, int64_t size, int64_t value_size,
@@ -46,13 +48,15 @@ class MmaTiles : protected AttentionTiles {
   }
 
   // --- Loops over keys ---
-  // Begins to fill tiles, `shift` elements further on, with keys from `first`
-  // on, and with their values.
-  mlir::LogicalResult fillKeys(mlir::Value first, mlir::Value shift,
-                               bool with_values);
+  // From now on tiles of keys and of values come in a ring of so many stages.
+  void useRing(int64_t stages, const TensorMap& keys, const TensorMap& values);
+  // Begins to fill the first tiles for the block of queries from `first` on, of
+  // keys and of their values. A ring's tiles wait for what was there before.
+  mlir::LogicalResult fillFirstKeys(mlir::Value first, bool with_values);
   // `body` for each tile of the keys that the block of queries from `first`
   // sees: where it lies, its first key, and whether some of its keys may not be
-  // seen. The first tile's filling has begun; in the end all are read.
+  // seen. The first tiles' filling has begun; in the end all are read, and a
+  // ring is closed.
   using TileBody = llvm::function_ref<mlir::FailureOr<Values>(
       mlir::Value shift, mlir::Value first_key, bool masked, Values state)>;
   mlir::FailureOr<Values> throughKeys(mlir::Value first, bool with_values,
@@ -116,12 +120,19 @@ class MmaTiles : protected AttentionTiles {
 
   Fragments fragments_;
   KeyTiles tiles_;
+  std::optional<TileRing> ring_;
   double scale_;
 
  private:
   mlir::FailureOr<Lanes> bias(const Symbol* query, Symbol key);
   // maskKey of a key and an end that are 32 bits, signed.
   mlir::Value maskFrom(mlir::Value score, int64_t key, mlir::Value end);
+  // How many tiles the block of queries from `first` sees keys of.
+  mlir::Value tilesFor(mlir::Value first);
+  // Begins to fill tiles, `shift` elements further on, with keys from `first`
+  // on, and with their values.
+  mlir::LogicalResult fillKeys(mlir::Value first, mlir::Value shift,
+                               bool with_values);
   // Elements before the tiles with this number.
   mlir::Value bufferOf(mlir::Value tile);
   mlir::FailureOr<Values> emitTile(mlir::Value tile, mlir::Value count,

@@ -20,10 +20,7 @@ int64_t panelBytes(const Tile& tile) { return tile.rows * kRowBytes; }
 }  // namespace
 
 Warpgroup::Warpgroup(ImplicitLocOpBuilder& builder, Type element, Value base)
-    : builder_(builder),
-      element_(element),
-      address_(
-          callTarget(builder, kSharedAddress, builder.getI64Type(), base)[0]) {}
+    : builder_(builder), element_(element), base_(base) {}
 
 uint64_t Warpgroup::layout(int64_t leading, int64_t stride) const {
   return static_cast<uint64_t>(leading / 16) << 16 |
@@ -37,7 +34,7 @@ Values Warpgroup::steps(Value shift, int64_t first, int64_t step,
     return arith::ConstantOp::create(
         builder_, builder_.getIntegerAttr(i64, static_cast<int64_t>(value)));
   };
-  Value at = address_;
+  Value at = callTarget(builder_, kSharedAddress, i64, base_)[0];
   if (shift) {
     Value bytes = arith::IndexCastOp::create(builder_, i64, shift);
     bytes = arith::MulIOp::create(builder_, bytes, constant(2));

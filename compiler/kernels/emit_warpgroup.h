@@ -21,6 +21,8 @@
 //                         when no more than so many groups are on their way;
 //                         `pending` is a constant
 //   i64 partita_shared_address(ptr)
+//                         anew each time: descriptors that a loop does not
+//                         change would be kept in registers, and there are none
 //   void partita_fence_tiles()
 //                         what this thread has written, and copied and waited
 //                         for, is seen by products after a meeting of all
@@ -75,7 +77,7 @@ class Warpgroup {
 
   mlir::ImplicitLocOpBuilder& builder_;
   mlir::Type element_;
-  mlir::Value address_;  // of scratch
+  mlir::Value base_;  // of scratch
 };
 
 }  // namespace partita::kernels

@@ -113,6 +113,14 @@ void markParts(func::FuncOp function, const KernelCode& kernel,
   exec::setKernelParts(function, parts);
 }
 
+ArrayAttr mapsOf(MLIRContext* context, const PtxKernel& kernel) {
+  SmallVector<Attribute> maps;
+  for (const TensorMap& map : kernel.maps)
+    maps.push_back(exec::TensorMapAttr::get(context, map.argument, map.offset,
+                                            map.shape, map.strides, map.box));
+  return ArrayAttr::get(context, maps);
+}
+
 }  // namespace
 
 FailureOr<std::string> generateObject(ModuleOp module,
@@ -167,6 +175,8 @@ FailureOr<std::string> generatePtx(ModuleOp module, const PtxOptions& options) {
     launch.setThreads(kBlock);
     launch.setScratch(kernel.scratch_bytes);
     if (kernel.shared_bytes > 0) launch.setShared(kernel.shared_bytes);
+    if (!kernel.maps.empty())
+      launch.setMapsAttr(mapsOf(module.getContext(), kernel));
   });
   return ptx;
 }

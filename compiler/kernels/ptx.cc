@@ -101,6 +101,13 @@ class KernelBuilder {
       argument.addAttr(
           llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
     }
+    // Maps come as they are: the accelerator reads them among the parameters.
+    auto* map = llvm::ArrayType::get(builder_.getInt8Ty(), kTensorMapBytes);
+    for (unsigned i = buffers - code.maps.size(); i < buffers; ++i) {
+      llvm::Argument* argument = kernel->getArg(i);
+      argument->addAttr(llvm::Attribute::getWithByValType(context_, map));
+      argument->addAttr(llvm::Attribute::get(context_, "nvvm.grid_constant"));
+    }
     emitLoop(code, layout, kernel, body, buffers);
   }
 
@@ -256,7 +263,7 @@ mlir::FailureOr<std::string> compileToPtx(
     launches.push_back({code.symbol, layout.blocks,
                         code.memory_bytes > 0 ? code.memory_bytes
                                               : scratchInMemory(code, layout),
-                        layout.asked ? code.scratch_bytes : 0});
+                        layout.asked ? code.scratch_bytes : 0, code.maps});
   };
   for (const KernelCode& code : kernels) {
     llvm::for_each(code.before, wrap);

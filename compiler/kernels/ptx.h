@@ -12,13 +12,15 @@
 namespace partita::kernels {
 
 // How a kernel is launched: `blocks` blocks of kBlock threads. Its parameters
-// are the addresses of its buffers, in device memory, and then, unless it is 0,
-// of `scratch_bytes` of device memory that is its own for the launch.
+// are the addresses of its buffers, in device memory; its tensor maps, of
+// kTensorMapBytes, aligned to 64; and then, unless it is 0, the address of
+// `scratch_bytes` of device memory that is its own for the launch.
 struct PtxKernel {
   std::string symbol;
   int64_t blocks = 0;
   int64_t scratch_bytes = 0;
   int64_t shared_bytes = 0;  // of a block's shared memory, to be asked for
+  std::vector<TensorMap> maps = {};
 };
 
 // The version of PTX that is written, as LLVM says it: what CUDA 12 and later

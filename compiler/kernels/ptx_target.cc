@@ -5,6 +5,7 @@
 #include "compiler/kernels/codegen.h"
 #include "compiler/kernels/emit_fragments.h"
 #include "compiler/kernels/emit_team.h"
+#include "compiler/kernels/emit_tile_ring.h"
 #include "compiler/kernels/emit_warpgroup.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
@@ -14,7 +15,7 @@
 namespace partita::kernels {
 namespace {
 
-constexpr unsigned kGlobalMemory = 1, kSharedMemory = 3;
+constexpr unsigned kGlobalMemory = 1, kSharedMemory = 3, kClusterMemory = 7;
 
 class TargetFunctions {
  public:
@@ -28,6 +29,7 @@ class TargetFunctions {
     defineCopies();
     for (const char* type : {"bf16", "f16"}) defineGroupProducts(type);
     defineGroups();
+    defineBarriers();
     defineFunction(kExp2, [&](Arguments arguments) {
       return call(llvm::Intrinsic::nvvm_ex2_approx_ftz, arguments,
                   {builder_.getFloatTy()});
@@ -202,15 +204,97 @@ class TargetFunctions {
                                            std::to_string(columns / 2) + ";\n",
                                        columns, arguments);
                      });
+    // With effects, so that it stays where it is.
     defineFunction(kSharedAddress, [&](Arguments arguments) {
-      return builder_.CreatePtrToInt(
-          builder_.CreateAddrSpaceCast(arguments[0],
-                                       builder_.getPtrTy(kSharedMemory)),
-          builder_.getInt64Ty());
+      llvm::Type* i64 = builder_.getInt64Ty();
+      llvm::Value* address = addressOf(builder_.CreateAddrSpaceCast(
+          arguments[0], builder_.getPtrTy(kSharedMemory)));
+      return builder_.CreateCall(
+          llvm::InlineAsm::get(llvm::FunctionType::get(i64, {i64}, false),
+                               "mov.b64 $0, $1;", "=l,l",
+                               /*hasSideEffects=*/true),
+          {address});
     });
     defineFunction(kFenceTiles, [&](Arguments) {
       return call(llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta, {});
     });
+  }
+
+  void defineBarriers() {
+    using namespace llvm::Intrinsic;
+    defineFunction(kBarrierMake, [&](Arguments arguments) {
+      return call(nvvm_mbarrier_init_shared,
+                  {sharedAt(arguments), arguments[2]});
+    });
+    defineFunction(kBarrierEnd, [&](Arguments arguments) {
+      return call(nvvm_mbarrier_inval_shared, {sharedAt(arguments)});
+    });
+    defineFunction(kBarrierArrive, [&](Arguments arguments) {
+      return call(nvvm_mbarrier_arrive_scope_cta_space_cta,
+                  {sharedAt(arguments), builder_.getInt32(1)});
+    });
+    defineFunction(kBarrierExpect, [&](Arguments arguments) {
+      return callIf("mbarrier.arrive.expect_tx.shared.b64 _, [$0], $1;",
+                    {addressOf(sharedAt(arguments)), arguments[2]},
+                    arguments[3]);
+    });
+    defineFunction(kBarrierWait, [&](Arguments arguments) {
+      llvm::Value* barrier = sharedAt(arguments);
+      llvm::Function* function = builder_.GetInsertBlock()->getParent();
+      const auto block = [&](const char* name) {
+        return llvm::BasicBlock::Create(module_.getContext(), name, function);
+      };
+      llvm::BasicBlock *again = block("again"), *over = block("over");
+      builder_.CreateBr(again);
+      builder_.SetInsertPoint(again);
+      llvm::Value* is_over =
+          call(nvvm_mbarrier_try_wait_parity_scope_cta_space_cta,
+               {barrier, arguments[2]});
+      builder_.CreateCondBr(is_over, over, again);
+      builder_.SetInsertPoint(over);
+      return is_over;
+    });
+    // A block is a cluster of its own here: its shared memory is the cluster's.
+    defineFunction(kCopyBox, [&](Arguments arguments) {
+      llvm::Value* to = builder_.CreateAddrSpaceCast(
+          sharedAt(arguments), builder_.getPtrTy(kClusterMemory));
+      llvm::Value* barrier = sharedAt({arguments[0], arguments[2]});
+      // The innermost dimension first.
+      return callIf(
+          "cp.async.bulk.tensor.4d.shared::cluster.global.tile."
+          "mbarrier::complete_tx::bytes [$0], [$2, {$3, $4, $5, $6}], [$1];",
+          {addressOf(to), addressOf(barrier), addressOf(arguments[3]),
+           arguments[7], arguments[6], arguments[5], arguments[4]},
+          arguments[8]);
+    });
+  }
+
+  llvm::Value* addressOf(llvm::Value* pointer) {
+    return builder_.CreatePtrToInt(pointer, builder_.getInt64Ty());
+  }
+
+  // One instruction of assembly, on addresses and words, unless the condition,
+  // a word, is 0.
+  llvm::Value* callIf(const std::string& text,
+                      llvm::SmallVector<llvm::Value*> operands,
+                      llvm::Value* condition) {
+    const std::string number = std::to_string(operands.size());
+    operands.push_back(condition);
+    std::string constraints;
+    llvm::SmallVector<llvm::Type*> types;
+    for (llvm::Value* operand : operands) {
+      types.push_back(operand->getType());
+      constraints += types.back()->isIntegerTy(64) ? "l," : "r,";
+    }
+    llvm::CallInst* result = builder_.CreateCall(
+        llvm::InlineAsm::get(
+            llvm::FunctionType::get(builder_.getVoidTy(), types, false),
+            "{\n.reg .pred does;\nsetp.ne.b32 does, $" + number +
+                ", 0;\n@does " + text + "\n}",
+            constraints + "~{memory}", /*hasSideEffects=*/true),
+        operands);
+    result->setConvergent();
+    return result;
   }
 
   // "{$first, ...}"

@@ -8,9 +8,9 @@ class Module;
 
 namespace partita::kernels {
 
-// Gives those functions of emit_team.h, emit_fragments.h and emit_warpgroup.h
-// that the module declares their bodies: for chips from sm_80 on, the last
-// header's for sm_90a.
+// Gives those functions of emit_team.h, emit_fragments.h, emit_warpgroup.h and
+// emit_tile_ring.h that the module declares their bodies: for chips from sm_80
+// on, the last two headers' for sm_90a.
 void defineTargetFunctions(llvm::Module& module);
 
 }  // namespace partita::kernels

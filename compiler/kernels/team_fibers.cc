@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "compiler/kernels/barrier_emulation.h"
 #include "compiler/kernels/warp_emulation.h"
 #include "compiler/kernels/warpgroup_emulation.h"
 
@@ -36,9 +37,10 @@ struct Meeting {
 struct Fiber {
   ucontext_t context;
   std::unique_ptr<char[]> stack;
-  const Meeting* meeting = nullptr;
-  int parameter = 0;     // on which all agree
-  void* data = nullptr;  // what this one brings and gets
+  const Meeting* meeting = nullptr;  // null: it runs, or waits at a barrier
+  const char* barrier = nullptr;     // which
+  int parameter = 0;                 // on which all agree
+  void* data = nullptr;              // what this one brings and gets
   std::vector<Copy> copies;
   bool copied = false;  // since its last fence
 };
@@ -51,6 +53,7 @@ struct Team {
   const std::function<void()>* body = nullptr;
   int current = 0;
   WarpgroupEmulation warpgroup;
+  BarrierEmulation barriers;
   bool unfenced = false;  // all have met, some with copies before a fence
   std::string wrong;
 };
@@ -65,6 +68,30 @@ void wait(const Meeting& meeting, int parameter = 0, void* data = nullptr) {
   fiber.parameter = parameter;
   fiber.data = data;
   swapcontext(&fiber.context, &team->scheduler);
+}
+
+// Ends where something is wrong.
+void leave() {
+  while (!team->wrong.empty()) swapcontext(&here().context, &team->scheduler);
+}
+
+void waitAtBarrier(const char* barrier, int parity) {
+  here().barrier = barrier;
+  for (;;) {
+    bool is_over = false;
+    team->wrong =
+        team->barriers.isOver(barrier, team->current, parity, is_over);
+    leave();
+    if (is_over) break;
+    swapcontext(&here().context, &team->scheduler);
+  }
+  here().barrier = nullptr;
+}
+
+// What a thread does alone with barriers.
+void perform(std::string wrong) {
+  team->wrong = std::move(wrong);
+  leave();
 }
 
 void start() {
@@ -82,40 +109,85 @@ bool isTogether(const Fiber& a, const Fiber& b) {
   return a.meeting == b.meeting && a.parameter == b.parameter;
 }
 
-// Runs the threads of a warp until they wait for other warps. What is wrong.
+void part(Fiber* met, int threads) {
+  for (int i = 0; i < threads; ++i) met[i].meeting = nullptr;
+}
+
+// Runs the threads of a warp until they wait for other warps or at barriers.
+// What is wrong.
 std::string runWarp(int first, int threads) {
+  Fiber* const warp = &team->fibers[first];
   for (;;) {
-    for (int i = first; i < first + threads; ++i) {
-      team->current = i;
-      swapcontext(&team->scheduler, &team->fibers[i].context);
+    for (int i = 0; i < threads; ++i) {
+      if (warp[i].meeting) continue;
+      team->current = first + i;
+      swapcontext(&team->scheduler, &warp[i].context);
+      if (!team->wrong.empty()) return team->wrong;
     }
-    Fiber* warp = &team->fibers[first];
+    for (int i = 0; i < threads; ++i)
+      if (!warp[i].meeting) return "";
     for (int i = 1; i < threads; ++i)
       if (!isTogether(warp[0], warp[i])) return difference(first, first + i);
     if (warp->meeting->of_block) return "";
     if (warp->meeting->happens) warp->meeting->happens(warp, threads);
+    part(warp, threads);
   }
 }
 
-std::string runToEnd() {
+// Where nobody comes further, a box comes for which somebody waits: as late as
+// it can. What is wrong if there is none.
+std::string awaitBox() {
+  std::string stands;
+  for (const Fiber& fiber : team->fibers) {
+    if (!fiber.barrier) continue;
+    std::string wrong;
+    if (team->barriers.completeLast(fiber.barrier, wrong)) return wrong;
+    if (stands.empty())
+      stands = "thread " + std::to_string(&fiber - team->fibers.data()) +
+               " waits for what never comes: " +
+               team->barriers.describe(fiber.barrier);
+  }
+  return stands;
+}
+
+// Until all threads have met. Before that, the first warp is ahead of the
+// others or behind them. What is wrong.
+std::string runToMeeting(bool forwards) {
   const int threads = static_cast<int>(team->fibers.size()),
             warp = std::min(threads, kLanesOfWarp);
-  // Between two meetings of all, the first warp is ahead of the others or
-  // behind them.
-  for (bool forwards = true;; forwards = !forwards) {
+  const auto waits = [](const Fiber& fiber) { return !fiber.meeting; };
+  for (;;) {
+    const int64_t phases = team->barriers.phases();
     for (int i = 0; i < threads; i += warp) {
       std::string wrong = runWarp(forwards ? i : threads - warp - i, warp);
       if (!wrong.empty()) return wrong;
     }
-    for (int i = 0; i < threads; i += warp)
-      if (!isTogether(team->fibers[0], team->fibers[i]))
-        return difference(0, i);
+    if (std::none_of(team->fibers.begin(), team->fibers.end(), waits)) break;
+    if (team->barriers.phases() != phases) continue;
+    std::string wrong = awaitBox();
+    if (!wrong.empty()) return wrong;
+  }
+  for (int i = 0; i < threads; i += warp)
+    if (!isTogether(team->fibers[0], team->fibers[i])) return difference(0, i);
+  return "";
+}
+
+std::string runToEnd() {
+  const int threads = static_cast<int>(team->fibers.size());
+  for (bool forwards = true;; forwards = !forwards) {
+    std::string wrong = runToMeeting(forwards);
+    if (!wrong.empty()) return wrong;
     const Meeting* meeting = team->fibers[0].meeting;
     if (meeting->happens) meeting->happens(&team->fibers[0], threads);
     if (!team->wrong.empty()) return team->wrong;
-    if (meeting != &kDone) continue;
+    if (meeting != &kDone) {
+      part(&team->fibers[0], threads);
+      continue;
+    }
     if (!team->warpgroup.isIdle())
       return "the block has ended before its products have";
+    if (!team->barriers.isIdle())
+      return "the block has ended before its boxes have come";
     for (int i = 0; i < threads; ++i)
       if (!team->fibers[i].copies.empty())
         return "thread " + std::to_string(i) +
@@ -142,6 +214,7 @@ void emulate(Fiber* warp, int threads) {
 }
 
 void meetAll(Fiber* all, int threads) {
+  team->barriers.meet();
   for (int i = 0; i < threads; ++i) team->unfenced |= all[i].copied;
 }
 
@@ -160,6 +233,8 @@ void emulateGroup(Fiber* all, int threads) {
   Data* data[kThreadsOfGroup];
   for (int i = 0; i < threads; ++i) data[i] = static_cast<Data*>(all[i].data);
   team->wrong = (team->warpgroup.*emulation)(data);
+  for (const SharedRange& range : team->warpgroup.takeRead())
+    team->barriers.read(range);
 }
 
 void commitGroup(Fiber*, int) { team->warpgroup.commit(); }
@@ -346,7 +421,39 @@ FOR_GENERATED_CODE int64_t partita_shared_address(const char* memory) {
   return kSharedBegin + static_cast<int64_t>(past);
 }
 
-FOR_GENERATED_CODE void partita_fence_tiles() { here().copied = false; }
+FOR_GENERATED_CODE void partita_fence_tiles() {
+  here().copied = false;
+  team->barriers.fence(team->current);
+}
+
+FOR_GENERATED_CODE void partita_barrier_make(char* base, int64_t offset,
+                                             int32_t arrivals) {
+  perform(team->barriers.make(base + offset, team->current, arrivals));
+}
+FOR_GENERATED_CODE void partita_barrier_end(char* base, int64_t offset) {
+  perform(team->barriers.end(base + offset, team->current));
+}
+FOR_GENERATED_CODE void partita_barrier_arrive(char* base, int64_t offset) {
+  perform(team->barriers.arrive(base + offset, team->current, 0));
+}
+FOR_GENERATED_CODE void partita_barrier_expect(char* base, int64_t offset,
+                                               int32_t bytes, int32_t does) {
+  if (does == 0) return;
+  perform(team->barriers.arrive(base + offset, team->current, bytes));
+}
+FOR_GENERATED_CODE void partita_barrier_wait(char* base, int64_t offset,
+                                             int32_t parity) {
+  waitAtBarrier(base + offset, parity);
+}
+FOR_GENERATED_CODE void partita_copy_box(char* base, int64_t offset,
+                                         int64_t barrier, const void* map,
+                                         int32_t i0, int32_t i1, int32_t i2,
+                                         int32_t i3, int32_t does) {
+  if (does == 0) return;
+  perform(team->barriers.copy(base + offset, base + barrier, team->current,
+                              *static_cast<const EmulatedMap*>(map),
+                              {i0, i1, i2, i3}));
+}
 FOR_GENERATED_CODE void partita_group_commit() { wait(kGroupCommit); }
 
 #define FOUR(type, x) type x##0, type x##1, type x##2, type x##3

@@ -1,6 +1,7 @@
 // Descriptors to matrices, fragments to matrices, and back.
 #include "compiler/kernels/warpgroup_emulation.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -43,8 +44,8 @@ std::string inHex(uint64_t value) {
 }  // namespace
 
 std::string WarpgroupEmulation::read(uint64_t descriptor, bool rows_together,
-                                     int count, bool bf16,
-                                     Matrix& matrix) const {
+                                     int count, bool bf16, Matrix& matrix,
+                                     SharedRange* range) const {
   const auto bytes = [&](int bit) {
     return static_cast<int64_t>(descriptor >> bit & 0x3fff) * 16;
   };
@@ -65,7 +66,12 @@ std::string WarpgroupEmulation::read(uint64_t descriptor, bool rows_together,
         return "a descriptor reads in front of shared memory: " +
                inHex(descriptor);
       uint16_t bits;
-      std::memcpy(&bits, shared_ + (at - kSharedBegin), sizeof(bits));
+      const char* const from = shared_ + (at - kSharedBegin);
+      std::memcpy(&bits, from, sizeof(bits));
+      if (range) {
+        if (!range->begin || from < range->begin) range->begin = from;
+        range->end = std::max(range->end, from + sizeof(bits));
+      }
       matrix[static_cast<size_t>(i * kDepth + k)] = elementOf(bits, 0, bf16);
     }
   return "";
@@ -145,7 +151,7 @@ std::string WarpgroupEmulation::finish(const Pending& pending) {
       if (!right && product.in_registers) continue;
       read(right ? product.right[step] : product.left[step],
            right && product.in_registers, right ? product.columns : kRows,
-           product.bf16, now);
+           product.bf16, now, &read_.emplace_back());
       const Matrix& before = right ? pending.right[step] : pending.left[step];
       if (std::memcmp(now.data(), before.data(), 4 * now.size()) != 0)
         return "shared memory has changed while a product was on its way";

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace partita::kernels {
@@ -40,6 +41,12 @@ struct GroupWait {
   float* sums = nullptr;  // and then the sums, if these have been waited for
 };
 
+// Bytes of shared memory.
+struct SharedRange {
+  const char* begin = nullptr;
+  const char* end = nullptr;
+};
+
 class WarpgroupEmulation {
  public:
   // Byte `address` - kSharedBegin of this is at that address.
@@ -51,6 +58,8 @@ class WarpgroupEmulation {
   void commit() { ++group_; }
   std::string wait(GroupWait* const threads[kThreadsOfGroup]);
   bool isIdle() const { return pending_.empty(); }
+  // What products have read that were waited for since the last time.
+  std::vector<SharedRange> takeRead() { return std::exchange(read_, {}); }
 
  private:
   using Matrix = std::vector<float>;  // rows of columns
@@ -67,9 +76,11 @@ class WarpgroupEmulation {
 
   std::string readMatrices(GroupProduct* const threads[kThreadsOfGroup],
                            Pending& pending) const;
-  // 16 steps of `count` rows (or, of a right side, columns), [count][16].
+  // 16 steps of `count` rows (or, of a right side, columns), [count][16], and
+  // where they lie.
   std::string read(uint64_t descriptor, bool rows_together, int count,
-                   bool bf16, Matrix& matrix) const;
+                   bool bf16, Matrix& matrix,
+                   SharedRange* range = nullptr) const;
   std::string finish(const Pending& pending);
 
   const char* shared_ = nullptr;
@@ -77,6 +88,7 @@ class WarpgroupEmulation {
   uint32_t last_ = 0;
   std::vector<Pending> pending_;  // in their order
   std::map<uint32_t, Sums> sums_;
+  std::vector<SharedRange> read_;
 };
 
 }  // namespace partita::kernels

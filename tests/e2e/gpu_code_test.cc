@@ -8,6 +8,7 @@
 #include "compiler/kernels/ptxas.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/program/artifact.h"
+#include "runtime/program/types.h"
 #include "tests/e2e/compiled_model.h"
 
 namespace partita::e2e {
@@ -97,8 +98,8 @@ TEST_P(GpuCodeTest, Assembles) {
 }
 
 // Tiles of large heads that warpgroups multiply are more than a block has
-// without asking: the launch asks.
-TEST(GpuCodeOfTextTest, LargeHeadsAskForSharedMemory) {
+// without asking: the launch asks, and says by which maps they come.
+TEST(GpuCodeOfTextTest, LargeHeadsAskForSharedMemoryAndMaps) {
   const std::string heads = "tensor<1x2x256x128xbf16>";
   std::string inputs;
   for (const std::string name : {"q", "k", "v"})
@@ -124,7 +125,18 @@ TEST(GpuCodeOfTextTest, LargeHeadsAskForSharedMemory) {
     for (const auto* instruction : *function->body())
       if (const auto* launch = instruction->operation_as_Launch()) {
         ++launches;
-        EXPECT_EQ(launch->shared_bytes(), 96 * 1024);
+        EXPECT_EQ(launch->shared_bytes(), 96 * 1024 + 128);
+        ASSERT_EQ(program::SizeOrZero(launch->maps()), 2);
+        for (int i = 0; i < 2; ++i) {
+          const program::TensorMap& map = *launch->maps()->Get(i);
+          EXPECT_EQ(map.operand(), 1 + i);
+          EXPECT_EQ(map.dtype(), program::DType::bf16);
+          EXPECT_EQ(program::ToVector(map.shape()),
+                    (std::vector<int64_t>{1, 2, 256, 128}));
+          EXPECT_EQ(program::ToVector(map.box()),
+                    (std::vector<int64_t>{1, 1, 64, 64}));
+          EXPECT_EQ(map.swizzle(), program::Swizzle::bytes128);
+        }
       }
   EXPECT_EQ(launches, 1);
 }

@@ -1,0 +1,58 @@
+// Kernels of one attention, by their sizes, for tests of its code for GPUs.
+#ifndef PARTITA_COMPILER_KERNELS_ATTENTION_CASES_H_
+#define PARTITA_COMPILER_KERNELS_ATTENTION_CASES_H_
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <ostream>
+#include <string>
+
+#include "compiler/kernels/codegen_fixture.h"
+
+namespace partita::kernels {
+
+struct Case {
+  std::string name;
+  // Batch, query heads, key-value heads, queries, keys, head sizes of q and v.
+  int64_t b, n, g, l, s, h, hv;
+  std::string attributes;
+  std::string bias;  // its shape; empty: none
+  std::string element = "bf16";
+  double tolerance = 2e-2;
+};
+
+inline void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
+inline std::string typeOf(const Case& test,
+                          std::initializer_list<int64_t> shape) {
+  std::string text = "tensor<";
+  for (int64_t dim : shape) text += std::to_string(dim) + "x";
+  return text + test.element + ">";
+}
+
+inline std::string textOf(const Case& test) {
+  const std::string q = typeOf(test, {test.b, test.n, test.l, test.h}),
+                    k = typeOf(test, {test.b, test.g, test.s, test.h}),
+                    v = typeOf(test, {test.b, test.g, test.s, test.hv}),
+                    y = typeOf(test, {test.b, test.n, test.l, test.hv}),
+                    bias = "tensor<" + test.bias + "x" + test.element + ">";
+  const bool biased = !test.bias.empty();
+  return "func.func @k(%q: " + q + ", %k: " + k + ", %v: " + v +
+         (biased ? ", %b: " + bias : "") + ") -> " + y +
+         " { %r = nn.attention %q, %k, %v" + (biased ? ", %b" : "") +
+         " scale = 3.0e-1 " + test.attributes + " : (" + q + ", " + k + ", " +
+         v + (biased ? ", " + bias : "") + ") -> " + y + " return %r : " + y +
+         " }";
+}
+
+inline CodegenOptions emulated(const std::string& chip = "sm_90") {
+  CodegenOptions options = ptxCodegenOptions({.chip = chip});
+  EXPECT_TRUE(options.tensor_cores);
+  EXPECT_EQ(options.warpgroups, chip == "sm_90a");
+  return options;
+}
+
+}  // namespace partita::kernels
+
+#endif  // PARTITA_COMPILER_KERNELS_ATTENTION_CASES_H_

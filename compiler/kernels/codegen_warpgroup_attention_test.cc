@@ -1,0 +1,327 @@
+// Attention multiplied by warpgroups, run by emulated ones, against the
+// interpreter; what its emulation finds; and what ptxas makes of it: no spills,
+// and so many registers.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+
+#include "compiler/kernels/attention_cases.h"
+#include "compiler/kernels/emit_tile_ring.h"
+#include "compiler/kernels/ptxas.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+namespace partita::kernels {
+namespace {
+
+// Queries of one band and of two; keys in one tile, in
+// whole tiles, and in more than two, so that each buffer is filled again.
+class WarpgroupAttention : public testing::TestWithParam<Case> {};
+
+TEST_P(WarpgroupAttention, EqualsTheInterpreter) {
+  PtxKernel launch;
+  const std::string ptx = ptxOf(textOf(GetParam()), "sm_90a", launch);
+  EXPECT_NE(ptx.find("wgmma.mma_async"), std::string::npos);
+  EXPECT_NE(ptx.find("cp.async.bulk.tensor.4d"), std::string::npos);
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(textOf(GetParam()), emulated("sm_90a"));
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->code().team, kBlock);
+  EXPECT_EQ(kernel->difference(GetParam().tolerance, GetParam().tolerance), "");
+}
+
+const Case kGroupCases[] = {
+    {"whole_tiles", 2, 1, 1, 64, 64, 64, 64, "", ""},
+    {"two_bands", 1, 1, 1, 150, 130, 64, 64, "", ""},
+    {"many_tiles", 1, 1, 1, 70, 330, 64, 64, "", ""},
+    {"one_query", 2, 2, 2, 1, 100, 64, 64, "", ""},
+    {"one_key", 1, 2, 2, 9, 1, 64, 64, "", ""},
+    {"large_heads", 1, 1, 1, 140, 200, 128, 128, "", ""},
+    {"larger_values", 1, 1, 1, 70, 75, 64, 128, "", ""},
+    {"smaller_values", 1, 1, 1, 70, 75, 128, 64, "", ""},
+    {"causal", 1, 2, 2, 200, 200, 64, 64, "causal_offset = 0", ""},
+    {"causal_large_heads", 1, 1, 1, 150, 150, 128, 128, "causal_offset = 0",
+     ""},
+    {"causal_past", 1, 1, 1, 70, 140, 64, 64, "causal_offset = 70", ""},
+    {"causal_sees_nothing", 1, 1, 1, 100, 60, 64, 64, "causal_offset = -30",
+     ""},
+    {"shared_keys", 2, 4, 2, 20, 70, 64, 64, "causal_offset = 50", ""},
+    {"softcap", 1, 1, 1, 20, 70, 64, 64, "causal_offset = 50 softcap = 2.0",
+     ""},
+    {"f16", 1, 2, 2, 70, 90, 64, 64, "causal_offset = 20", "", "f16", 2e-3},
+    {"f16_large_heads", 1, 2, 2, 70, 90, 128, 128, "causal_offset = 20", "",
+     "f16", 2e-3},
+};
+INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttention,
+                         testing::ValuesIn(kGroupCases),
+                         [](const auto& info) { return info.param.name; });
+
+// Where keys and values lie decides how they come.
+struct Place {
+  std::string name;
+  std::string keys;   // text that makes %k of %x and %s
+  std::string types;  // of %x
+  bool boxes, copies;
+  std::string shape;
+  TensorMap map = {};  // of the keys
+};
+void PrintTo(const Place& place, std::ostream* out) { *out << place.name; }
+
+std::string textOf(const Place& place) {
+  const std::string heads = "tensor<" + place.shape + "x64xbf16>";
+  return "func.func @k(%q: tensor<2x3x70x64xbf16>, %x: tensor<" + place.types +
+         "xbf16>, %v: " + heads +
+         ", %s: tensor<bf16>) -> tensor<2x3x70x64xbf16> {\n" + place.keys +
+         "  %r = nn.attention %q, %k, %v scale = 2.5e-1 : "
+         "(tensor<2x3x70x64xbf16>, " +
+         heads + ", " + heads +
+         ") -> tensor<2x3x70x64xbf16>\n  return %r : "
+         "tensor<2x3x70x64xbf16> }";
+}
+
+class WarpgroupAttentionPlaces : public testing::TestWithParam<Place> {};
+
+TEST_P(WarpgroupAttentionPlaces, EqualTheInterpreter) {
+  const Place& place = GetParam();
+  PtxKernel launch;
+  const std::string ptx = ptxOf(textOf(place), "sm_90a", launch);
+  EXPECT_NE(ptx.find("wgmma.mma_async"), std::string::npos);
+  EXPECT_EQ(ptx.find("cp.async.bulk") != std::string::npos, place.boxes);
+  EXPECT_EQ(launch.maps.size(), place.boxes ? 2u : 0u);
+  if (!launch.maps.empty()) {
+    const TensorMap &keys = launch.maps[0], &values = launch.maps[1];
+    EXPECT_EQ(keys.argument, 1);
+    EXPECT_EQ(keys.offset, place.map.offset);
+    EXPECT_EQ(keys.shape, place.map.shape);
+    EXPECT_EQ(keys.strides, place.map.strides);
+    EXPECT_EQ(keys.box, (std::vector<int64_t>{1, 1, 64, 64}));
+    EXPECT_EQ(values.argument, 2);
+    EXPECT_EQ(values.offset, 0);
+  }
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(textOf(place), emulated("sm_90a"));
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->difference(2e-2, 2e-2), "");
+}
+
+const Place kPlaces[] = {
+    {"packed",
+     R"(  %a = nn.slice %x starts = [0, 0, 192] strides = [1, 1, 1] : tensor<2x75x584xbf16> -> tensor<2x75x192xbf16>
+  %b = nn.reshape %a : tensor<2x75x192xbf16> -> tensor<2x75x3x64xbf16>
+  %k = nn.transpose %b perm = [0, 2, 1, 3] : tensor<2x75x3x64xbf16> -> tensor<2x3x75x64xbf16>
+)",
+     "2x75x584",
+     true,
+     true,
+     "2x3x75",
+     {1, 384, {2, 3, 75, 64}, {75 * 1168, 128, 1168}, {}}},
+    {"one_head_every_second_row",
+     R"(  %a = nn.slice %x starts = [0, 0, 1, 0] strides = [1, 1, 2, 1] : tensor<2x1x150x64xbf16> -> tensor<2x1x75x64xbf16>
+  %k = nn.reshape %a : tensor<2x1x75x64xbf16> -> tensor<2x1x75x64xbf16>
+)",
+     "2x1x150x64",
+     true,
+     true,
+     "2x1x75",
+     {1, 128, {2, 1, 75, 64}, {150 * 128, 128, 256}, {}}},
+    // Rows in groups, with others between them.
+    {"groups_of_rows",
+     R"(  %a = nn.slice %x starts = [0, 0, 0, 0, 0] strides = [1, 1, 1, 1, 1] : tensor<2x3x4x24x64xbf16> -> tensor<2x3x4x20x64xbf16>
+  %k = nn.reshape %a : tensor<2x3x4x20x64xbf16> -> tensor<2x3x80x64xbf16>
+)",
+     "2x3x4x24x64", false, true, "2x3x80"},
+    // Rows of 392 bytes.
+    {"rows_at_8_bytes",
+     R"(  %a = nn.slice %x starts = [0, 0, 0] strides = [1, 1, 1] : tensor<2x75x196xbf16> -> tensor<2x75x192xbf16>
+  %b = nn.reshape %a : tensor<2x75x192xbf16> -> tensor<2x75x3x64xbf16>
+  %k = nn.transpose %b perm = [0, 2, 1, 3] : tensor<2x75x3x64xbf16> -> tensor<2x3x75x64xbf16>
+)",
+     "2x75x196", false, false, "2x3x75"},
+    {"columns_apart",
+     R"(  %k = nn.transpose %x perm = [0, 1, 3, 2] : tensor<2x3x64x75xbf16> -> tensor<2x3x75x64xbf16>
+)",
+     "2x3x64x75", false, false, "2x3x75"},
+    {"computed",
+     R"(  %b = nn.broadcast %s dims = [] : tensor<bf16> -> tensor<2x3x75x64xbf16>
+  %k = arith.mulf %x, %b : tensor<2x3x75x64xbf16>
+)",
+     "2x3x75x64", false, false, "2x3x75"},
+};
+INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionPlaces,
+                         testing::ValuesIn(kPlaces),
+                         [](const auto& info) { return info.param.name; });
+
+// The same code with something wrong in how it waits, which its emulation
+// finds.
+struct Damage {
+  std::string name;
+  std::string function;  // calls of which are changed
+  int which = -1;        // the first (0) or the second (1) of each two; all
+  // By how much the constant or the parity that they are given is changed; 0:
+  // there is no call.
+  int change = 0;
+  std::string message;  // what it dies of; empty: it may differ
+};
+void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
+
+void apply(const Damage& damage, mlir::ModuleOp module) {
+  mlir::SmallVector<mlir::func::CallOp> calls;
+  int count = 0;
+  module.walk([&](mlir::func::CallOp call) {
+    if (call.getCallee() != damage.function) return;
+    if (damage.which < 0 || count % 2 == damage.which) calls.push_back(call);
+    ++count;
+  });
+  EXPECT_FALSE(calls.empty());
+  for (mlir::func::CallOp call : calls) {
+    if (damage.change == 0) {
+      call.erase();
+      continue;
+    }
+    mlir::OpBuilder builder(call);
+    mlir::Value by = mlir::arith::ConstantOp::create(
+        builder, call.getLoc(), builder.getI32IntegerAttr(damage.change));
+    const bool parity = damage.function == kBarrierWait;
+    mlir::Value given = call.getOperand(2);
+    call.setOperand(
+        2, parity
+               ? mlir::arith::XOrIOp::create(builder, call.getLoc(), given, by)
+                     .getResult()
+               : mlir::arith::AddIOp::create(builder, call.getLoc(), given, by)
+                     .getResult());
+  }
+}
+
+class WarpgroupAttentionDamage : public testing::TestWithParam<Damage> {};
+
+TEST_P(WarpgroupAttentionDamage, IsFound) {
+  // Two items, of more tiles than the ring has stages.
+  const Case test = {"", 1, 2, 1, 70, 330, 64, 64, "", ""};
+  std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(
+      textOf(test), emulated("sm_90a"), /*flat=*/false,
+      [](mlir::ModuleOp module) { apply(GetParam(), module); });
+  ASSERT_NE(kernel, nullptr);
+  const auto run = [&] {
+    const std::string wrong = kernel->difference(2e-2, 2e-2);
+    std::cerr << wrong;
+    std::exit(wrong.empty() ? 0 : 1);
+  };
+  EXPECT_EXIT(
+      run(), [](int status) { return status != 0; }, GetParam().message);
+}
+
+// Of two waits the first one is for readers, the second one for tiles.
+const Damage kDamages[] = {
+    {"no_wait_for_tiles", kBarrierWait, 1, 0,
+     "arrives at a barrier at which all have"},
+    {"tiles_of_another_phase", kBarrierWait, 1, 1, ""},
+    {"no_wait_for_readers", kBarrierWait, 0, 0,
+     "a box for a place that warp [0-3] may still read"},
+    {"readers_of_another_phase", kBarrierWait, 0, 1,
+     "waits for what never comes"},
+    {"no_release", kBarrierArrive, -1, 0, "waits for what never comes"},
+    {"no_bytes_expected", kBarrierExpect, -1, 0,
+     "more bytes have come than were expected"},
+    {"too_many_bytes", kBarrierExpect, -1, 128, "waits for what never comes"},
+    {"too_few_bytes", kBarrierExpect, -1, -128,
+     "more bytes have come than were expected"},
+    {"one_more_reader", kBarrierMake, -1, 1, "waits for what never comes"},
+    {"no_fence", kFenceTiles, -1, 0,
+     "a box for a barrier that was made without a fence"},
+    {"barriers_left", kBarrierEnd, -1, 0,
+     "a barrier is made where there is one"},
+};
+INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionDamage,
+                         testing::ValuesIn(kDamages),
+                         [](const auto& info) { return info.param.name; });
+
+// What warpgroups do not multiply.
+TEST(WarpgroupAttentionTest, OthersHaveWarps) {
+  for (const Case& test : {Case{"", 1, 1, 1, 20, 20, 32, 64, "", ""},
+                           Case{"", 1, 1, 1, 20, 20, 64, 80, "", ""},
+                           Case{"", 1, 1, 1, 20, 20, 64, 64, "", "1x1x20x20"},
+                           Case{"", 1, 1, 1, 20, 20, 64, 64, "", "", "f32"}}) {
+    PtxKernel launch;
+    const std::string ptx = ptxOf(textOf(test), "sm_90a", launch);
+    EXPECT_NE(ptx.find("mma.sync.aligned"), std::string::npos);
+    EXPECT_EQ(ptx.find("wgmma"), std::string::npos);
+  }
+}
+
+struct GroupSize {
+  std::string element;
+  int64_t head;
+  std::string attributes;
+  int most_registers;
+  int64_t shared_bytes;  // that a launch asks for
+};
+void PrintTo(const GroupSize& size, std::ostream* out) {
+  *out << size.element << "_" << size.head << " " << size.attributes;
+}
+class WarpgroupAttentionCode : public testing::TestWithParam<GroupSize> {};
+
+// Two blocks at a time on a multiprocessor, which has 64 K registers and 227
+// KiB of shared memory for them.
+TEST_P(WarpgroupAttentionCode, FitsIntoRegistersAndSharedMemory) {
+  const GroupSize& size = GetParam();
+  PtxKernel launch;
+  Case test = {"", 8, 12, 12, 1024, 1024, size.head, size.head};
+  test.attributes = size.attributes;
+  test.element = size.element;
+  const std::string ptx = ptxOf(textOf(test), "sm_90a", launch);
+  ASSERT_NE(ptx, "");
+  EXPECT_NE(
+      ptx.find("wgmma.mma_async.sync.aligned.m64n64k16.f32." + size.element),
+      std::string::npos);
+  EXPECT_NE(ptx.find("cp.async.bulk.tensor.4d.shared::cluster.global.tile."
+                     "mbarrier::complete_tx::bytes"),
+            std::string::npos);
+  EXPECT_NE(ptx.find("mbarrier.try_wait.parity.shared"), std::string::npos);
+  EXPECT_NE(ptx.find(".param .align 64 .b8 k_param_5[128]"), std::string::npos);
+  EXPECT_EQ(ptx.find(" mma.sync"), std::string::npos);
+  EXPECT_EQ(launch.blocks, 8 * 12 * (1024 / 128));
+  EXPECT_EQ(launch.scratch_bytes, 0);
+  EXPECT_EQ(launch.shared_bytes, size.shared_bytes);
+  if (!hasPtxas()) return;
+  const Assembled assembled = assemble(ptx, "sm_90a");
+  ASSERT_TRUE(assembled.ok) << assembled.report;
+  // Else ptxas says that it makes products wait for each other.
+  EXPECT_EQ(assembled.report.find("serialized"), std::string::npos)
+      << assembled.report;
+  const Assembled::Kernel& kernel = assembled.kernels.at("k");
+  EXPECT_EQ(kernel.spilled_bytes, 0) << assembled.report;
+  EXPECT_LE(kernel.registers, size.most_registers);
+  EXPECT_LE(2 * (kernel.shared_bytes + launch.shared_bytes + 1024), 228 * 1024);
+}
+const GroupSize kGroupSizes[] = {
+    {"bf16", 64, "", 255, 80 * 1024 + kRingBytes},
+    {"bf16", 64, "causal_offset = 0", 255, 80 * 1024 + kRingBytes},
+    {"f16", 64, "causal_offset = 0", 255, 80 * 1024 + kRingBytes},
+    {"bf16", 128, "", 255, 96 * 1024 + kRingBytes},
+    {"bf16", 128, "causal_offset = 0", 255, 96 * 1024 + kRingBytes}};
+INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionCode,
+                         testing::ValuesIn(kGroupSizes), [](const auto& info) {
+                           return info.param.element + "Heads" +
+                                  std::to_string(info.param.head) +
+                                  (info.param.attributes.empty() ? ""
+                                                                 : "Causal");
+                         });
+
+// Tiles for warps take less.
+TEST(WarpgroupAttention, BlocksAskForNoMoreThanTheyCanHave) {
+  Case test = {"", 1, 1, 1, 64, 64, 128, 128};
+  test.element = "bf16";
+  CodegenOptions options = emulated("sm_90a");
+  const auto scratch = [&] {
+    std::unique_ptr<CompiledKernel> kernel =
+        CompiledKernel::fromText(textOf(test), options);
+    EXPECT_EQ(kernel->difference(0.02, 0.02), "");
+    return kernel->code().scratch_bytes;
+  };
+  EXPECT_EQ(scratch(), 96 * 1024 + kRingBytes);
+  options.shared_bytes = 64 * 1024;
+  EXPECT_LE(scratch(), 48 * 1024);
+}
+
+}  // namespace
+}  // namespace partita::kernels
