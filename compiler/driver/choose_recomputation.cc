@@ -131,10 +131,11 @@ class Choice {
     int64_t& most = bytes_[candidate];
     for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs) {
       const int64_t scratch = on_gpu_ ? deviceScratch(*program) : 0;
-      for (auto [table, slots] : llvm::zip_equal(
+      for (auto [table, slots, inputs] : llvm::zip_equal(
                memory::tabulateMemory(*program, statesOnHost(plan_)),
-               transferSlots(*program)))
-        most = std::max(most, table.total() + scratch + (on_gpu_ ? slots : 0));
+               transferSlots(*program), nextInputs(*program)))
+        most = std::max(
+            most, table.total() + scratch + (on_gpu_ ? slots + inputs : 0));
     }
     return most;
   }

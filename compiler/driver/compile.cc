@@ -244,10 +244,12 @@ class Compilation {
       return failure();
     report_.memory_tables = memory::tabulateMemory(module_, statesOnHost());
     if (!gpu().empty())
-      for (auto [table, slots] :
-           llvm::zip_equal(report_.memory_tables, transferSlots(module_))) {
+      for (auto [table, slots, inputs] :
+           llvm::zip_equal(report_.memory_tables, transferSlots(module_),
+                           nextInputs(module_))) {
         table.of(memory::MemoryClass::kScratch) = deviceScratch(module_);
         table.of(memory::MemoryClass::kCommunication) += slots;
+        table.of(memory::MemoryClass::kPorts) += inputs;
       }
     return code;
   }

@@ -9,6 +9,7 @@
 
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/entries.h"
+#include "dialects/nn/dialect.h"
 #include "llvm/Support/MathExtras.h"
 #include "mlir/IR/SymbolTable.h"
 #include "runtime/program/library_limits.h"
@@ -102,6 +103,24 @@ std::vector<int64_t> transferSlots(mlir::ModuleOp module) {
     bytes.push_back(slots.bytes());
   }
   return bytes;
+}
+
+std::vector<int64_t> nextInputs(mlir::ModuleOp module) {
+  std::vector<int64_t> bytes;
+  bool trains = false;
+  for (const exec::Entry& entry : exec::entriesOf(module)) {
+    mlir::func::FuncOp main = entry.main;
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      trains = trains || main.getResultAttr(i, nn::kUpdatesAttr);
+    bytes.push_back(0);
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
+      if ((!kind || kind.getValue() == "input") &&
+          !main.getArgAttr(i, nn::kRoleAttr))
+        bytes.back() += exec::bufferBytes(typeOf(main.getArgument(i)));
+    }
+  }
+  return trains ? bytes : std::vector<int64_t>(bytes.size(), 0);
 }
 
 int64_t deviceScratch(mlir::ModuleOp module) {

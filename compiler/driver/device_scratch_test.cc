@@ -102,5 +102,30 @@ TEST_F(DeviceScratchTest, WhatIsSentTakesSlots) {
             (std::vector<int64_t>{512 + 256 + 256, 0, 256}));
 }
 
+// Data only, and only where something is updated.
+TEST_F(DeviceScratchTest, TheNextStepsDataIsThereToo) {
+  context_.allowUnregisteredDialects();
+  const auto bytes = [&](const std::string& result) {
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(
+        R"(func.func @main(%x: tensor<8x8xf32>,
+            %i: tensor<8x3xi64> {nn.kind = "input"},
+            %rate: tensor<f32> {nn.kind = "input", nn.role = "learning_rate"},
+            %w: tensor<4x4xf32> {nn.kind = "parameter", nn.name = "w"})
+            -> (tensor<4x4xf32>)" +
+            result + R"() {
+          return %w : tensor<4x4xf32>
+        }
+        func.func @main.1(%y: tensor<5xbf16>) {
+          return
+        })",
+        &context_);
+    EXPECT_TRUE(module);
+    return module ? nextInputs(*module) : std::vector<int64_t>();
+  };
+  EXPECT_EQ(bytes(" {nn.updates = \"w\"}"),
+            (std::vector<int64_t>{8 * 8 * 4 + 8 * 3 * 8, 10}));
+  EXPECT_EQ(bytes(""), (std::vector<int64_t>{0, 0}));
+}
+
 }  // namespace
 }  // namespace partita::driver
