@@ -119,7 +119,9 @@ TEST(Measured, TablesThatCannotBeAreRefusedWithThePlace) {
               HasSubstr("c.yaml:1:36: of: expected what `partita measure` "
                         "measures, as 'product f32 nn'"));
   EXPECT_THAT(refusal("{of: copy, sizes: [[1], [2]], rates: [1]}"),
-              HasSubstr("sizes: expected 1 lists of numbers, found a list"));
+              HasSubstr("sizes: expected 1 lists of numbers, found 2; if "
+                        "another version measured it, run `partita measure` "
+                        "again"));
   EXPECT_THAT(refusal("{of: copy, sizes: [[2, 1]], rates: [1, 2]}"),
               HasSubstr("sizes: expected ascending numbers"));
   EXPECT_THAT(refusal("{of: copy, sizes: [[1, 2]], rates: [1]}"),

@@ -67,7 +67,12 @@ Status TableReader::ReadSizes(const Node& node, const std::string& name,
   if (node.kind != Node::Kind::kList ||
       node.children.size() != static_cast<size_t>(dimensions))
     return Refuse(node, "sizes: expected " + std::to_string(dimensions) +
-                            " lists of numbers, found " + plan::Describe(node));
+                            " lists of numbers, found " +
+                            (node.kind == Node::Kind::kList
+                                 ? std::to_string(node.children.size())
+                                 : plan::Describe(node)) +
+                            "; if another version measured it, run `partita "
+                            "measure` again");
   for (const Node& list : node.children) {
     std::vector<double>& own = table.sizes.emplace_back();
     if (Status status = ReadNumbers(list, "sizes", own); !status.ok())

@@ -160,15 +160,17 @@ TEST(ClusterCostsTest, MeasuredConvolutionsAreNoFasterThanMemory) {
   planner::RateTable& table = cluster.device.tables[planner::ConvName(
       "f32", "forward", planner::ConvKind::kWindow)];
   const auto seconds = [&](double rate) {
-    table = {{{32, 64}, {64}, {56 * 56}}, {1, rate}};
-    const int64_t bytes = 4 * 64 * 56 * 56;
-    return SecondsOn(cluster, program::MakeConv3x3(
-                                  64, 56,
-                                  {Frame(0, bytes), Frame(0, 4 * 64 * 64 * 9),
-                                   Frame(0, bytes)}));
+    // Of channels in and channels out.
+    table = {{{32, 64}, {32, 64}, {56 * 56}}, {1, rate, 1, 1}};
+    const int64_t in = 4 * 32 * 56 * 56, out = 2 * in;
+    auto conv = program::MakeConv3x3(
+        64, 56, {Frame(0, in), Frame(0, 4 * 64 * 32 * 9), Frame(0, out)});
+    conv->operation.AsConv()->input_shape[1] = 32;
+    conv->operation.AsConv()->weight_shape[1] = 32;
+    return SecondsOn(cluster, std::move(conv));
   };
-  EXPECT_NEAR(seconds(1e9), 2.0 * 56 * 56 * 64 * 64 * 9 / 1e9, 1e-9);
-  EXPECT_NEAR(seconds(1e13), 4e-9 * (2 * 64 * 56 * 56 + 64 * 64 * 9), 1e-9);
+  EXPECT_NEAR(seconds(1e9), 2.0 * 56 * 56 * 64 * 32 * 9 / 1e9, 1e-9);
+  EXPECT_NEAR(seconds(1e13), 4e-9 * (96 * 56 * 56 + 64 * 32 * 9), 1e-9);
 }
 
 TEST(ClusterCostsTest, ConvolutionsAreProducts) {

@@ -36,12 +36,13 @@ class DeviceCommunicator {
                                void* output, void* stream) = 0;
   // Whether hosts meet where ranks do: then nothing is captured, and a call of
   // Enqueue in place waits until the group's other ranks have called it, never
-  // longer than the patience without their progress. Others return at once, and
-  // are there for what comes on a stream after Join alone.
+  // longer than the patience without their progress. Those `beside`, and all
+  // transfers, return at once, and are there for what comes on a stream after
+  // Join alone.
   virtual bool MeetsOnHosts() const { return false; }
   // Where hosts meet: what comes on `stream` later waits for the oldest of what
   // was enqueued of this collective and is not joined yet. Waits for other
-  // ranks as above.
+  // ranks as above. Internal: all are joined.
   virtual absl::Status Join(Collective& collective, void* stream) {
     return absl::UnimplementedError("hosts do not meet here");
   }

@@ -173,6 +173,10 @@ TEST_F(PrefetchTest, DevicesUploadTheirBlocks) {
           runner->Run(Inputs(now, &kRate, &step),
                       {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
       ASSERT_TRUE(status.ok()) << status;
+      // Each of the four takes its block of both from what was uploaded.
+      if (step > 1) {
+        EXPECT_GE(Count(recording_.TakeLog(), "cuMemcpyDtoDAsync"), 8u);
+      }
       const float expected = program::TrainingStep(now.x, now.t, kRate, w);
       EXPECT_NEAR(loss, expected, 1e-4 * expected);
       ExpectNear(w, Read(*runner, "w", kWidth, kOut));

@@ -164,12 +164,20 @@ class SharedCommunicator : public comm::DeviceCommunicator {
     return context_->Check(context_->driver().WaitEvent(stream, event.get(), 0),
                            "waiting for an event");
   }
+  // Forgets what the GPU has come past; whether there was any.
+  bool Passes();
 
   const std::shared_ptr<SharedGpu> gpu_;
   comm::Communicator& base_;
   const std::shared_ptr<Context> context_;
   const std::unique_ptr<const Boxes> boxes_;
   const std::shared_ptr<EventPool> events_;
+  // What this rank's streams wait for, in the order in which they came to it.
+  struct Mark {
+    std::shared_ptr<const std::string> description;
+    std::shared_ptr<void> done;
+  };
+  std::deque<Mark> ahead_;
 };
 
 absl::StatusOr<std::unique_ptr<comm::Collective>> SharedCommunicator::Prepare(
@@ -286,6 +294,9 @@ absl::Status SharedCommunicator::Enqueue(comm::Collective& base,
 absl::Status SharedCommunicator::Join(comm::Collective& base, void* stream) {
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   SharedCollective& collective = static_cast<SharedCollective&>(base);
+  if (collective.under_way.empty())
+    return absl::InternalError(absl::StrCat(
+        *collective.description, ": nothing that was enqueued is not joined"));
   SharedCollective::UnderWay first = std::move(collective.under_way.front());
   collective.under_way.pop_front();
   if (first.meeting != nullptr) {
@@ -293,27 +304,46 @@ absl::Status SharedCommunicator::Join(comm::Collective& base, void* stream) {
         first.done, gpu_->meetings().Await(base_, *first.meeting,
                                            collective.operation().patience));
   }
+  ahead_.push_back({collective.description, first.done});
   return WaitFor(first.done, stream);
 }
 
+bool SharedCommunicator::Passes() {
+  bool passed = false;
+  while (!ahead_.empty() &&
+         context_->driver().AskEvent(ahead_.front().done.get()) == kCuSuccess) {
+    ahead_.pop_front();
+    passed = true;
+  }
+  return passed;
+}
+
 // All that the stream waits for is on streams of this GPU, so it ends unless a
-// kernel does not.
+// kernel does not. A long step is waited for as long as it comes from one
+// collective to the next.
 absl::Status SharedCommunicator::Await(void* stream) {
   PARTITA_RETURN_IF_ERROR(context_->Enter());
   const std::chrono::milliseconds patience = gpu_->options().comm.patience;
-  const Clock::time_point begin = Clock::now();
+  Clock::time_point begin = Clock::now();
   for (int round = 0;; ++round) {
     const CuResult result = context_->driver().AskStream(stream);
-    if (result != kCuNotReady)
+    if (result != kCuNotReady) {
+      ahead_.clear();
       return context_->Check(result, "waiting for the GPU");
+    }
     // The first rounds are for short steps.
     if (round < 1000) continue;
     PARTITA_RETURN_IF_ERROR(base_.Progress());
+    if (Passes()) begin = Clock::now();
     if (Clock::now() - begin > patience) {
       const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
           "the GPU that rank ", base_.rank(),
-          " shares with others did not end its work within ", patience.count(),
-          " ms: if its steps are long, give it more time with --timeout"));
+          " shares with others made no progress within ", patience.count(),
+          " ms; it stands ",
+          ahead_.empty()
+              ? "behind the last of its collectives"
+              : absl::StrCat("before the end of ", *ahead_.front().description),
+          ": if its steps are long, give it more time with --timeout"));
       gpu_->meetings().Fail(status);
       return status;
     }

@@ -264,8 +264,9 @@ TEST_F(SharedWaitTest, AGpuThatNeverEndsIsAnError) {
   recording_.FailNext("cuStreamQuery", kCuSuccess, 0);
   for (const absl::Status& status : statuses)
     EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("shares with others did not end its work "
-                                "within 1500 ms"),
+                AllOf(HasSubstr("shares with others made no progress within "
+                                "1500 ms; it stands behind the last of its "
+                                "collectives"),
                       HasSubstr("--timeout")));
 }
 

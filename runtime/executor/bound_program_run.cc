@@ -183,8 +183,10 @@ absl::Status BoundProgram::RunSteps(device::Stream& stream, Profile* profile,
 
 absl::Status BoundProgram::EndRun(device::Stream& stream,
                                   const Meanwhile& meanwhile) {
-  if (meanwhile) PARTITA_RETURN_IF_ERROR(meanwhile());
-  PARTITA_RETURN_IF_ERROR(AwaitDevices(stream));
+  absl::Status status = meanwhile ? meanwhile() : absl::OkStatus();
+  // Memory may go with the error: nothing may run on it then.
+  status.Update(AwaitDevices(stream));
+  PARTITA_RETURN_IF_ERROR(status);
   return context_.communicator == nullptr ? absl::OkStatus()
                                           : context_.communicator->Progress();
 }

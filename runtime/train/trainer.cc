@@ -85,11 +85,14 @@ class Loop {
       Take(batch_);
     }
     is_taken_ = ahead && batch_.status.ok() && step < options_.steps;
-    absl::Status status = stepper_.Agree(batch_.status);
-    if (!status.ok() || !is_taken_) return status;
-    Take(next_);
-    return next_.status.ok() ? stepper_.Prefetch(Inputs(next_, /*ahead=*/true))
-                             : absl::OkStatus();
+    absl::Status status = batch_.status;
+    if (is_taken_) {
+      Take(next_);
+      if (next_.status.ok())
+        status = stepper_.Prefetch(Inputs(next_, /*ahead=*/true));
+    }
+    // Behind all that may take long, or fail, in one process alone.
+    return stepper_.Agree(status);
   }
 
   // In the order of the program's inputs; the batch's memory may be another in

@@ -187,11 +187,16 @@ int run(MeasureCommand& command) {
     std::filesystem::create_directories(
         std::filesystem::path(command.output).parent_path(), error);
   }
-  planner::Cluster cluster;
-  if (!take(measureMachine(command), cluster)) return kUserError;
-  if (absl::Status written = base::WriteFileAtomically(
-          command.output, planner::WriteCluster(cluster));
-      !written.ok()) {
+  // Before minutes of measuring are for nothing.
+  auto file = base::AtomicFile::Create(command.output);
+  absl::Status written = file.status();
+  if (written.ok()) {
+    planner::Cluster cluster;
+    if (!take(measureMachine(command), cluster)) return kUserError;
+    written = (*file)->Append(planner::WriteCluster(cluster));
+    written.Update((*file)->Commit());
+  }
+  if (!written.ok()) {
     complain("-o: " + std::string(written.message()));
     return kUserError;
   }
@@ -212,7 +217,7 @@ Command addMeasure(CLI::App& app) {
       ->add_option("--devices", state->devices,
                    "How many devices share the processors; else as many as "
                    "there are")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 20));
   command
       ->add_option("--precision", state->precisions,
                    "Of products: f32, bf16, f16; else f32,bf16")
@@ -221,7 +226,7 @@ Command addMeasure(CLI::App& app) {
   command
       ->add_option("--repeat", state->repeat,
                    "How often everything is timed; the median counts")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 20));
   command->add_flag("--small", state->small,
                     "Try the smallest sizes only: a trial of the command");
   addJson(state->json, command);
