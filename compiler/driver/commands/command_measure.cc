@@ -190,8 +190,8 @@ int run(MeasureCommand& command) {
   // Before minutes of measuring are for nothing.
   auto file = base::AtomicFile::Create(command.output);
   absl::Status written = file.status();
+  planner::Cluster cluster;
   if (written.ok()) {
-    planner::Cluster cluster;
     if (!take(measureMachine(command), cluster)) return kUserError;
     written = (*file)->Append(planner::WriteCluster(cluster));
     written.Update((*file)->Commit());
