@@ -265,8 +265,8 @@ TEST_F(SharedWaitTest, AGpuThatNeverEndsIsAnError) {
   for (const absl::Status& status : statuses)
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("shares with others made no progress within "
-                                "1500 ms; it stands behind the last of its "
-                                "collectives"),
+                                "1500 ms; it stands before the end of "
+                                "all_reduce 'x' of f32[4] among ranks 0, 1"),
                       HasSubstr("--timeout")));
 }
 
