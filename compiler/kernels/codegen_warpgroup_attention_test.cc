@@ -279,6 +279,8 @@ TEST_P(WarpgroupAttentionCode, FitsIntoRegistersAndSharedMemory) {
   EXPECT_NE(ptx.find("mbarrier.try_wait.parity.shared"), std::string::npos);
   EXPECT_NE(ptx.find(".param .align 64 .b8 k_param_5[128]"), std::string::npos);
   EXPECT_EQ(ptx.find(" mma.sync"), std::string::npos);
+  // Copies of boxes take the maps where they are, not a copy on the stack.
+  EXPECT_EQ(ptx.find("__local_depot"), std::string::npos);
   EXPECT_EQ(launch.blocks, 8 * 12 * (1024 / 128));
   EXPECT_EQ(launch.scratch_bytes, 0);
   EXPECT_EQ(launch.shared_bytes, size.shared_bytes);

@@ -48,8 +48,7 @@ absl::StatusOr<std::unique_ptr<CudaTensorMaps>> CudaTensorMaps::Make(
     return absl::FailedPreconditionError(
         "the model's kernels copy by tensor maps, and this driver has no "
         "function cuTensorMapEncodeTiled: install a driver for CUDA 12.0 or "
-        "newer, or compile the model with --target cuda:sm_90, whose kernels "
-        "need none");
+        "newer");
   PARTITA_RETURN_IF_ERROR(context->Enter());
   std::unique_ptr<CudaTensorMaps> result(
       new CudaTensorMaps(std::move(context), std::move(maps)));
