@@ -49,7 +49,8 @@ class Meetings {
 
   // A rank takes part; `base` says how it fares, until it leaves.
   void Join(comm::Communicator& base);
-  // It takes no part any more: nobody touches what it brought.
+  // It takes no part any more: no host touches what it brought. What was put
+  // on streams before may still run.
   void Leave(int rank);
 
   // Rank `base.rank()` comes to the next meeting of the lane and group. Never

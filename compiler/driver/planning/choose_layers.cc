@@ -230,9 +230,9 @@ StatusOr<Value> chooseLayers(const LayersRequest& request) {
       request.memory > 0 ? request.memory : request.cluster.device.room();
   Tables tables =
       planner::TabulateMeshes(step, request.cluster, request.precision);
-  const auto meshes = static_cast<int64_t>(tables.size());
   StatusOr<planner::LayerResult> result = search(request, memory, tables);
   if (!result.ok()) return result.status();
+  const auto meshes = static_cast<int64_t>(tables.size());  // compiled
   if (absl::Status status = compileMixed(request, tables, *result);
       !status.ok())
     return status;
