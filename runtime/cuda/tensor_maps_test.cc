@@ -20,6 +20,7 @@ namespace {
 
 using recording::RecordedTensorMap;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kPtx[] =
@@ -112,6 +113,60 @@ TEST_F(TensorMapsTest, AreEncodedOnceAndWhereOperandsMove) {
     ASSERT_TRUE(device_->CopyToHost(*stream_, found.data(), y, 128).ok());
     ASSERT_TRUE(device_->Synchronize(*stream_).ok());
     EXPECT_EQ(found, BoxOf(x));
+  }
+}
+
+// Keys of attention: no two sizes, strides or sides of the box are the same.
+TEST_F(TensorMapsTest, ReachTheDriverInItsOrder) {
+  device::TensorMapDesc keys;
+  keys.operand = 1;
+  keys.offset = 384;
+  keys.dtype = base::DType::kBF16;
+  keys.shape = {2, 3, 75, 64};
+  keys.strides = {75 * 1168, 128, 1168};
+  keys.box = {1, 2, 70, 32};
+  keys.swizzled = true;
+  alignas(256) char memory[512];
+  void* const buffers[] = {nullptr, memory};
+  const auto context =
+      std::move(Context::Open(Driver::Open(kLibrary).value(), 0)).value();
+  const auto recorded = [&] {
+    const auto maps =
+        std::move(CudaTensorMaps::Make(context, {keys}, buffers)).value();
+    RecordedTensorMap map;
+    std::memcpy(&map, maps->parameter(0), sizeof(map));
+    return map;
+  };
+  RecordedTensorMap map = recorded();
+  EXPECT_EQ(map.address, reinterpret_cast<uintptr_t>(memory + 384));
+  EXPECT_EQ(map.rank, 4);
+  EXPECT_EQ(map.type, kCuMapBF16);
+  EXPECT_THAT(map.sizes, ElementsAre(64, 75, 3, 2, 0));
+  EXPECT_THAT(map.strides, ElementsAre(1168, 128, 75 * 1168, 0));
+  EXPECT_THAT(map.box, ElementsAre(32, 70, 2, 1, 0));
+  EXPECT_THAT(map.steps, ElementsAre(1, 1, 1, 1, 0));
+  EXPECT_EQ(map.interleave, kCuMapNoInterleave);
+  EXPECT_EQ(map.swizzle, kCuMapSwizzle128);
+  EXPECT_EQ(map.promotion, kCuMapPromote128);
+  EXPECT_EQ(map.fill, kCuMapFillZeros);
+  keys.swizzled = false;
+  EXPECT_EQ(recorded().swizzle, kCuMapNoSwizzle);
+  // Every type by the driver's name for it, and its size.
+  using base::DType;
+  for (const auto& [dtype, type] : {std::pair(DType::kF16, kCuMapF16),
+                                    {DType::kF32, kCuMapF32},
+                                    {DType::kF64, kCuMapF64},
+                                    {DType::kI1, kCuMapU8},
+                                    {DType::kI8, kCuMapU8},
+                                    {DType::kU8, kCuMapU8},
+                                    {DType::kI16, kCuMapU16},
+                                    {DType::kU16, kCuMapU16},
+                                    {DType::kI32, kCuMapI32},
+                                    {DType::kU32, kCuMapU32},
+                                    {DType::kI64, kCuMapI64},
+                                    {DType::kU64, kCuMapU64}}) {
+    keys.dtype = dtype;
+    EXPECT_EQ(recorded().type, type) << base::NameOf(dtype);
   }
 }
 

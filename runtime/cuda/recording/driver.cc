@@ -362,26 +362,32 @@ CuResult cuTensorMapEncodeTiled(CuTensorMap* map, CuTensorMapType type,
                                 uint32_t rank, void* address,
                                 const uint64_t* sizes, const uint64_t* strides,
                                 const uint32_t* box, const uint32_t* steps,
-                                int interleave, int swizzle, int, int fill) {
+                                int interleave, int swizzle, int promotion,
+                                int fill) {
   PARTITA_ENTER(Text(rank));
   constexpr size_t kBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
   if (reinterpret_cast<uintptr_t>(map) % 64 != 0 || type < 0 ||
       type > kCuMapBF16 || rank < 1 || rank > 5 || address == nullptr ||
       reinterpret_cast<uintptr_t>(address) % 16 != 0 ||
       interleave != kCuMapNoInterleave || fill != kCuMapFillZeros ||
-      (swizzle != kCuMapNoSwizzle && swizzle != kCuMapSwizzle128))
+      (swizzle != kCuMapNoSwizzle && swizzle != kCuMapSwizzle128) ||
+      promotion < 0 || promotion > 3)
     return kCuInvalidValue;
   RecordedTensorMap recorded = {};
   recorded.address = reinterpret_cast<uintptr_t>(address);
   recorded.rank = static_cast<uint8_t>(rank);
   recorded.type = static_cast<uint8_t>(type);
+  recorded.interleave = static_cast<uint8_t>(interleave);
   recorded.swizzle = static_cast<uint8_t>(swizzle);
+  recorded.promotion = static_cast<uint8_t>(promotion);
+  recorded.fill = static_cast<uint8_t>(fill);
   for (uint32_t d = 0; d < rank; ++d) {
     if (sizes[d] < 1 || sizes[d] > uint64_t{1} << 32 || box[d] < 1 ||
         box[d] > 256 || steps[d] < 1 || steps[d] > 8)
       return kCuInvalidValue;
     recorded.sizes[d] = sizes[d];
     recorded.box[d] = static_cast<uint16_t>(box[d]);
+    recorded.steps[d] = static_cast<uint8_t>(steps[d]);
     if (d + 1 == rank) continue;
     if (strides[d] % 16 != 0 || strides[d] >= uint64_t{1} << 40)
       return kCuInvalidValue;

@@ -23,7 +23,8 @@ struct RecordedTensorMap {
   CuPointer address;
   uint64_t sizes[5], strides[4];  // strides in bytes
   uint16_t box[5];
-  uint8_t rank, type, swizzle;
+  uint8_t steps[5];  // between a box's elements
+  uint8_t rank, type, interleave, swizzle, promotion, fill;
 };
 static_assert(sizeof(RecordedTensorMap) <= sizeof(CuTensorMap));
 
