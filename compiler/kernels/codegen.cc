@@ -210,8 +210,7 @@ FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
 int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
   if (nn::AttentionOp op = findAttention(kernel))
     return options.tensor_cores && fitsMma(kernel, op) ? kBlock : 1;
-  const bool alone =
-      findAttentionGrad(kernel) || findScatter(kernel) || findTopK(kernel);
+  const bool alone = findAttentionGrad(kernel) || findTopK(kernel);
   return alone ? 1 : options.team;
 }
 
@@ -248,11 +247,8 @@ FailureOr<int64_t> emitKernel(Emitter& emitter, func::FuncOp kernel,
   }
   if (nn::AttentionGradOp op = findAttentionGrad(kernel))
     return emitAttentionGrad(emitter, op, outputs, begin, end);
-  if (nn::ScatterOp op = findScatter(kernel)) {
-    if (failed(emitScatter(emitter, op, outputs.front(), begin, end)))
-      return failure();
-    return 1;
-  }
+  if (nn::ScatterOp op = findScatter(kernel))
+    return emitScatter(emitter, op, outputs.front(), begin, end);
   if (nn::TopKOp op = findTopK(kernel)) {
     if (failed(emitTopK(emitter, op, outputs, begin, end))) return failure();
     return topKRange(op);

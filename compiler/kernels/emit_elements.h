@@ -123,9 +123,10 @@ class Emitter {
   mlir::FailureOr<Values> laneLoop(mlir::Value begin, mlir::Value end,
                                    int64_t extent, int64_t span, int64_t lanes,
                                    mlir::ValueRange init, LoopBody body);
-  // Runs `body` where `condition` holds.
+  // Runs `body` where `condition` holds: about this share of the times.
   mlir::LogicalResult branch(mlir::Value condition,
-                             llvm::function_ref<mlir::LogicalResult()> body);
+                             llvm::function_ref<mlir::LogicalResult()> body,
+                             double share = 1);
   // Runs `body` once, for a symbol of its own in a new scope.
   mlir::FailureOr<Values> withSymbol(const Symbol& symbol,
                                      mlir::ValueRange carried, LoopBody body);
@@ -137,6 +138,10 @@ class Emitter {
   // Whether a loop over lanes here is divided among the threads of the team;
   // inside such a loop each thread is on its own.
   bool sharesLoops() const { return team_ > 1 && !scopes_.back().alone; }
+  // withSymbol, for a symbol of which each thread of the team has its own.
+  mlir::FailureOr<Values> withOwnSymbol(const Symbol& symbol,
+                                        mlir::ValueRange carried,
+                                        LoopBody body);
 
   // --- Trials ---
   // What emitted code accesses, by position; reductions also note the index
@@ -211,10 +216,6 @@ class Emitter {
       const Symbol* symbol);  // vector of the symbol's values
   void pushScope();           // at the builder's insertion point
   void popScope();
-  // The body of a loop over lanes, for this symbol.
-  mlir::FailureOr<Values> withLaneSymbol(const Symbol& symbol,
-                                         mlir::ValueRange carried,
-                                         LoopBody body);
   // In a loop over lanes: where this thread begins, how far its steps are, and
   // which lanes of the remainder, whose first is `whole`, are its own.
   mlir::Value firstLane(mlir::Value begin, int64_t lanes);

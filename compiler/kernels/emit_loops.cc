@@ -122,8 +122,8 @@ FailureOr<Values> Emitter::loop(Value begin, Value end, int64_t extent,
       });
 }
 
-FailureOr<Values> Emitter::withLaneSymbol(const Symbol& symbol,
-                                          ValueRange carried, LoopBody body) {
+FailureOr<Values> Emitter::withOwnSymbol(const Symbol& symbol,
+                                         ValueRange carried, LoopBody body) {
   pushScope();
   scopes_.back().alone = true;
   FailureOr<Values> result = body(newSymbol(symbol), carried);
@@ -162,7 +162,7 @@ FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
   Values carried(init);
   if (whole == lanes && !sharesLoops()) {
     symbol.value = indexConstant(0);
-    FailureOr<Values> next = withLaneSymbol(symbol, carried, body);
+    FailureOr<Values> next = withOwnSymbol(symbol, carried, body);
     if (failed(next)) return failure();
     carried = *next;
   } else if (whole > 0) {
@@ -173,7 +173,7 @@ FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
         [&](OpBuilder::InsertPoint to) { moveScopes(to); },
         [&](Value value, ValueRange inside) {
           symbol.value = value;
-          return withLaneSymbol(symbol, inside, body);
+          return withOwnSymbol(symbol, inside, body);
         });
     if (failed(next)) return failure();
     carried = *next;
@@ -181,7 +181,7 @@ FailureOr<Values> Emitter::laneLoop(int64_t extent, int64_t lanes,
   if (whole == extent) return carried;
   symbol.value = indexConstant(whole);
   symbol.mask = remainderMask(whole, lanes, extent - whole);
-  return withLaneSymbol(symbol, carried, body);
+  return withOwnSymbol(symbol, carried, body);
 }
 
 FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
@@ -196,7 +196,7 @@ FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
   auto move = [&](OpBuilder::InsertPoint to) { moveScopes(to); };
   auto inside = [&](Value value, ValueRange carried) {
     symbol.value = value;
-    return withLaneSymbol(symbol, carried, body);
+    return withOwnSymbol(symbol, carried, body);
   };
   Values carried(init);
   if (extent >= lanes) {
@@ -230,9 +230,11 @@ FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
 }
 
 LogicalResult Emitter::branch(Value condition,
-                              llvm::function_ref<LogicalResult()> body) {
+                              llvm::function_ref<LogicalResult()> body,
+                              double share) {
   auto branch =
       scf::IfOp::create(builder_, condition, /*withElseRegion=*/false);
+  if (share < 1) branch->setAttr(kShareAttr, builder_.getF64FloatAttr(share));
   moveScopes({branch->getBlock(), Block::iterator(branch)});
   builder_.setInsertionPoint(branch.thenBlock()->getTerminator());
   pushScope();
