@@ -136,7 +136,8 @@ class FunctionEmitter {
     return success();
   }
 
-  // A launch of several kernels as one of each.
+  // A launch of several kernels as one of each. The launch's maps are those of
+  // its own kernel, the last one.
   void addParts(exec::LaunchOp launch, const program::InstructionT& instruction,
                 program::FunctionT& function) {
     const FuncOp kernel = kernelOf(launch);
@@ -147,6 +148,7 @@ class FunctionEmitter {
     for (const exec::KernelPart& part : parts) {
       auto one = std::make_unique<program::InstructionT>(instruction);
       fillPart(kernel, part, *one->operation.AsLaunch());
+      if (&part != &parts.back()) one->operation.AsLaunch()->maps.clear();
       function.body.push_back(std::move(one));
     }
   }

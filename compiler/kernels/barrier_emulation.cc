@@ -73,6 +73,7 @@ std::string BarrierEmulation::make(char* at, int thread, int arrivals) {
     return "a barrier without a place of 8 bytes, or without arrivals";
   Barrier barrier = {};
   barrier.maker = thread;
+  barrier.made = meetings_;
   barrier.arrivals = barrier.missing = arrivals;
   if (!barriers_.emplace(at, barrier).second)
     return "a barrier is made where there is one";
@@ -123,6 +124,12 @@ std::string BarrierEmulation::copy(char* to, const char* barrier, int thread,
   if (!found) return wrong;
   if (!found->fenced)
     return "a box for a barrier that was made without a fence";
+  const auto unfenced =
+      std::find_if(fenced_.begin(), fenced_.end(),
+                   [&](int64_t fence) { return fence < found->made; });
+  if (unfenced != fenced_.end())
+    return "a box where thread " + std::to_string(unfenced - fenced_.begin()) +
+           " may have written, which has not fenced";
   if (reinterpret_cast<uintptr_t>(to) % kRowBytes != 0)
     return "a box whose place is no multiple of 128 bytes";
   if (map.box[3] * kElementBytes != kRowBytes)
@@ -140,11 +147,13 @@ std::string BarrierEmulation::copy(char* to, const char* barrier, int thread,
 }
 
 void BarrierEmulation::fence(int thread) {
+  fenced_[static_cast<size_t>(thread)] = meetings_;
   for (auto& [at, barrier] : barriers_)
     barrier.fenced |= barrier.maker == thread;
 }
 
 void BarrierEmulation::meet() {
+  ++meetings_;
   for (auto& [at, barrier] : barriers_) barrier.seen = true;
   reads_.clear();  // all know it
 }

@@ -6,6 +6,11 @@
 // it is told to: who reads it before, or still reads what was there, finds out.
 // What products of a warpgroup have read, each of its warps knows of itself
 // only: who asks for a box in its place must have waited for all of them.
+//
+// Copies of boxes see memory by another way than threads do (PTX's asynchronous
+// proxy), so that what a thread has written there before is in order with them
+// only behind a fence of its own. Where threads write is not known: every one
+// of them must have fenced where a barrier was made, before all have met.
 #ifndef PARTITA_COMPILER_KERNELS_BARRIER_EMULATION_H_
 #define PARTITA_COMPILER_KERNELS_BARRIER_EMULATION_H_
 
@@ -31,6 +36,10 @@ struct alignas(128) EmulatedMap {
 // Functions return what is wrong; empty if nothing is.
 class BarrierEmulation {
  public:
+  // Of a team of so many threads.
+  explicit BarrierEmulation(int threads)
+      : fenced_(static_cast<size_t>(threads), -1) {}
+
   std::string make(char* at, int thread, int arrivals);
   std::string end(const char* at, int thread);
   // An arrival; before that, so many more bytes are expected.
@@ -41,7 +50,8 @@ class BarrierEmulation {
   std::string copy(char* to, const char* barrier, int thread,
                    const EmulatedMap& map, const std::array<int64_t, 4>& at);
 
-  // Barriers that this thread has made are seen by copies.
+  // Barriers that this thread has made, and what it has written, are seen by
+  // copies.
   void fence(int thread);
   // All threads have met: they see what others have done.
   void meet();
@@ -65,6 +75,7 @@ class BarrierEmulation {
   };
   struct Barrier {
     int maker;
+    int64_t made;  // after so many meetings of all
     bool fenced = false, seen = false;
     int arrivals;       // of a phase
     int missing;        // of this one
@@ -88,6 +99,8 @@ class BarrierEmulation {
   std::vector<Pending> pending_;
   std::vector<Read> reads_;
   std::array<Clock, kWarps> clocks_ = {};
+  int64_t meetings_ = 0;         // of all
+  std::vector<int64_t> fenced_;  // by thread, after so many of them; -1: never
   int64_t phases_ = 0;
 };
 

@@ -107,7 +107,9 @@ TEST(BarrierEmulationTest, BoxesLieSwizzledAndEndInZeros) {
 
 // A warp that asks for boxes, two in turn, and one that reads them.
 struct Ring {
-  bool fenced = true, met = true, waits_for_full = true, waits_for_empty = true,
+  // `fences`: by so many threads, beginning with the one that makes barriers.
+  int fences = 64;
+  bool met = true, waits_for_full = true, waits_for_empty = true,
        releases = true;
   int expected = kBoxBytes;
   int full_parity = 0, empty_parity = 1;  // of the first box
@@ -142,7 +144,7 @@ std::string run(const Ring& ring) {
       partita_barrier_make(shared, kFull + 16 * stage, 1);
       partita_barrier_make(shared, kEmpty + 16 * stage, 1);
     }
-    if (ring.fenced) partita_fence_tiles();
+    if (thread < ring.fences) partita_fence_tiles();
     if (ring.met) partita_block_sync();
     for (int box = 0; box < ring.boxes; ++box)
       if (thread == 0)
@@ -196,14 +198,52 @@ TEST(BarrierEmulationTest, WhatNeverComesIsFound) {
 }
 
 TEST(BarrierEmulationTest, BarriersAreSeenWhenAllHaveMet) {
+  EXPECT_EQ(runTeam(64,
+                    [] {
+                      const int64_t thread = partita_block_thread();
+                      if (thread == 0) partita_barrier_make(shared, kFull, 1);
+                      partita_fence_tiles();
+                      if (thread == 32) partita_barrier_arrive(shared, kFull);
+                    }),
+            "thread 32 uses a barrier that another thread has made, and they "
+            "have not met");
   Ring ring;
   ring.met = false;
   EXPECT_EQ(run(ring),
-            "thread 32 uses a barrier that another thread has made, and they "
-            "have not met");
+            "a box where thread 1 may have written, which has not fenced");
   ring = {};
-  ring.fenced = false;
+  ring.fences = 0;
   EXPECT_EQ(run(ring), "a box for a barrier that was made without a fence");
+}
+
+// What any thread has written there would come after the box.
+TEST(BarrierEmulationTest, AllThreadsFence) {
+  Ring ring;
+  ring.fences = 1;
+  EXPECT_EQ(run(ring),
+            "a box where thread 1 may have written, which has not fenced");
+  ring.fences = 63;
+  EXPECT_EQ(run(ring),
+            "a box where thread 63 may have written, which has not fenced");
+}
+
+// Fences of before all have met are of what was written before that.
+TEST(BarrierEmulationTest, FencesAreOfWhatWasWrittenBefore) {
+  const Tensor tensor;
+  for (const bool again : {false, true}) {
+    BarrierEmulation barriers(2);
+    barriers.fence(0);
+    barriers.fence(1);
+    barriers.meet();
+    ASSERT_EQ(barriers.make(shared + kFull, 0, 1), "");
+    barriers.fence(0);
+    if (again) barriers.fence(1);
+    barriers.meet();
+    EXPECT_EQ(
+        barriers.copy(shared, shared + kFull, 0, tensor.map(), {}),
+        again ? ""
+              : "a box where thread 1 may have written, which has not fenced");
+  }
 }
 
 TEST(BarrierEmulationTest, BarriersKeepTheirPlace) {
@@ -243,10 +283,10 @@ TEST(BarrierEmulationTest, BoxesAreWaitedFor) {
 TEST(BarrierEmulationTest, AllWarpsHaveReadWhatBoxesOverwrite) {
   const Tensor tensor;
   for (const bool both : {false, true}) {
-    BarrierEmulation barriers;
+    BarrierEmulation barriers(128);
     ASSERT_EQ(barriers.make(shared + kFull, 0, 1), "");
     ASSERT_EQ(barriers.make(shared + kEmpty, 0, both ? 4 : 3), "");
-    barriers.fence(0);
+    for (int thread = 0; thread < 128; ++thread) barriers.fence(thread);
     barriers.meet();
     barriers.read({shared + 100, shared + 200});
     for (const int thread : {0, 32, 64, 96})

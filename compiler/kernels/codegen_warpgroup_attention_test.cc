@@ -7,9 +7,11 @@
 #include <iostream>
 
 #include "compiler/kernels/attention_cases.h"
+#include "compiler/kernels/emit_team.h"
 #include "compiler/kernels/emit_tile_ring.h"
 #include "compiler/kernels/ptxas.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace partita::kernels {
 namespace {
@@ -153,16 +155,32 @@ INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionPlaces,
 
 // The same code with something wrong in how it waits, which its emulation
 // finds.
+constexpr int kAlone = 1 << 20;
 struct Damage {
   std::string name;
   std::string function;  // calls of which are changed
   int which = -1;        // the first (0) or the second (1) of each two; all
   // By how much the constant or the parity that they are given is changed; 0:
-  // there is no call.
+  // there is no call; kAlone: one thread alone calls.
   int change = 0;
   std::string message;  // what it dies of; empty: it may differ
 };
 void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.name; }
+
+// By thread 0.
+void callByOne(mlir::OpBuilder& builder, mlir::func::CallOp call) {
+  const mlir::Location loc = call.getLoc();
+  mlir::Value thread = mlir::func::CallOp::create(builder, loc, kBlockThread,
+                                                  builder.getI64Type())
+                           .getResult(0);
+  mlir::Value zero = mlir::arith::ConstantOp::create(
+      builder, loc, builder.getI64IntegerAttr(0));
+  mlir::Value first = mlir::arith::CmpIOp::create(
+      builder, loc, mlir::arith::CmpIPredicate::eq, thread, zero);
+  auto branch = mlir::scf::IfOp::create(builder, loc, first,
+                                        /*withElseRegion=*/false);
+  call->moveBefore(branch.thenBlock()->getTerminator());
+}
 
 void apply(const Damage& damage, mlir::ModuleOp module) {
   mlir::SmallVector<mlir::func::CallOp> calls;
@@ -179,6 +197,10 @@ void apply(const Damage& damage, mlir::ModuleOp module) {
       continue;
     }
     mlir::OpBuilder builder(call);
+    if (damage.change == kAlone) {
+      callByOne(builder, call);
+      continue;
+    }
     mlir::Value by = mlir::arith::ConstantOp::create(
         builder, call.getLoc(), builder.getI32IntegerAttr(damage.change));
     const bool parity = damage.function == kBarrierWait;
@@ -228,6 +250,11 @@ const Damage kDamages[] = {
     {"one_more_reader", kBarrierMake, -1, 1, "waits for what never comes"},
     {"no_fence", kFenceTiles, -1, 0,
      "a box for a barrier that was made without a fence"},
+    // Of two fences the first one is of the ring, the second one of queries.
+    {"one_thread_fences", kFenceTiles, 0, kAlone,
+     "a box where thread 1 may have written, which has not fenced"},
+    {"one_thread_fences_queries", kFenceTiles, 1, kAlone,
+     "products of what was copied without a fence"},
     {"barriers_left", kBarrierEnd, -1, 0,
      "a barrier is made where there is one"},
 };

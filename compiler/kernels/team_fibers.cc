@@ -48,6 +48,7 @@ struct Fiber {
 const Meeting kDone = {"has ended", true};
 
 struct Team {
+  explicit Team(int threads) : fibers(threads), barriers(threads) {}
   ucontext_t scheduler;
   std::vector<Fiber> fibers;
   const std::function<void()>* body = nullptr;
@@ -338,9 +339,8 @@ Sums<n> waitForGroups(int32_t pending, Sums<n> sums) {
 }  // namespace
 
 std::string runTeam(int threads, const std::function<void()>& body) {
-  Team all;
+  Team all(threads);
   all.body = &body;
-  all.fibers.resize(threads);
   team = &all;
   for (Fiber& fiber : all.fibers) {
     fiber.stack.reset(new char[kStackBytes]);
