@@ -31,7 +31,11 @@ class DeviceCommunicator {
   // Puts the operation on a stream of the device, as the device's library names
   // it; `input` and `output` are the device's memory. The stream may be
   // captured (device::Device::Capture): then it is so on all ranks of the
-  // group, and the collective outlives the graph.
+  // group, and the collective outlives the graph. Where hosts meet, collectives
+  // end before the communicator and before the memory that they were given: a
+  // collective that ends waits, no longer than the patience, until no other
+  // rank reads or writes that memory, and what others have not come to yet is
+  // an error of theirs.
   virtual absl::Status Enqueue(Collective& collective, const void* input,
                                void* output, void* stream) = 0;
   // Whether hosts meet where ranks do: then nothing is captured, and a call of

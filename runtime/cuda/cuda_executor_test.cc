@@ -216,66 +216,24 @@ TEST_F(CudaExecutorTest, DividedProgramsExchangeThroughTheHost) {
 }
 
 TEST_F(CudaExecutorTest, TrainsDivided) {
-  using program::TrainingProgram;
-  constexpr int64_t kWidth = TrainingProgram::kWidth,
-                    kOut = TrainingProgram::kOut;
-  constexpr float kRate = 0.02f;
   for (const auto& [data, tensor, host] :
        {std::tuple(1, 1, false), {2, 2, false}, {1, 1, true}, {2, 2, true}}) {
-    TrainingProgram training(5, data, tensor);
+    program::TrainingProgram training(5, data, tensor);
     training.program.parameters[1]->host = host;
     const auto runner = Load(training);
     ASSERT_NE(runner, nullptr);
     EXPECT_EQ(runner->Memory().host, host ? 4 : 0);
-    const Floats x = Seeded(5 * kWidth, 5), t = Seeded(5 * kOut, 6);
-    Floats w = TrainingProgram::Start();
-    for (int64_t step = 1; step <= 3; ++step) {
-      float loss = -1;
-      int64_t at = -1;
-      const absl::Status status =
-          runner->Run({{DType::kF32, {5, kWidth}, x.data()},
-                       {DType::kF32, {5, kOut}, t.data()},
-                       {DType::kF32, {}, &kRate},
-                       {DType::kI64, {}, &step}},
-                      {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
-      ASSERT_TRUE(status.ok()) << status;
-      const float expected = program::TrainingStep(x, t, kRate, w);
-      EXPECT_NEAR(loss, expected, 1e-4 * expected);
-      EXPECT_EQ(at, step);
-      ExpectNear(w, Read(*runner, "w", kWidth, kOut));
-    }
+    Floats w = program::TrainingProgram::Start();
+    TrainThreeSteps(*runner, w);
   }
 }
 
 TEST_F(CudaExecutorTest, TrainsInAPipeline) {
   using program::PipelineProgram;
-  constexpr int64_t kBatch = 8, kWidth = PipelineProgram::kWidth,
-                    kHidden = PipelineProgram::kHidden,
-                    kOut = PipelineProgram::kOut;
-  constexpr float kRate = 0.001f;
-  const auto runner = Load(PipelineProgram(kBatch, 2));
+  const auto runner = Load(PipelineProgram(kPipelineRows, 2));
   ASSERT_NE(runner, nullptr);
-  const Floats x = Seeded(kBatch * kWidth, 7), t = Seeded(kBatch * kOut, 8);
   Floats w = PipelineProgram::StartOfW(), u = PipelineProgram::StartOfU();
-  for (int64_t step = 1; step <= 3; ++step) {
-    float loss = -1;
-    int64_t at = -1;
-    Floats y(static_cast<size_t>(kBatch * kOut), -1);
-    const absl::Status status =
-        runner->Run({{DType::kF32, {kBatch, kWidth}, x.data()},
-                     {DType::kF32, {kBatch, kOut}, t.data()},
-                     {DType::kF32, {}, &kRate},
-                     {DType::kI64, {}, &step}},
-                    {{DType::kF32, {}, &loss},
-                     {DType::kI64, {}, &at},
-                     {DType::kF32, {kBatch, kOut}, y.data()}});
-    ASSERT_TRUE(status.ok()) << status;
-    const auto expected = program::PipelineStep(x, t, kRate, w, u);
-    EXPECT_NEAR(loss, expected.loss, 1e-4 * expected.loss);
-    ExpectNear(expected.y, y);
-    ExpectNear(w, Read(*runner, "w", kHidden, kOut));
-    ExpectNear(u, Read(*runner, "u", kWidth, kHidden));
-  }
+  PipeThreeSteps(*runner, w, u);
 }
 
 // A second program needs more scratch than the first was captured with.

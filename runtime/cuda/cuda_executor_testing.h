@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +19,8 @@
 #include "runtime/cuda/shared_gpu.h"
 #include "runtime/executor/multi_device.h"
 #include "runtime/program/artifact.h"
+#include "runtime/program/test_pipeline_program.h"
+#include "runtime/program/test_training_program.h"
 
 namespace partita::cuda {
 
@@ -85,6 +88,64 @@ class CudaExecutorTest : public ::testing::Test {
         name, {DType::kF32, {rows, columns}, values.data()});
     EXPECT_TRUE(status.ok()) << status;
     return values;
+  }
+
+  // Three steps of a TrainingProgram of five rows, whose weights are `w`.
+  static void TrainThreeSteps(MultiDeviceRunner& runner, Floats& w) {
+    using program::TrainingProgram;
+    constexpr int64_t kRows = 5, kWidth = TrainingProgram::kWidth,
+                      kOut = TrainingProgram::kOut;
+    constexpr float kRate = 0.02f;
+    const Floats x = Seeded(kRows * kWidth, 5), t = Seeded(kRows * kOut, 6);
+    for (int64_t step = 1; step <= 3; ++step) {
+      float loss = -1;
+      int64_t at = -1;
+      const absl::Status status =
+          runner.Run({{DType::kF32, {kRows, kWidth}, x.data()},
+                      {DType::kF32, {kRows, kOut}, t.data()},
+                      {DType::kF32, {}, &kRate},
+                      {DType::kI64, {}, &step}},
+                     {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
+      ASSERT_TRUE(status.ok()) << status;
+      const float expected = program::TrainingStep(x, t, kRate, w);
+      EXPECT_NEAR(loss, expected, 1e-4 * expected);
+      EXPECT_EQ(at, step);
+      ExpectNear(w, Read(runner, "w", kWidth, kOut));
+    }
+  }
+  // Three steps of a PipelineProgram of kPipelineRows, whose weights are `w`
+  // and `u`; `after` each of them before anything is read.
+  static constexpr int64_t kPipelineRows = 8;
+  static void PipeThreeSteps(
+      MultiDeviceRunner& runner, Floats& w, Floats& u,
+      const std::function<void()>& after = [] {}) {
+    using program::PipelineProgram;
+    constexpr int64_t kRows = kPipelineRows, kWidth = PipelineProgram::kWidth,
+                      kHidden = PipelineProgram::kHidden,
+                      kOut = PipelineProgram::kOut;
+    constexpr float kRate = 0.001f;
+    const Floats x = Seeded(kRows * kWidth, 7), t = Seeded(kRows * kOut, 8);
+    for (int64_t step = 1; step <= 3; ++step) {
+      float loss = -1;
+      int64_t at = -1;
+      Floats y(static_cast<size_t>(kRows * kOut), -1);
+      const absl::Status status =
+          runner.Run({{DType::kF32, {kRows, kWidth}, x.data()},
+                      {DType::kF32, {kRows, kOut}, t.data()},
+                      {DType::kF32, {}, &kRate},
+                      {DType::kI64, {}, &step}},
+                     {{DType::kF32, {}, &loss},
+                      {DType::kI64, {}, &at},
+                      {DType::kF32, {kRows, kOut}, y.data()}});
+      ASSERT_TRUE(status.ok()) << status;
+      after();
+      const auto expected = program::PipelineStep(x, t, kRate, w, u);
+      EXPECT_NEAR(loss, expected.loss, 1e-4 * expected.loss);
+      EXPECT_EQ(at, step);
+      ExpectNear(expected.y, y);
+      ExpectNear(w, Read(runner, "w", kHidden, kOut));
+      ExpectNear(u, Read(runner, "u", kWidth, kHidden));
+    }
   }
 
   recording::Recording recording_;

@@ -35,6 +35,7 @@ class Meetings::Meeting {
   size_t came = 0;
   enum class Phase { kOpen, kBeingHeld, kHeld };
   Phase phase = Phase::kOpen;
+  int holder = -1;                               // rank
   absl::StatusOr<std::shared_ptr<void>> result;  // when it is held
 };
 
@@ -50,14 +51,46 @@ void Meetings::Leave(int rank) {
   for (const auto& [key, group] : groups_)
     for (const auto& meeting : group.open)
       if (meeting->Brought(rank) != nullptr) open.push_back(meeting);
-  for (const auto& meeting : open) {
-    changed_.wait(lock,
-                  [&] { return meeting->phase != Meeting::Phase::kBeingHeld; });
-    if (meeting->phase == Meeting::Phase::kOpen)
-      FailLocked(absl::AbortedError(
-          absl::StrCat("rank ", rank, " left when others were to meet it at ",
-                       *meeting->Brought(rank))));
-  }
+  for (const auto& meeting : open)
+    QuitLocked(lock, rank, *meeting).IgnoreError();
+}
+
+absl::StatusOr<std::shared_ptr<void>> Meetings::Quit(int rank,
+                                                     Meeting& meeting) {
+  Lock lock(mutex_);
+  PARTITA_RETURN_IF_ERROR(QuitLocked(lock, rank, meeting));
+  return meeting.result;
+}
+
+absl::Status Meetings::QuitLocked(Lock& lock, int rank,
+                                  const Meeting& meeting) {
+  absl::Status status;
+  if (meeting.phase == Meeting::Phase::kOpen)
+    status = absl::AbortedError(
+        absl::StrCat("rank ", rank, " left when others were to meet it at ",
+                     *meeting.Brought(rank)));
+  else
+    status = AwaitHolder(lock, meeting, rank, patience_);
+  if (!status.ok()) FailLocked(status);
+  return status;
+}
+
+absl::Status Meetings::AwaitHolder(Lock& lock, const Meeting& meeting, int rank,
+                                   std::chrono::milliseconds patience) {
+  if (changed_.wait_for(lock, patience, [&] {
+        return meeting.phase != Meeting::Phase::kBeingHeld;
+      }))
+    return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat(
+      "rank ", meeting.holder, " came last to ", *meeting.Brought(rank),
+      " and did not get it to the GPU within ", patience.count(), " ms (rank ",
+      rank, " waited): the driver does not return from a call; if the GPU is ",
+      "only slow, raise --timeout"));
+}
+
+absl::Status Meetings::Check(int rank) const {
+  const Lock lock(mutex_);
+  return FailureOf(rank);
 }
 
 absl::Status Meetings::FailureOf(int rank) const {
@@ -107,6 +140,7 @@ absl::StatusOr<std::shared_ptr<Meetings::Meeting>> Meetings::Come(
   if (++meeting->came < ranks.size()) return meeting;
   // Earlier ones are held: all have come to them before.
   meeting->phase = Meeting::Phase::kBeingHeld;
+  meeting->holder = rank;
   lock.unlock();
   absl::StatusOr<std::shared_ptr<void>> result = hold(meeting->postings);
   lock.lock();
@@ -174,7 +208,11 @@ absl::StatusOr<std::shared_ptr<void>> Meetings::Await(comm::Communicator& base,
   absl::Status status;
   while (status.ok() && meeting.phase != Meeting::Phase::kHeld) {
     changed_.wait_for(lock, kSlice);
-    // Who holds it touches this rank's memory.
+    // Who holds it touches this rank's memory, whatever happens elsewhere.
+    if (meeting.phase == Meeting::Phase::kBeingHeld) {
+      status = AwaitHolder(lock, meeting, rank, limit);
+      if (!status.ok()) FailLocked(status);
+    }
     if (meeting.phase != Meeting::Phase::kOpen) continue;
     lock.unlock();
     const absl::Status known = base.Progress();

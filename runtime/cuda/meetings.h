@@ -49,8 +49,9 @@ class Meetings {
 
   // A rank takes part; `base` says how it fares, until it leaves.
   void Join(comm::Communicator& base);
-  // It takes no part any more: no host touches what it brought. What was put
-  // on streams before may still run.
+  // It takes no part any more: no host touches what it brought, but one that
+  // the driver has kept for longer than the patience in a call of `hold`. What
+  // was put on streams before may still run.
   void Leave(int rank);
 
   // Rank `base.rank()` comes to the next meeting of the lane and group. Never
@@ -63,11 +64,18 @@ class Meetings {
                                                 const Hold& hold);
   // Waits until the meeting is held: what `hold` returned. DeadlineExceeded
   // after `patience` times the patience, naming who does not come while it is
-  // not waiting itself; or the error of a rank that failed.
+  // not waiting itself, or who holds it and does not come back; or the error of
+  // a rank that failed.
   absl::StatusOr<std::shared_ptr<void>> Await(comm::Communicator& base,
                                               Meeting& meeting,
                                               int patience = 1);
+  // As Leave, of one meeting to which the rank came: what `hold` returned if it
+  // is held, else an error, of all ranks from now on.
+  absl::StatusOr<std::shared_ptr<void>> Quit(int rank, Meeting& meeting);
 
+  // The error of a rank that failed; to be asked by `hold` between its calls of
+  // the driver, since what others brought may be gone then.
+  absl::Status Check(int rank) const;
   // The first failure is everybody's from now on.
   void Fail(const absl::Status& status);
 
@@ -86,6 +94,10 @@ class Meetings {
 
   absl::Status FailureOf(int rank) const;
   void FailLocked(const absl::Status& status);
+  // Waits while it is being held. DeadlineExceeded after the patience.
+  absl::Status AwaitHolder(Lock& lock, const Meeting& meeting, int rank,
+                           std::chrono::milliseconds patience);
+  absl::Status QuitLocked(Lock& lock, int rank, const Meeting& meeting);
   // Members that did not come, or of those the ones that do not wait
   // themselves, and what they have done so far.
   struct Missing {

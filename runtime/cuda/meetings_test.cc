@@ -1,6 +1,7 @@
 // Ranks that come and wait in threads, and what they learn of those who do not.
 #include "runtime/cuda/meetings.h"
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -205,6 +206,72 @@ TEST_F(MeetingsTest, WhatHoldingFailsAtIsAnErrorOfAll) {
     own += absl::IsResourceExhausted(status) ? 1 : 0;
   }
   EXPECT_EQ(own, 1);
+}
+
+// The driver keeps rank 2 for longer than the patience: of those who wait for
+// it one stays, the others leave.
+TEST_F(MeetingsTest, WhoHoldsAndDoesNotComeBackIsNamed) {
+  const std::vector<int> all = {0, 1, 2};
+  std::atomic<int> came{0}, ended{0};
+  const auto begin = std::chrono::steady_clock::now();
+  const auto until = [](const std::atomic<int>& count) {
+    while (count < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const auto statuses = OnEach([&](int rank) {
+    if (rank == 2) until(came);
+    const auto meeting =
+        meetings_->Come(base(rank), Lane::kInPlace, all, At("all_reduce 'a'"),
+                        [&](const std::vector<Posting>&) {
+                          EXPECT_TRUE(meetings_->Check(2).ok());
+                          until(ended);
+                          // What others brought may be gone.
+                          EXPECT_FALSE(meetings_->Check(2).ok());
+                          return std::make_shared<int>(0);
+                        });
+    if (rank == 2) return meeting.status();
+    ++came;
+    absl::Status status;
+    if (rank == 0) {
+      status = meetings_->Await(base(0), **meeting).status();
+    } else {
+      until(came);
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      status = meetings_->Quit(1, **meeting).status();
+      meetings_->Leave(1);
+    }
+    ++ended;
+    return status;
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 4 * kPatience);
+  for (const int rank : {0, 1}) {
+    const absl::Status& status = statuses[static_cast<size_t>(rank)];
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_THAT(
+        TextOf(status),
+        AllOf(HasSubstr("rank 2 came last to all_reduce 'a' and did not get it "
+                        "to the GPU within 1500 ms (rank " +
+                        std::to_string(rank) + " waited)"),
+              HasSubstr("raise --timeout")));
+  }
+}
+
+// What is held is everybody's; what is not never will be.
+TEST_F(MeetingsTest, WhoQuitsAMeeting) {
+  const auto come = [&](int rank, const std::vector<int>& ranks) {
+    return *meetings_->Come(
+        base(rank), Lane::kTransfers, ranks, At("transfer 'a'"),
+        [](const std::vector<Posting>&) { return std::make_shared<int>(7); });
+  };
+  const auto held = come(0, {0, 1});
+  come(1, {0, 1});
+  const auto result = meetings_->Quit(0, *held);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(*static_cast<int*>(result->get()), 7);
+  const auto open = come(2, {2, 1});
+  EXPECT_THAT(TextOf(meetings_->Quit(2, *open).status()),
+              HasSubstr("rank 2 left when others were to meet it at transfer "
+                        "'a'"));
+  EXPECT_FALSE(Meet(1, {2, 1}, "transfer 'a'", Lane::kTransfers).ok());
 }
 
 TEST_F(MeetingsTest, WhoLeavesEndsWhatOthersWaitFor) {

@@ -87,70 +87,61 @@ TEST_F(SharedExecutorTest, DividedProgramsExchangeOnTheGpu) {
 }
 
 TEST_F(SharedExecutorTest, TrainsDividedOnTheGpu) {
-  using program::TrainingProgram;
-  constexpr int64_t kWidth = TrainingProgram::kWidth,
-                    kOut = TrainingProgram::kOut;
-  constexpr float kRate = 0.02f;
-  const auto runner = Load(TrainingProgram(5, 2, 2), Share(4));
+  const auto runner = Load(program::TrainingProgram(5, 2, 2), Share(4));
   ASSERT_NE(runner, nullptr);
-  const Floats x = Seeded(5 * kWidth, 5), t = Seeded(5 * kOut, 6);
-  Floats w = TrainingProgram::Start();
-  for (int64_t step = 1; step <= 3; ++step) {
-    float loss = -1;
-    int64_t at = -1;
-    const absl::Status status =
-        runner->Run({{DType::kF32, {5, kWidth}, x.data()},
-                     {DType::kF32, {5, kOut}, t.data()},
-                     {DType::kF32, {}, &kRate},
-                     {DType::kI64, {}, &step}},
-                    {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
-    ASSERT_TRUE(status.ok()) << status;
-    const float expected = program::TrainingStep(x, t, kRate, w);
-    EXPECT_NEAR(loss, expected, 1e-4 * expected);
-    EXPECT_EQ(at, step);
-    ExpectNear(w, Read(*runner, "w", kWidth, kOut));
-  }
+  Floats w = program::TrainingProgram::Start();
+  TrainThreeSteps(*runner, w);
 }
 
 // Two stages of two ranks each: transfers run beside, timed and not.
 TEST_F(SharedExecutorTest, StagesTransferOnTheGpu) {
   using program::PipelineProgram;
-  constexpr int64_t kBatch = 8, kWidth = PipelineProgram::kWidth,
-                    kHidden = PipelineProgram::kHidden,
-                    kOut = PipelineProgram::kOut;
-  constexpr float kRate = 0.001f;
-  const auto runner = Load(PipelineProgram(kBatch, 2), Share(4));
+  const auto runner = Load(PipelineProgram(kPipelineRows, 2), Share(4));
   ASSERT_NE(runner, nullptr);
-  const Floats x = Seeded(kBatch * kWidth, 7), t = Seeded(kBatch * kOut, 8);
   Floats w = PipelineProgram::StartOfW(), u = PipelineProgram::StartOfU();
   for (const bool profiled : {false, true}) {
     if (profiled) runner->EnableProfile();
-    for (int64_t step = 1; step <= 3; ++step) {
-      recording_.TakeLog();
-      float loss = -1;
-      int64_t at = -1;
-      Floats y(static_cast<size_t>(kBatch * kOut), -1);
-      const absl::Status status =
-          runner->Run({{DType::kF32, {kBatch, kWidth}, x.data()},
-                       {DType::kF32, {kBatch, kOut}, t.data()},
-                       {DType::kF32, {}, &kRate},
-                       {DType::kI64, {}, &step}},
-                      {{DType::kF32, {}, &loss},
-                       {DType::kI64, {}, &at},
-                       {DType::kF32, {kBatch, kOut}, y.data()}});
-      ASSERT_TRUE(status.ok()) << status;
-      const auto expected = program::PipelineStep(x, t, kRate, w, u);
-      EXPECT_NEAR(loss, expected.loss, 1e-4 * expected.loss);
-      ExpectNear(expected.y, y);
+    recording_.TakeLog();
+    PipeThreeSteps(*runner, w, u, [&] {
       // Each half is copied to a slot and from there to where it is received.
       const std::string log = recording_.TakeLog();
       EXPECT_GE(Count(log, "cuMemcpyDtoDAsync"), 8u);
       EXPECT_GE(Count(log, "partita_copy_box"), 8u);
       EXPECT_THAT(log, Not(HasSubstr("Capture")));
-      ExpectNear(w, Read(*runner, "w", kHidden, kOut));
-      ExpectNear(u, Read(*runner, "u", kWidth, kHidden));
-    }
+    });
   }
+}
+
+// One rank's launch fails in the middle of a step: the others learn of it, and
+// no rank's memory goes while another's stream still reads it.
+TEST_F(SharedExecutorTest, ARankThatFailsInAStepIsNamed) {
+  for (const bool starts : {false, true})
+    for (const int after : {0, 2, 5, 9}) {
+      SCOPED_TRACE(::testing::Message() << starts << " " << after);
+      program::DividedProgram divided(5, 2, 2);
+      if (starts) divided.StartCollectives();
+      auto runner = Load(std::move(divided), Share(4));
+      ASSERT_NE(runner, nullptr);
+      const Floats x = Seeded(40, 9);
+      Floats y(40, -1), all(40, -1);
+      std::vector<int64_t> where(4, -1);
+      const auto run = [&] {
+        return runner->Run({{DType::kF32, {5, 8}, x.data()}},
+                           {{DType::kF32, {5, 8}, y.data()},
+                            {DType::kF32, {5, 8}, all.data()},
+                            {DType::kI64, {4}, where.data()}});
+      };
+      ASSERT_TRUE(run().ok());
+      const auto begin = std::chrono::steady_clock::now();
+      recording_.FailNext("cuLaunchKernel", kCuIllegalAddress, 1, after);
+      const std::string text(run().message());
+      EXPECT_THAT(text, ::testing::ContainsRegex("rank [0-3]: .*"
+                                                 "CUDA_ERROR_ILLEGAL_ADDRESS"));
+      runner.reset();
+      EXPECT_EQ(recording_.TakeRaces(), "");
+      EXPECT_LT(std::chrono::steady_clock::now() - begin,
+                std::chrono::seconds(20));
+    }
 }
 
 }  // namespace

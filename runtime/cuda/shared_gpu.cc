@@ -28,6 +28,9 @@ using comm::Box;
 using comm::Kind;
 using Clock = std::chrono::steady_clock;
 
+// From one look at the GPU to the next.
+constexpr std::chrono::microseconds kPause{20};
+
 // Events of all ranks, to be used again.
 class EventPool : public std::enable_shared_from_this<EventPool> {
  public:
@@ -72,16 +75,21 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
 
 class SharedCollective : public comm::Collective {
  public:
+  using End = std::function<void(SharedCollective&)>;
   SharedCollective(comm::Operation operation, std::vector<int> ranks, int index,
-                   Meetings::Lane lane)
+                   Meetings::Lane lane, End end)
       : Collective(std::move(operation), std::move(ranks), index),
         lane(lane),
+        end(std::move(end)),
         alone(group_size() == 1 || this->operation().kind == Kind::kAllSlice),
         description(std::make_shared<const std::string>(
             absl::StrCat(comm::Describe(this->operation()), " among ranks ",
                          absl::StrJoin(this->ranks(), ", ")))) {}
 
+  ~SharedCollective() override { end(*this); }
+
   const Meetings::Lane lane;
+  const End end;
   const bool alone;  // it concerns nobody else
   const std::shared_ptr<const std::string> description;
   // Enqueued and not joined: what is waited for, once it is there.
@@ -149,6 +157,10 @@ class SharedCommunicator : public comm::DeviceCommunicator {
  private:
   using Postings = std::vector<Meetings::Posting>;
 
+  // Nobody touches what it was given any more.
+  void End(SharedCollective& collective);
+  bool Pass(const std::shared_ptr<void>& event, Clock::time_point limit);
+
   // Everything, for all members.
   absl::StatusOr<std::shared_ptr<void>> Hold(const SharedCollective& collective,
                                              const Postings& postings,
@@ -178,6 +190,7 @@ class SharedCommunicator : public comm::DeviceCommunicator {
     std::shared_ptr<void> done;
   };
   std::deque<Mark> ahead_;
+  bool gave_up_ = false;  // waiting for the GPU
 };
 
 absl::StatusOr<std::unique_ptr<comm::Collective>> SharedCommunicator::Prepare(
@@ -191,7 +204,8 @@ absl::StatusOr<std::unique_ptr<comm::Collective>> SharedCommunicator::Prepare(
       operation, ranks, index,
       operation.kind == Kind::kTransfer ? Meetings::Lane::kTransfers
       : beside                          ? Meetings::Lane::kBeside
-                                        : Meetings::Lane::kInPlace));
+                                        : Meetings::Lane::kInPlace,
+      [this](SharedCollective& collective) { End(collective); }));
 }
 
 absl::Status SharedCommunicator::PutPieces(const SharedCollective& collective,
@@ -244,8 +258,10 @@ absl::Status SharedCommunicator::Put(const SharedCollective& collective,
   }
   if (operation.kind == Kind::kAllSlice)
     return PutPieces(collective, postings, collective.index(), stream);
-  for (int receiver = 0; receiver < collective.group_size(); ++receiver)
+  for (int receiver = 0; receiver < collective.group_size(); ++receiver) {
+    PARTITA_RETURN_IF_ERROR(gpu_->meetings().Check(base_.rank()));
     PARTITA_RETURN_IF_ERROR(PutPieces(collective, postings, receiver, stream));
+  }
   return absl::OkStatus();
 }
 
@@ -255,8 +271,21 @@ absl::StatusOr<std::shared_ptr<void>> SharedCommunicator::Hold(
   for (size_t i = 0; i < postings.size(); ++i)
     if (static_cast<int>(i) != collective.index())
       PARTITA_RETURN_IF_ERROR(WaitFor(postings[i].ready, stream));
-  PARTITA_RETURN_IF_ERROR(Put(collective, postings, stream));
-  return events_->Record(stream);
+  PARTITA_RETURN_IF_ERROR(gpu_->meetings().Check(base_.rank()));
+  absl::Status status = Put(collective, postings, stream);
+  if (status.ok()) {
+    absl::StatusOr<std::shared_ptr<void>> done = events_->Record(stream);
+    if (done.ok()) return done;
+    status = done.status();
+  }
+  // There is no event that the others could wait for: what has come to the
+  // stream ends before they learn of it.
+  const Clock::time_point limit =
+      Clock::now() + gpu_->options().comm.patience / 2;
+  while (context_->driver().AskStream(stream) == kCuNotReady &&
+         Clock::now() < limit)
+    std::this_thread::sleep_for(kPause);
+  return status;
 }
 
 absl::Status SharedCommunicator::Enqueue(comm::Collective& base,
@@ -297,15 +326,17 @@ absl::Status SharedCommunicator::Join(comm::Collective& base, void* stream) {
   if (collective.under_way.empty())
     return absl::InternalError(absl::StrCat(
         *collective.description, ": nothing that was enqueued is not joined"));
-  SharedCollective::UnderWay first = std::move(collective.under_way.front());
-  collective.under_way.pop_front();
+  // It stays where it is with an error, for the end.
+  const SharedCollective::UnderWay& first = collective.under_way.front();
+  std::shared_ptr<void> done = first.done;
   if (first.meeting != nullptr) {
     PARTITA_ASSIGN_OR_RETURN(
-        first.done, gpu_->meetings().Await(base_, *first.meeting,
-                                           collective.operation().patience));
+        done, gpu_->meetings().Await(base_, *first.meeting,
+                                     collective.operation().patience));
   }
-  ahead_.push_back({collective.description, first.done});
-  return WaitFor(first.done, stream);
+  collective.under_way.pop_front();
+  ahead_.push_back({collective.description, done});
+  return WaitFor(done, stream);
 }
 
 bool SharedCommunicator::Passes() {
@@ -345,10 +376,40 @@ absl::Status SharedCommunicator::Await(void* stream) {
               : absl::StrCat("before the end of ", *ahead_.front().description),
           ": if its steps are long, give it more time with --timeout"));
       gpu_->meetings().Fail(status);
+      gave_up_ = true;
       return status;
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    std::this_thread::sleep_for(kPause);
   }
+}
+
+// What was not joined is waited for by none of this rank's streams.
+void SharedCommunicator::End(SharedCollective& collective) {
+  if (collective.under_way.empty() && ahead_.empty()) return;
+  if (!context_->Enter().ok()) return;
+  const Clock::time_point limit = Clock::now() + gpu_->options().comm.patience;
+  for (SharedCollective::UnderWay& one : collective.under_way) {
+    if (one.meeting != nullptr) {
+      auto held = gpu_->meetings().Quit(base_.rank(), *one.meeting);
+      if (!held.ok()) continue;
+      one.done = *std::move(held);
+    }
+    Pass(one.done, limit);
+  }
+  collective.under_way.clear();
+  while (!ahead_.empty() && Pass(ahead_.front().done, limit))
+    ahead_.pop_front();
+}
+
+// Whether the GPU comes past the event, or has failed altogether.
+bool SharedCommunicator::Pass(const std::shared_ptr<void>& event,
+                              Clock::time_point limit) {
+  while (context_->driver().AskEvent(event.get()) == kCuNotReady) {
+    gave_up_ |= Clock::now() > limit;
+    if (gave_up_) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
 }
 
 }  // namespace

@@ -252,8 +252,84 @@ TEST_F(SharedWaitTest, ATransferThatNobodySendsIsNamed) {
                     HasSubstr("among ranks 1, 0")));
 }
 
+// Rank 1 has sent and gives its memory back: before rank 0 has come to receive,
+// or when the copy stands on rank 0's stream.
+TEST_F(SharedWaitTest, WhatEndsIsReadByNobody) {
+  recording_.Watch();
+  for (const bool held : {false, true}) {
+    SCOPED_TRACE(held);
+    const auto statuses = Run([&](Rank& rank) -> absl::Status {
+      PARTITA_ASSIGN_OR_RETURN(
+          auto transfer,
+          rank.Prepare("dh", comm::Kind::kTransfer, /*sender=*/1));
+      if (rank.own == 1) {
+        PARTITA_ASSIGN_OR_RETURN(device::Allocation sent,
+                                 device::Allocation::Make(*rank.device, 64));
+        PARTITA_RETURN_IF_ERROR(rank.gpus->Enqueue(
+            *transfer, sent.data(), sent.data(), rank.stream->native_handle()));
+        PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
+        if (held) PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
+        transfer.reset();
+        sent = device::Allocation();
+        return held ? absl::OkStatus() : rank.base.Agree(absl::OkStatus());
+      }
+      PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
+      if (!held) PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
+      const absl::Status status = rank.Start(*transfer);
+      if (held) PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
+      PARTITA_RETURN_IF_ERROR(status);
+      return rank.Join(*transfer);
+    });
+    EXPECT_TRUE(statuses[1].ok()) << statuses[1];
+    EXPECT_EQ(statuses[0].ok(), held) << statuses[0];
+    if (!held) {
+      EXPECT_THAT(std::string(statuses[0].message()),
+                  HasSubstr("rank 1 left when others were to meet it at "
+                            "transfer 'dh'"));
+    }
+    EXPECT_EQ(recording_.TakeRaces(), "");
+  }
+}
+
+// The last of several launches of a collective fails: those before it have
+// ended when the other rank learns of it and gives its memory back.
+TEST_F(SharedWaitTest, WhatFailsHalfwayIsReadByNobody) {
+  recording_.Watch();
+  const auto statuses = Run([&](Rank& rank) -> absl::Status {
+    Operation gather;
+    gather.kind = comm::Kind::kAllGather;
+    gather.input_shape = {4};
+    gather.output_shape = {8};
+    gather.dim = 0;
+    gather.size = 8;
+    PARTITA_ASSIGN_OR_RETURN(auto all,
+                             rank.gpus->Prepare(gather, {0, 1}, true));
+    PARTITA_ASSIGN_OR_RETURN(device::Allocation own,
+                             device::Allocation::Make(*rank.device, 64));
+    const auto start = [&] {
+      return rank.gpus->Enqueue(*all, own.data(), own.data() + 32,
+                                rank.stream->native_handle());
+    };
+    if (rank.own == 1) PARTITA_RETURN_IF_ERROR(start());
+    PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
+    absl::Status status;
+    if (rank.own == 0) {
+      // The mark behind what was copied, not the one before it.
+      recording_.FailNext("cuEventRecord", kCuIllegalAddress, 1, /*after=*/1);
+      status = start();
+    }
+    PARTITA_RETURN_IF_ERROR(rank.base.Agree(absl::OkStatus()));
+    if (rank.own == 1) status = rank.Join(*all);
+    all.reset();
+    return status;
+  });
+  for (const absl::Status& status : statuses) EXPECT_FALSE(status.ok());
+  EXPECT_EQ(recording_.TakeRaces(), "");
+}
+
 TEST_F(SharedWaitTest, AGpuThatNeverEndsIsAnError) {
   recording_.FailNext("cuStreamQuery", kCuNotReady, 1 << 30);
+  recording_.FailNext("cuEventQuery", kCuNotReady, 1 << 30);
   const auto statuses = Run(
       [](Rank& rank) -> absl::Status {
         PARTITA_ASSIGN_OR_RETURN(const auto sum, rank.Prepare("x"));
@@ -262,6 +338,7 @@ TEST_F(SharedWaitTest, AGpuThatNeverEndsIsAnError) {
       },
       std::chrono::milliseconds(1500));
   recording_.FailNext("cuStreamQuery", kCuSuccess, 0);
+  recording_.FailNext("cuEventQuery", kCuSuccess, 0);
   for (const absl::Status& status : statuses)
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("shares with others made no progress within "

@@ -194,8 +194,6 @@ CuResult cuMemAlloc_v2(CuPointer* memory, size_t bytes) {
 }
 CuResult cuMemFree_v2(CuPointer memory) {
   PARTITA_ENTER();
-  // The driver waits; what stands still here is another rank's to end.
-  machine.RunAll();
   return machine.Free(reinterpret_cast<void*>(memory)) ? kCuSuccess
                                                        : kCuInvalidValue;
 }
@@ -306,7 +304,12 @@ CuResult cuEventSynchronize(CuEvent event) {
 CuResult cuEventQuery(CuEvent event) {
   PARTITA_ENTER();
   const auto& mark = OfEvent(event).mark;
-  if (mark != nullptr && !mark->reached) return kCuNotReady;
+  if (mark != nullptr && !mark->reached) {
+    // As for streams.
+    static int asks = 0;
+    if (++asks % 64 == 0) machine.RunUntil(*mark);
+    return kCuNotReady;
+  }
   if (mark != nullptr) machine.Waited(mark->clock);
   return kCuSuccess;
 }
@@ -442,10 +445,10 @@ const char* partita_recording_take_log() {
   log = Machine::Get().TakeLog();
   return log.c_str();
 }
-void partita_recording_fail_next(const char* symbol, CuResult result,
-                                 int times) {
+void partita_recording_fail_next(const char* symbol, CuResult result, int times,
+                                 int after) {
   const Lock lock(Machine::Get().mutex);
-  Machine::Get().FailNext(symbol, result, times);
+  Machine::Get().FailNext(symbol, result, times, after);
 }
 void partita_recording_register(const char* kernel, HostKernel function) {
   const Lock lock(Machine::Get().mutex);

@@ -29,6 +29,10 @@ CuResult Machine::Enter(const char* symbol, const std::string& detail) {
   log_ += symbol + (detail.empty() ? "" : " " + detail) + "\n";
   for (Failure& failure : failures_) {
     if (failure.symbol != symbol || failure.times == 0) continue;
+    if (failure.after > 0) {
+      --failure.after;
+      continue;
+    }
     --failure.times;
     return failure.result;
   }
@@ -68,6 +72,8 @@ bool Machine::RunFront(Stream& stream) {
   const Clock before = stream.clock;
   races_.Begin(step.name, stream.number, stream.clock.Tick(stream.number),
                before);
+  if (freed_ != nullptr && freed_->rank != stream.rank)
+    races_.Refuse(memory_ + freed_->at, freed_->bytes);
   Open();
   step.work();
   Close();
@@ -175,7 +181,7 @@ void* Machine::Allocate(size_t bytes) {
   for (; next != blocks_.end() && next->at - at < size; ++next)
     at = next->at + next->bytes;
   if (next == blocks_.end() && kMemoryBytes - at < size) return nullptr;
-  blocks_.insert(next, {at, size});
+  blocks_.insert(next, {at, size, std::this_thread::get_id()});
   used_ += size;
   // What was there before is no content.
   Open();
@@ -187,6 +193,10 @@ void* Machine::Allocate(size_t bytes) {
 bool Machine::Free(void* memory) {
   for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
     if (memory_ + block->at != memory) continue;
+    const Block freed = *block;
+    freed_ = &freed;
+    RunAll();
+    freed_ = nullptr;
     used_ -= block->bytes;
     races_.Forget(memory, block->bytes);
     blocks_.erase(block);
@@ -197,13 +207,14 @@ bool Machine::Free(void* memory) {
 
 std::string Machine::TakeLog() { return std::exchange(log_, ""); }
 
-void Machine::FailNext(const std::string& symbol, CuResult result, int times) {
+void Machine::FailNext(const std::string& symbol, CuResult result, int times,
+                       int after) {
   failures_.erase(std::remove_if(failures_.begin(), failures_.end(),
                                  [&](const Failure& failure) {
                                    return failure.symbol == symbol;
                                  }),
                   failures_.end());
-  failures_.push_back({symbol, result, times});
+  failures_.push_back({symbol, result, times, after});
 }
 
 void Machine::Register(const std::string& kernel, HostKernel function) {

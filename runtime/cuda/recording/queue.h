@@ -103,6 +103,9 @@ class Machine {
   // Device memory: the host may not touch it but while work of streams runs.
   // Null when it is full.
   void* Allocate(size_t bytes);
+  // When all that stands on streams is done, as the driver does it; what stands
+  // still is another rank's to end. What other ranks have put there and that
+  // touches this memory is a race.
   bool Free(void* memory);
   size_t used_bytes() const { return used_; }
 
@@ -115,13 +118,15 @@ class Machine {
   // Milliseconds that work says it took since the last time.
   void AddTime(float milliseconds) { time_ += milliseconds; }
   float TakeTime() { return std::exchange(time_, 0.0f); }
-  void FailNext(const std::string& symbol, CuResult result, int times);
+  void FailNext(const std::string& symbol, CuResult result, int times,
+                int after);
   void Register(const std::string& kernel, HostKernel function);
   HostKernel Find(const std::string& kernel) const;
 
  private:
   struct Block {
     size_t at, bytes;
+    std::thread::id rank;  // who made it
   };
   Machine();
   // Device memory may be touched in between.
@@ -135,7 +140,7 @@ class Machine {
   struct Failure {
     std::string symbol;
     CuResult result;
-    int times;
+    int times, after;
   };
   std::vector<Failure> failures_;
   std::vector<std::pair<std::string, HostKernel>> kernels_;
@@ -143,6 +148,7 @@ class Machine {
   int last_stream_ = 0;
   char* memory_ = nullptr;
   std::vector<Block> blocks_;  // in the order of their addresses
+  const Block* freed_ = nullptr;
   size_t used_ = 0;
   int running_ = 0;
   Races races_;

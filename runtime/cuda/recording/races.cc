@@ -22,6 +22,7 @@ void Races::Begin(const std::string& name, int stream, uint64_t number,
   if (!watching_) return;
   now_ = {0, 0, false, stream, number, name};
   before_ = before;
+  refused_ = {};
   current_.clear();
 }
 
@@ -67,15 +68,20 @@ void Races::End() {
 }
 
 void Races::Compare(const Access& access) {
+  if (access.begin < reinterpret_cast<uintptr_t>(refused_.second) &&
+      reinterpret_cast<uintptr_t>(refused_.first) < access.end)
+    Report(access.name + " touches what another rank frees\n");
   for (const Access& other : past_) {
     if (other.end <= access.begin || access.end <= other.begin) continue;
     if (!other.writes && !access.writes) continue;
     if (other.number <= before_.Of(other.stream)) continue;
-    const std::string line =
-        access.name + (access.writes ? " writes" : " reads") + " what " +
-        other.name + (other.writes ? " writes" : " reads") + "\n";
-    if (found_.find(line) == std::string::npos) found_ += line;
+    Report(access.name + (access.writes ? " writes" : " reads") + " what " +
+           other.name + (other.writes ? " writes" : " reads") + "\n");
   }
+}
+
+void Races::Report(const std::string& line) {
+  if (found_.find(line) == std::string::npos) found_ += line;
 }
 
 void Races::Forget(const void* memory, size_t bytes) {

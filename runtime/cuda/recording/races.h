@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace partita::cuda::recording {
@@ -33,13 +34,18 @@ class Races {
   // `number` of `stream`, which begins when all of `before` is done.
   void Begin(const std::string& name, int stream, uint64_t number,
              const Clock& before);
+  // The operation that has begun must not touch this.
+  void Refuse(const void* memory, size_t bytes) {
+    refused_ = {memory, static_cast<const char*>(memory) + bytes};
+  }
   void Touch(const void* memory, size_t bytes, bool writes) {
     if (watching_ && bytes > 0) Add(memory, bytes, writes);
   }
   void End();
   // Memory that is somebody else's from now on.
   void Forget(const void* memory, size_t bytes);
-  // One line per pair of operations' names, since the last time.
+  // One line per pair of operations' names, or per operation that touches what
+  // another rank frees, since the last time.
   std::string Take();
 
  private:
@@ -52,10 +58,12 @@ class Races {
   };
   void Add(const void* memory, size_t bytes, bool writes);
   void Compare(const Access& access);
+  void Report(const std::string& line);
 
   bool watching_ = false;
   Access now_ = {};  // its range: what was touched last
   Clock before_;
+  std::pair<const void*, const void*> refused_;  // begin and end
   std::vector<Access> current_, past_;
   std::string found_;
 };

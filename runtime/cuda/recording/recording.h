@@ -39,10 +39,12 @@ class Recording {
   std::string TakeLog() const {
     return Find<const char*()>("partita_recording_take_log")();
   }
-  // The next calls of this function return this.
-  void FailNext(const char* symbol, CuResult result, int times = 1) const {
-    Find<void(const char*, CuResult, int)>("partita_recording_fail_next")(
-        symbol, result, times);
+  // The next calls of this function return this, when it has been called
+  // `after` times more.
+  void FailNext(const char* symbol, CuResult result, int times = 1,
+                int after = 0) const {
+    Find<void(const char*, CuResult, int, int)>("partita_recording_fail_next")(
+        symbol, result, times, after);
   }
   // What launches of a kernel of this name run.
   void Register(const char* kernel, HostKernel function) const {
@@ -54,7 +56,8 @@ class Recording {
   void Watch() const { Find<void()>("partita_recording_watch")(); }
   // Operations that touch the same bytes, one of them writing, though neither
   // streams, events nor the host's waiting order them: a line each, "a writes
-  // what b reads". Ends all that is under way. Since the last time.
+  // what b reads"; and those under way that touch what another rank frees.
+  // Ends all that is under way. Since the last time.
   std::string TakeRaces() const {
     return Find<const char*()>("partita_recording_take_races")();
   }
