@@ -194,6 +194,71 @@ TEST_F(PrefetchTest, DevicesUploadTheirBlocks) {
   }
 }
 
+// Memory runs out when it is taken for the next batch, or in the middle of an
+// upload: every step gets its own batch all the same.
+TEST_F(PrefetchTest, StepsGoOnWhereThereIsNoMemoryForTheNextBatch) {
+  struct Case {
+    const char* call;
+    int after;  // by so many calls
+  };
+  // A run brings four inputs before it uploads the next two.
+  for (const Case& fails :
+       {Case{"cuMemAlloc_v2", 0}, Case{"cuMemAlloc_v2", 1},
+        Case{"cuMemcpyHtoDAsync_v2", 4}, Case{"cuMemcpyHtoDAsync_v2", 5}}) {
+    SCOPED_TRACE(::testing::Message() << fails.call << " " << fails.after);
+    Write(TrainingProgram(5, 1, 1));
+    const auto device =
+        std::move(MakeCudaDevice({0, kLibrary, kLibrary, kLibrary})).value();
+    auto executor = executor::Executor::Load(path_, *device);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    const int64_t staging = (*executor)->Memory().staging;
+    EXPECT_EQ((*executor)->not_ahead(), "");
+    recording_.FailNext(fails.call, kCuOutOfMemory, 1, fails.after);
+    Floats w = TrainingProgram::Start();
+    for (int64_t step = 1; step <= 4; ++step) {
+      const Batch batch(static_cast<uint64_t>(step)),
+          next(static_cast<uint64_t>(step) + 1);
+      ASSERT_TRUE((*executor)->Prefetch([&] { return Ahead(next); }).ok());
+      float loss = -1;
+      int64_t at = -1;
+      const absl::Status status =
+          (*executor)->Run(Inputs(batch, &kRate, &step),
+                           {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
+      ASSERT_TRUE(status.ok()) << status;
+      const float expected = program::TrainingStep(batch.x, batch.t, kRate, w);
+      EXPECT_NEAR(loss, expected, 1e-4 * expected);
+      EXPECT_THAT((*executor)->not_ahead(),
+                  HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
+    }
+    EXPECT_EQ((*executor)->Memory().staging, staging);
+  }
+}
+
+// Of four devices one has no memory for its blocks.
+TEST_F(PrefetchTest, OneDeviceWithoutMemoryIsNamed) {
+  const auto runner = Load(TrainingProgram(5, 2, 2));
+  ASSERT_NE(runner, nullptr);
+  EXPECT_EQ(runner->NotAhead(), "");
+  recording_.FailNext("cuMemAlloc_v2", kCuOutOfMemory);
+  Floats w = TrainingProgram::Start();
+  for (int64_t step = 1; step <= 3; ++step) {
+    const Batch batch(static_cast<uint64_t>(step)),
+        next(static_cast<uint64_t>(step) + 1);
+    runner->Prefetch(Ahead(next));
+    float loss = -1;
+    int64_t at = -1;
+    const absl::Status status =
+        runner->Run(Inputs(batch, &kRate, &step),
+                    {{DType::kF32, {}, &loss}, {DType::kI64, {}, &at}});
+    ASSERT_TRUE(status.ok()) << status;
+    const float expected = program::TrainingStep(batch.x, batch.t, kRate, w);
+    EXPECT_NEAR(loss, expected, 1e-4 * expected);
+    EXPECT_THAT(
+        runner->NotAhead(),
+        ::testing::ContainsRegex("^rank [0-3]: .*CUDA_ERROR_OUT_OF_MEMORY"));
+  }
+}
+
 // An error in what is told is the run's.
 TEST_F(PrefetchTest, ErrorsOfTheNextBatchEndTheRun) {
   Write(TrainingProgram(5, 1, 1));

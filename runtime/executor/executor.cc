@@ -319,9 +319,18 @@ absl::Status Executor::MakeUploads() {
 }
 
 absl::Status Executor::Prefetch(NextInputs inputs) {
-  if (!LooksAhead()) return absl::OkStatus();
-  if (uploads_ == nullptr) PARTITA_RETURN_IF_ERROR(MakeUploads());
-  next_inputs_ = std::move(inputs);
+  if (!LooksAhead() || !not_ahead_.empty()) return absl::OkStatus();
+  if (uploads_ == nullptr)
+    PARTITA_RETURN_IF_ERROR(EndUploadsIfFull(MakeUploads()));
+  if (uploads_ != nullptr) next_inputs_ = std::move(inputs);
+  return absl::OkStatus();
+}
+
+// Looking ahead is worth no training that ends.
+absl::Status Executor::EndUploadsIfFull(const absl::Status& status) {
+  if (!absl::IsResourceExhausted(status)) return status;
+  uploads_.reset();
+  not_ahead_ = std::string(status.message());
   return absl::OkStatus();
 }
 
@@ -339,7 +348,7 @@ absl::Status Executor::Run(const std::vector<ConstTensor>& inputs,
   const auto upload = [&]() -> absl::Status {
     if (next == nullptr) return absl::OkStatus();
     PARTITA_ASSIGN_OR_RETURN(const std::vector<ConstTensor> tensors, next());
-    return uploads_->Begin(tensors);
+    return EndUploadsIfFull(uploads_->Begin(tensors));
   };
   PARTITA_RETURN_IF_ERROR(
       main_->Run(*stream_, profile_.get(), nan_trace_.get(), upload));

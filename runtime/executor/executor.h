@@ -98,9 +98,13 @@ class Executor {
   // `inputs` is asked while the next run's step runs, and those that are data
   // for the model (program::PortRole) are brought to the device. The run that
   // is given the same memory takes them from there: what is in it must stay as
-  // it is until that run is done. Takes memory of the device when first called.
+  // it is until that run is done. Takes memory of the device when first called;
+  // where there is too little, now or later, every run brings its inputs
+  // itself.
   using NextInputs = std::function<absl::StatusOr<std::vector<ConstTensor>>()>;
   absl::Status Prefetch(NextInputs inputs);
+  // Then the error, for people; else empty.
+  const std::string& not_ahead() const { return not_ahead_; }
 
   // Those that this rank's entry names.
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
@@ -148,6 +152,7 @@ class Executor {
   absl::Status PlacePort(size_t port, void* host);
   absl::Status GiveInput(size_t index, const ConstTensor& input);
   absl::Status MakeUploads();
+  absl::Status EndUploadsIfFull(const absl::Status& status);
   void TraceSources();
   void TraceOutcomes();
   // visit(parameter, its memory, what is in its block) of each that is updated,
@@ -182,6 +187,7 @@ class Executor {
   device::Allocation arena_;
   std::vector<Port> ports_;           // inputs, then outputs
   std::unique_ptr<Uploads> uploads_;  // null: nothing is prefetched
+  std::string not_ahead_;             // not empty: nothing ever will be
   NextInputs next_inputs_;            // of the run after the next one
   std::unique_ptr<BoundProgram> main_;
   std::unique_ptr<Profile> profile_;

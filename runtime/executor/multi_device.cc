@@ -105,6 +105,15 @@ absl::Status MultiDeviceRunner::Run(const std::vector<ConstTensor>& inputs,
       });
 }
 
+std::string MultiDeviceRunner::NotAhead() const {
+  for (size_t rank = 0; rank < ranks_->list.size(); ++rank) {
+    const std::string& found =
+        ranks_->list[rank].executor->executor().not_ahead();
+    if (!found.empty()) return absl::StrCat("rank ", rank, ": ", found);
+  }
+  return "";
+}
+
 // A mistake of the caller's is found before the ranks are asked: an error of
 // theirs would end them.
 absl::Status MultiDeviceRunner::ReadParameter(const std::string& name,

@@ -66,6 +66,8 @@ class MultiDeviceRunner {
   // Of all devices, as RankExecutor's; an error of it is the next Run's.
   bool LooksAhead() const { return looks_ahead_; }
   void Prefetch(std::vector<ConstTensor> inputs) { next_ = std::move(inputs); }
+  // Between runs: of the first rank that has one, with its number.
+  std::string NotAhead() const;
 
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
   // A whole parameter between runs. NotFound, InvalidArgument where the type is

@@ -69,6 +69,10 @@ class ProcessSession : public Session {
   absl::Status Prefetch(const std::vector<ConstTensor>& inputs) override {
     return executor_->Prefetch(inputs);
   }
+  std::string NotAhead() const override {
+    const std::string& found = executor_->executor().not_ahead();
+    return found.empty() ? "" : absl::StrCat("rank ", rank(), ": ", found);
+  }
   absl::Status EnableNanTrace() override {
     return executor_->executor().EnableNanTrace();
   }

@@ -62,6 +62,7 @@ class SingleSession : public Session {
   absl::Status Prefetch(const std::vector<ConstTensor>& inputs) override {
     return executor_->Prefetch([inputs] { return inputs; });
   }
+  std::string NotAhead() const override { return executor_->not_ahead(); }
   absl::Status EnableNanTrace() override { return executor_->EnableNanTrace(); }
   absl::Status CheckFinite() override {
     const executor::NumberKind worst = executor_->Outcome();
@@ -122,6 +123,7 @@ class ThreadSession : public Session {
     runner_->Prefetch(inputs);
     return absl::OkStatus();
   }
+  std::string NotAhead() const override { return runner_->NotAhead(); }
   absl::Status EnableNanTrace() override { return runner_->EnableNanTrace(); }
   absl::Status CheckFinite() override {
     const std::string found = runner_->DescribeNonFinite();

@@ -48,6 +48,10 @@ class Session {
     return absl::OkStatus();
   }
 
+  // Why inputs are not brought to the devices of this process ahead any more
+  // (executor::Executor::not_ahead); empty where they are.
+  virtual std::string NotAhead() const { return ""; }
+
   // As executor::Executor's, of all devices.
   virtual absl::Status EnableNanTrace() = 0;
   // After a run, in all processes alike: what made numbers that are not finite,

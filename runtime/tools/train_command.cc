@@ -37,8 +37,9 @@ class SessionStepper : public train::Stepper {
  public:
   // `traced`: numbers that are not finite are an error of the step that tells
   // what made them.
-  SessionStepper(Session& session, bool traced)
-      : session_(session), traced_(traced) {}
+  // `say` is for people, of this process.
+  SessionStepper(Session& session, bool traced, Say say)
+      : session_(session), traced_(traced), say_(std::move(say)) {}
 
   const std::vector<base::TensorSpec>& inputs() const override {
     return session_.inputs();
@@ -55,6 +56,7 @@ class SessionStepper : public train::Stepper {
   absl::Status Run(const std::vector<base::ConstTensor>& inputs,
                    const std::vector<base::MutableTensor>& outputs) override {
     PARTITA_RETURN_IF_ERROR(session_.Run(inputs, outputs));
+    SayOnceIfNotAhead();
     PARTITA_RETURN_IF_ERROR(session_.GatherNumbers(outputs));
     return traced_ ? session_.CheckFinite() : absl::OkStatus();
   }
@@ -71,8 +73,19 @@ class SessionStepper : public train::Stepper {
   }
 
  private:
+  void SayOnceIfNotAhead() {
+    if (said_not_ahead_) return;
+    const std::string found = session_.NotAhead();
+    if (found.empty()) return;
+    said_not_ahead_ = true;
+    say_(absl::StrCat("batches are not uploaded while the step before runs, ",
+                      "since there is too little memory for them: ", found));
+  }
+
   Session& session_;
   const bool traced_;
+  const Say say_;
+  bool said_not_ahead_ = false;
 };
 
 // Reads ahead where there is something to read.
@@ -141,7 +154,8 @@ class TrainingRun {
         signal_(signal),
         out_(out),
         error_(error),
-        stepper_(session, options.debug_nan) {}
+        stepper_(session, options.debug_nan,
+                 [this](const std::string& text) { TellHere(text); }) {}
 
   absl::Status Run() {
     PARTITA_RETURN_IF_ERROR(session_.Agree(CheckTrains(session_)));
@@ -213,9 +227,13 @@ class TrainingRun {
 
   // What people must know comes even where they want no progress.
   void Tell(const std::string& text) {
+    if (session_.IsMain()) TellHere(text);
+  }
+  // In any process.
+  void TellHere(const std::string& text) {
     if (progress_ != nullptr) {
       progress_->Say(text);
-    } else if (session_.IsMain()) {
+    } else {
       error_ << text << std::endl;
     }
   }
