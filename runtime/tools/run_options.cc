@@ -22,14 +22,6 @@ absl::Status SetSeed(const std::string& value, RunOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status SetDevice(const std::string& value, RunOptions& options) {
-  if (value != "cpu" && value != "cuda" && value != "null")
-    return Wrong(
-        absl::StrCat("expected cpu, cuda or null, found '", value, "'"));
-  options.device = value;
-  return absl::OkStatus();
-}
-
 std::map<std::string, FlagSetter> ValueFlags(RunOptions& options) {
   return {{"--input", SetInput(options)},
           {"--inputs", SetString(options.inputs_file)},
@@ -42,9 +34,7 @@ std::map<std::string, FlagSetter> ValueFlags(RunOptions& options) {
           {"--warmup", SetCount(options.warmup, 0)},
           {"--repeat", SetCount(options.repeat, 1)},
           {"--weights-dir", SetString(options.weights_dir)},
-          {"--device", [&](const std::string& value) {
-             return SetDevice(value, options);
-           }}};
+          {"--device", SetDevice(options, /*trains=*/false)}};
 }
 
 }  // namespace
@@ -64,6 +54,21 @@ FlagSetter SetInput(RunOptions& options) {
                                   value.substr(equals + 1),
                                   "'; leave out one of the two"));
     options.inputs.emplace_back(std::move(name), value.substr(equals + 1));
+    return absl::OkStatus();
+  };
+}
+
+FlagSetter SetDevice(RunOptions& options, bool trains) {
+  return [&options, trains](const std::string& value) {
+    if (value == "null" && trains)
+      return Wrong(
+          "expected cpu or cuda, found 'null', which executes nothing and so "
+          "cannot train; partita-run MODEL --device null plans and counts");
+    if (value != "cpu" && value != "cuda" && value != "null")
+      return Wrong(absl::StrCat("expected cpu",
+                                trains ? " or cuda" : ", cuda or null",
+                                ", found '", value, "'"));
+    options.device = value;
     return absl::OkStatus();
   };
 }
@@ -116,7 +121,9 @@ Execution
   --repeat N               measured runs; default 1
   --weights-dir DIR        where relative paths of weights begin; default: the model's folder
   --device cpu|cuda|null   default: what the model was compiled for; null plans and counts, and executes nothing
-  --share-gpu              all devices of this machine stand on GPU 0, each with its own streams and memory
+  --share-gpu              all devices of this machine stand on GPU 0, each with its own streams and memory; they
+                           exchange in its memory, as several processes through the host's. To check a divided model
+                           where there is one GPU: it must hold what all devices need, and they take turns on it
   --help
 
 Exit code: 0 success, 1 something is wrong with the files or inputs, 2 wrong command line, 70 a bug of ours.

@@ -41,6 +41,8 @@ absl::StatusOr<RunOptions> ParseRunOptions(
 // Setters of flags that commands share; the options must outlive them.
 FlagSetter SetInput(RunOptions& options);    // --input
 FlagSetter SetTimeout(RunOptions& options);  // --timeout
+// --device; `trains`: of a command that needs results.
+FlagSetter SetDevice(RunOptions& options, bool trains);
 
 // The text of --help.
 const char* RunHelp();

@@ -105,9 +105,10 @@ TEST(RunOptionsTest, HelpNamesEveryFlag) {
   for (const char* flag :
        {"--input ", "--inputs", "--output-dir", "--random-inputs", "--threads",
         "--warmup", "--repeat", "--json", "--profile", "--weights-dir",
-        "--device", "--help"}) {
+        "--device ", "--share-gpu", "--help"}) {
     EXPECT_THAT(RunHelp(), HasSubstr(flag));
   }
+  EXPECT_THAT(RunHelp(), HasSubstr("To check a divided model"));
 }
 
 }  // namespace

@@ -90,7 +90,8 @@ std::map<std::string, FlagSetter> ValueFlags(TrainOptions& options) {
           {"--threads", SetCount(options.run.threads, 1)},
           {"--devices", SetCount(options.run.devices, 1)},
           {"--timeout", SetTimeout(options.run)},
-          {"--weights-dir", SetString(options.run.weights_dir)}};
+          {"--weights-dir", SetString(options.run.weights_dir)},
+          {"--device", SetDevice(options.run, /*trains=*/true)}};
 }
 
 absl::Status Check(const TrainOptions& options) {
@@ -188,7 +189,10 @@ Execution
                            compiled for, which is the default. Under mpirun, srun and torchrun each process is one
   --timeout SECONDS        how long devices wait for one that makes no progress; default 60
   --weights-dir DIR        where relative paths of weights begin; default: the model's folder
-  --share-gpu              all devices of this machine stand on GPU 0, each with its own streams and memory
+  --device cpu|cuda        default: what the model was compiled for
+  --share-gpu              all devices of this machine stand on GPU 0, each with its own streams and memory; they
+                           exchange in its memory, as several processes through the host's. To check a divided model
+                           where there is one GPU: it must hold what all devices need, and they take turns on it
   --help
 
 Ctrl-C, SIGTERM and SIGUSR1 finish the step, save a checkpoint and end the run; the second one ends it at once.

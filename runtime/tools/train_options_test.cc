@@ -26,7 +26,8 @@ TEST(TrainOptionsTest, Defaults) {
   EXPECT_EQ(options.source.order.epochs, 0);
   EXPECT_EQ(options.source.to, 1);
   EXPECT_FALSE(options.resume || options.quiet || options.debug_nan ||
-               options.run.json);
+               options.run.json || options.run.share_gpu);
+  EXPECT_EQ(options.run.device, "");
 }
 
 TEST(TrainOptionsTest, EveryFlag) {
@@ -74,6 +75,9 @@ TEST(TrainOptionsTest, EveryFlag) {
                                                   "2",
                                                   "--weights-dir",
                                                   "w",
+                                                  "--device",
+                                                  "cuda",
+                                                  "--share-gpu",
                                                   "--no-shuffle",
                                                   "--resume",
                                                   "--quiet",
@@ -105,6 +109,8 @@ TEST(TrainOptionsTest, EveryFlag) {
   EXPECT_EQ(options.run.devices, 4);
   EXPECT_EQ(options.run.timeout, 2);
   EXPECT_EQ(options.run.weights_dir, "w");
+  EXPECT_EQ(options.run.device, "cuda");
+  EXPECT_TRUE(options.run.share_gpu);
   EXPECT_TRUE(options.resume && options.quiet && options.debug_nan &&
               options.run.json);
 }
@@ -146,6 +152,12 @@ TEST(TrainOptionsTest, Refusals) {
               HasSubstr("--data-range: expected two shares from 0 to 1, the "
                         "smaller first, as 0:0.9, found '0.1'"));
   EXPECT_THAT(Error({"--data-range", "half"}), HasSubstr("found 'half'"));
+  EXPECT_EQ(Error({"--device", "tpu"}),
+            "--device: expected cpu or cuda, found 'tpu'");
+  EXPECT_EQ(Error({"--device", "null"}),
+            "--device: expected cpu or cuda, found 'null', which executes "
+            "nothing and so cannot train; partita-run MODEL --device null "
+            "plans and counts");
   EXPECT_EQ(Error({"--repeat", "3"}), "unknown option '--repeat'");
   EXPECT_EQ(Error({"--keep"}), "--keep: expected a value, found nothing");
 }
@@ -179,8 +191,11 @@ TEST(TrainOptionsTest, Help) {
                            "--threads",
                            "--devices",
                            "--timeout",
-                           "--weights-dir"})
+                           "--weights-dir",
+                           "--device ",
+                           "--share-gpu"})
     EXPECT_THAT(help, HasSubstr(flag));
+  EXPECT_THAT(help, HasSubstr("To check a divided model"));
 }
 
 TEST(TrainOptionsTest, RulesForBatches) {
