@@ -64,6 +64,13 @@ LogicalResult decomposeComposites(func::FuncOp kernel) {
   return success();
 }
 
+// What code is generated from: a copy of `kernel`.
+FailureOr<OwningOpRef<func::FuncOp>> decomposed(func::FuncOp kernel) {
+  OwningOpRef<func::FuncOp> copy = kernel.clone();
+  if (failed(decomposeComposites(*copy))) return failure();
+  return copy;
+}
+
 // Of a kernel as flatForm makes it. 0: any other kernel.
 int64_t flatChunkOf(func::FuncOp kernel) {
   auto chunk = kernel->getAttrOfType<IntegerAttr>(kFlatChunkAttr);
@@ -354,10 +361,14 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
 
 }  // namespace
 
-SmallVector<PartWork> partWorkOf(func::FuncOp kernel,
-                                 const CodegenOptions& options) {
+FailureOr<SmallVector<PartWork>> partWorkOf(func::FuncOp kernel,
+                                            const CodegenOptions& options) {
   SmallVector<PartWork> works;
-  for (const Part& part : allPartsOf(kernel, options))
+  // No other kernel is several functions.
+  if (!findAttentionGrad(kernel)) return works;
+  FailureOr<OwningOpRef<func::FuncOp>> copy = decomposed(kernel);
+  if (failed(copy)) return failure();
+  for (const Part& part : allPartsOf(**copy, options))
     if (part.work) works.push_back(*part.work);
   return works;
 }
@@ -373,11 +384,11 @@ CodegenOptions hostCodegenOptions() {
 
 FailureOr<KernelCode> generateKernel(func::FuncOp kernel, ModuleOp target,
                                      const CodegenOptions& options) {
-  OwningOpRef<func::FuncOp> copy = kernel.clone();
-  if (failed(decomposeComposites(*copy))) return failure();
+  FailureOr<OwningOpRef<func::FuncOp>> copy = decomposed(kernel);
+  if (failed(copy)) return failure();
   std::vector<KernelCode> done;
-  for (const Part& part : allPartsOf(*copy, options)) {
-    FailureOr<KernelCode> code = generatePart(*copy, part, target, options);
+  for (const Part& part : allPartsOf(**copy, options)) {
+    FailureOr<KernelCode> code = generatePart(**copy, part, target, options);
     if (failed(code)) return failure();
     if (options.warpgroups && code->team == kBlock &&
         code->scratch_bytes > options.shared_bytes) {

@@ -79,9 +79,10 @@ mlir::FailureOr<KernelCode> generateKernel(
     const CodegenOptions& options = hostCodegenOptions());
 
 // What each of the functions that generateKernel makes does, in their order;
-// none where there is one, which does what the kernel's body says.
-llvm::SmallVector<PartWork> partWorkOf(mlir::func::FuncOp kernel,
-                                       const CodegenOptions& options);
+// none where there is one, which does what the kernel's body says. `kernel`
+// stays as it is. Emits a diagnostic where it fails, as generateKernel does.
+mlir::FailureOr<llvm::SmallVector<PartWork>> partWorkOf(
+    mlir::func::FuncOp kernel, const CodegenOptions& options);
 
 // Registers the dialects that generated code consists of. A pass that generates
 // kernels depends on them.

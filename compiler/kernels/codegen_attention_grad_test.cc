@@ -173,6 +173,41 @@ TEST(MmaAttentionGradWork, EachPartSaysItsOwn) {
               ElementsAre(ElementsAre(1, 0, v + k), ElementsAre(2, 1, y)));
 }
 
+// Composites in the kernel are decomposed before its parts are told: stored
+// statistics make a normalisation elementwise, which goes with tensor cores.
+TEST(MmaAttentionGradWork, IsThatOfWhatIsGenerated) {
+  const std::string text = R"(
+    func.func @k(%x: tensor<1x2x48x32xbf16>, %s: tensor<2xbf16>,
+                 %k: tensor<1x2x40x32xbf16>, %y: tensor<1x2x48x32xbf16>)
+        -> (tensor<1x2x48x32xbf16>, tensor<1x2x40x32xbf16>) {
+      %q = nn.batch_norm %x, %s, %s, %s, %s feature = 1 epsilon = 1.0e-5
+          : (tensor<1x2x48x32xbf16>, tensor<2xbf16>, tensor<2xbf16>,
+             tensor<2xbf16>, tensor<2xbf16>) -> tensor<1x2x48x32xbf16>
+      %r:3 = nn.attention_grad %q, %k, %k, %y, %y scale = 3.0e-1
+          : (tensor<1x2x48x32xbf16>, tensor<1x2x40x32xbf16>,
+             tensor<1x2x40x32xbf16>, tensor<1x2x48x32xbf16>,
+             tensor<1x2x48x32xbf16>)
+          -> (tensor<1x2x48x32xbf16>, tensor<1x2x40x32xbf16>,
+              tensor<1x2x40x32xbf16>)
+      return %r#0, %r#1 : tensor<1x2x48x32xbf16>, tensor<1x2x40x32xbf16>
+    })";
+  std::unique_ptr<CompiledKernel> kernel =
+      CompiledKernel::fromText(text, ptxCodegenOptions());
+  ASSERT_NE(kernel, nullptr);
+  std::vector<KernelCode> parts = kernel->code().before;
+  parts.push_back(kernel->code());
+  ASSERT_EQ(parts.size(), 2u);
+  const auto works = partWorkOf(kernel->function(), ptxCodegenOptions());
+  ASSERT_TRUE(mlir::succeeded(works));
+  ASSERT_EQ(works->size(), parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    ASSERT_TRUE(parts[i].work.has_value());
+    EXPECT_EQ((*works)[i].of_keys, parts[i].work->of_keys);
+    EXPECT_EQ((*works)[i].of_values, parts[i].work->of_values);
+    EXPECT_EQ((*works)[i].untouched_bytes, parts[i].work->untouched_bytes);
+  }
+}
+
 // The bias's gradient is without loops over tiles; ptxas stores and loads two
 // registers at most where it can have more warps at a time for it.
 constexpr int kMostSpilled = 16;

@@ -53,9 +53,9 @@ Precision precisionOf(Value value) {
 }
 
 // Whether all that it gives are new values of parameters.
-bool updates(exec::LaunchOp launch) {
-  auto function = launch->getParentOfType<FuncOp>();
-  return llvm::all_of(launch->getResults(), [&](Value result) {
+bool updates(Operation* op) {
+  auto function = op->getParentOfType<FuncOp>();
+  return llvm::all_of(op->getResults(), [&](Value result) {
     return !result.use_empty() &&
            llvm::all_of(result.getUses(), [&](mlir::OpOperand& use) {
              return use.getOwner()->hasTrait<mlir::OpTrait::IsTerminator>() &&
@@ -131,6 +131,9 @@ class Lister {
     for (auto inner : function.getOps<mlir::func::CallOp>())
       append(inner, backward, step);
   }
+
+  // Whether of some kernel no code can be generated.
+  bool failed() const { return failed_; }
 
  private:
   // What cuts a bucket up is of the parameter that gets a part of it.
@@ -230,18 +233,39 @@ class Lister {
       launch.ranks.push_back(static_cast<int>(rank));
   }
 
-  // Of what @main reduces, what no function takes.
-  static bool isOfGradients(exec::CollectiveOp op) {
-    if (!op->getParentOfType<FuncOp>().isPublic()) return false;
+  // Of what @main reduces, what nothing but updates reads, in parts or whole.
+  bool isOfGradients(exec::CollectiveOp op) {
+    if (!op->getParentOfType<FuncOp>().isPublic() ||
+        (op.getKind() != exec::CollectiveKind::all_reduce &&
+         op.getKind() != exec::CollectiveKind::reduce_scatter))
+      return false;
     llvm::SmallVector<Value> open = {op.getResult()};
-    while (!open.empty())
-      for (Operation* user : open.pop_back_val().getUsers()) {
-        if (llvm::isa<mlir::func::CallOp, exec::CollectiveOp>(user))
-          return false;
-        if (llvm::isa<exec::ViewOp>(user)) open.push_back(user->getResult(0));
+    while (!open.empty()) {
+      const Value value = open.pop_back_val();
+      if (value.use_empty()) return false;
+      for (Operation* user : value.getUsers()) {
+        if (llvm::isa<exec::LaunchOp, mlir::func::CallOp>(user) &&
+            updates(user))
+          continue;
+        if (!takesApart(user)) return false;
+        llvm::append_range(open, user->getResults());
       }
-    return op.getKind() == exec::CollectiveKind::all_reduce ||
-           op.getKind() == exec::CollectiveKind::reduce_scatter;
+    }
+    return true;
+  }
+
+  // Whether what it gives has elements of what it takes, each for itself.
+  bool takesApart(Operation* op) {
+    if (llvm::isa<exec::ViewOp>(op)) return true;
+    auto launch = llvm::dyn_cast<exec::LaunchOp>(op);
+    if (!launch) return false;
+    auto kernel = module_.lookupSymbol<FuncOp>(launch.getKernel());
+    return llvm::all_of(
+        kernel.front().without_terminator(), [](Operation& inner) {
+          const kernels::KernelRole role = kernels::kernelRole(&inner);
+          return role == kernels::KernelRole::movement ||
+                 role == kernels::KernelRole::elementwise;
+        });
   }
 
   // Results that no operation wrote where they belong.
@@ -267,34 +291,42 @@ class Lister {
   const std::vector<emit::KernelWork>& worksOf(FuncOp kernel) {
     auto [known, is_new] = works_.try_emplace(kernel.getName());
     if (!is_new) return known->second;
-    if (gpu_)
-      for (const kernels::PartWork& part :
-           kernels::partWorkOf(kernel, kernels::ptxCodegenOptions())) {
-        exec::KernelPart words;
-        words.products_of_keys = part.of_keys;
-        words.products_of_values = part.of_values;
-        words.untouched = part.untouched_bytes;
-        known->second.push_back(emit::workOf(kernel, words));
-      }
+    for (const kernels::PartWork& part : partsOf(kernel)) {
+      exec::KernelPart words;
+      words.products_of_keys = part.of_keys;
+      words.products_of_values = part.of_values;
+      words.untouched = part.untouched_bytes;
+      known->second.push_back(emit::workOf(kernel, words));
+    }
     if (known->second.empty()) known->second.push_back(emit::workOf(kernel));
     return known->second;
+  }
+
+  llvm::SmallVector<kernels::PartWork> partsOf(FuncOp kernel) {
+    if (!gpu_) return {};
+    auto parts = kernels::partWorkOf(kernel, kernels::ptxCodegenOptions());
+    failed_ |= mlir::failed(parts);
+    return mlir::succeeded(parts) ? *std::move(parts)
+                                  : llvm::SmallVector<kernels::PartWork>();
   }
 
   mlir::ModuleOp module_;
   const core::Mesh mesh_;
   const bool gpu_;
+  bool failed_ = false;
   llvm::StringMap<std::vector<emit::KernelWork>> works_;
   std::vector<StepLaunch> launches_;
 };
 
-// Null where the plan does not divide it: then nobody asked for that.
+// Errors of what nobody asked for.
+mlir::LogicalResult swallow(mlir::Diagnostic& diagnostic) {
+  return mlir::success(diagnostic.getSeverity() !=
+                       mlir::DiagnosticSeverity::Error);
+}
+
+// Null where the plan does not divide it.
 mlir::OwningOpRef<mlir::ModuleOp> divided(mlir::ModuleOp module,
                                           const plan::Plan& plan) {
-  mlir::ScopedDiagnosticHandler quiet(
-      module.getContext(), [](mlir::Diagnostic& diagnostic) {
-        return mlir::success(diagnostic.getSeverity() !=
-                             mlir::DiagnosticSeverity::Error);
-      });
   mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
   mlir::PassManager passes(module.getContext());
   lowerToLaunches(passes);
@@ -325,6 +357,7 @@ int numberOf(Operation* op) {
 std::optional<planner::StepLaunches> lowerStep(
     mlir::ModuleOp module, const std::vector<std::string>& functions,
     const plan::Plan& plan, bool gpu) {
+  mlir::ScopedDiagnosticHandler quiet(module.getContext(), swallow);
   mlir::OwningOpRef<mlir::ModuleOp> copy = divided(module, plan);
   if (!copy) return std::nullopt;
   Lister lister(*copy, plan.mesh, gpu);
@@ -335,12 +368,14 @@ std::optional<planner::StepLaunches> lowerStep(
     launches.push_back(function ? lister.run(function)
                                 : std::vector<StepLaunch>());
   }
+  if (lister.failed()) return std::nullopt;
   return launches;
 }
 
 std::optional<std::vector<StepLaunch>> lowerStep(mlir::ModuleOp module,
                                                  const plan::Plan& plan,
                                                  bool gpu) {
+  mlir::ScopedDiagnosticHandler quiet(module.getContext(), swallow);
   mlir::OwningOpRef<mlir::ModuleOp> copy = divided(module, plan);
   if (!copy) return std::nullopt;
   Lister lister(*copy, plan.mesh, gpu);
@@ -349,6 +384,7 @@ std::optional<std::vector<StepLaunch>> lowerStep(mlir::ModuleOp module,
   std::vector<StepLaunch> step = lister.run(main);
   for (auto call : main.getOps<mlir::func::CallOp>())
     lister.append(call, loss && loss->isBeforeInBlock(call), step);
+  if (lister.failed()) return std::nullopt;
   return step;
 }
 
