@@ -31,6 +31,7 @@ constexpr double kContext = 1 * kGiga;
 // have (data sheets), and of PCIe x16, which two devices share, 0.8 of 16, 31
 // and 63 GB/s (3rd, 4th and 5th generation; stas00): no measurement was found.
 void AddHost(Device& device, double memory, double link) {
+  device.is_gpu = true;
   device.host_memory = memory;
   device.host_bandwidth = 0.8 * link / 2;
 }

@@ -31,13 +31,12 @@ struct Device {
   // all devices of the node copy. 0: there is no host beside the device.
   double host_memory = 0;
   double host_bandwidth = 0;
-  // Whether programs for it are those of GPUs: a device without a host is one.
-  bool is_gpu() const { return host_memory > 0; }
-  int units = 1;      // multiprocessors, or cores: what tiles are dealt to
-  double l2 = 0;      // bytes that all units share
-  double launch = 0;  // from one kernel's start to the next, at the least
-  double kernel = 0;  // of a kernel that does nothing, beyond `launch`
-  double matmul = 1;  // of the peak, products of the best shapes, sustained
+  bool is_gpu = false;  // programs for it are those of GPUs
+  int units = 1;        // multiprocessors, or cores: what tiles are dealt to
+  double l2 = 0;        // bytes that all units share
+  double launch = 0;    // from one kernel's start to the next, at the least
+  double kernel = 0;    // of a kernel that does nothing, beyond `launch`
+  double matmul = 1;    // of the peak, products of the best shapes, sustained
   double attention = 0.7;  // of products' rate, fused attention
   double streaming = 1;    // of memory_bandwidth, large kernels
   double cycle = 0;  // seconds of a cycle that the compiler estimates kernels

@@ -104,6 +104,33 @@ levels:
   EXPECT_EQ(cluster->levels[1].name, "level 2");
 }
 
+// A GPU's programs are others than a processor's, whatever else is said of it.
+TEST(ReadCluster, KnowsGpusFromProcessors) {
+  const std::string sizes =
+      "peak: {bf16: 312 TFLOP/s}, memory: 80 GB, memory_bandwidth: 2 TB/s";
+  const auto isGpu = [](const std::string& device) {
+    const absl::StatusOr<Cluster> cluster =
+        ReadCluster("device: " + device + "\n", "c.yaml");
+    EXPECT_TRUE(cluster.ok()) << cluster.status();
+    return cluster.ok() && cluster->device.is_gpu;
+  };
+  EXPECT_TRUE(isGpu("{kind: gpu, " + sizes + "}"));
+  EXPECT_FALSE(isGpu("{kind: cpu, " + sizes + "}"));
+  EXPECT_TRUE(isGpu("{like: h100-sxm, memory: 78 GB}"));
+  EXPECT_FALSE(isGpu("{like: cpu, memory: 78 GB}"));
+  EXPECT_TRUE(isGpu("{host_memory: 125 GB, " + sizes + "}"));
+  // As `partita measure` wrote it before there was a kind.
+  EXPECT_FALSE(isGpu("{cycle: 0.3 ns, overlaps: false, " + sizes + "}"));
+  EXPECT_EQ(Refusal("device: {" + sizes + "}\n"),
+            "c.yaml:1:9: device: expected 'kind: gpu' or 'kind: cpu', which "
+            "says whose programs it runs, found no 'kind'");
+  EXPECT_EQ(Refusal("device: {kind: tpu, " + sizes + "}\n"),
+            "c.yaml:1:16: kind: expected gpu or cpu, found 'tpu'");
+  EXPECT_THAT(Refusal("device: {like: h100-sxm, kind: cpu}\n"),
+              HasSubstr("c.yaml:1:32: kind: expected gpu, as there is "
+                        "host_memory"));
+}
+
 TEST(ReadCluster, RefusesWithThePlace) {
   EXPECT_EQ(Refusal("device: a100-80-sxm\ndevices: 4\n"),
             "c.yaml:2:10: devices: expected the 1 that the levels link, found "

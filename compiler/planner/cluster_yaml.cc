@@ -100,6 +100,7 @@ class Reader {
   Status ReadDevice(const Node& node, Device& device) const;
   Status CheckDevice(const Node& node, const Device& device) const;
   Status ReadFlag(const Node& map, const char* field, bool& value) const;
+  Status ReadKind(const Node& map, Device& device) const;
   Status ReadLevels(const Node& node, std::vector<Level>& levels) const;
 
   std::string origin_;
@@ -254,12 +255,13 @@ Status Reader::ReadDevice(const Node& node, Device& device) const {
     if (Status status = ReadDevice(*like, device); !status.ok()) return status;
     required.clear();
   }
-  if (Status status = CheckMap(
-          node, "device",
-          {"like", "name", "peak", "memory", "context", "memory_bandwidth",
-           "host_memory", "host_bandwidth", "units", "l2", "launch", "kernel",
-           "matmul", "attention", "streaming", "cycle", "overlaps", "tables"},
-          required);
+  if (Status status =
+          CheckMap(node, "device",
+                   {"like", "name", "kind", "peak", "memory", "context",
+                    "memory_bandwidth", "host_memory", "host_bandwidth",
+                    "units", "l2", "launch", "kernel", "matmul", "attention",
+                    "streaming", "cycle", "overlaps", "tables"},
+                   required);
       !status.ok())
     return status;
   if (const Node* peak = Find(node, "peak"))
@@ -285,7 +287,7 @@ Status Reader::ReadDevice(const Node& node, Device& device) const {
         ReadNumber(node, "attention", Plain(), kShare, device.attention),
         ReadNumber(node, "streaming", Plain(), kShare, device.streaming),
         ReadNumber(node, "cycle", Times(), kAny, device.cycle),
-        ReadFlag(node, "overlaps", device.overlaps)})
+        ReadFlag(node, "overlaps", device.overlaps), ReadKind(node, device)})
     if (!status.ok()) return status;
   return CheckDevice(node, device);
 }
@@ -299,6 +301,29 @@ Status Reader::ReadFlag(const Node& map, const char* field, bool& value) const {
                              plan::Describe(*node));
   value = node->scalar == "true";
   return absl::OkStatus();
+}
+
+// Programs for GPUs and for processors launch other things. Where it is not
+// said, a host beside the device is a GPU's, and what `partita measure` alone
+// writes is a processor's.
+Status Reader::ReadKind(const Node& map, Device& device) const {
+  const Node* node = Find(map, "kind");
+  if (!node) {
+    if (Find(map, "like")) return absl::OkStatus();
+    device.is_gpu = device.host_memory > 0;
+    if (device.is_gpu || device.cycle > 0) return absl::OkStatus();
+    return Refuse(map,
+                  "device: expected 'kind: gpu' or 'kind: cpu', which says "
+                  "whose programs it runs, found no 'kind'");
+  }
+  if (node->scalar != "gpu" && node->scalar != "cpu")
+    return Refuse(*node,
+                  "kind: expected gpu or cpu, found " + plan::Describe(*node));
+  device.is_gpu = node->scalar == "gpu";
+  if (device.is_gpu || device.host_memory == 0) return absl::OkStatus();
+  return Refuse(*node,
+                "kind: expected gpu, as there is host_memory, which is that "
+                "of the host beside a GPU, found cpu");
 }
 
 Status Reader::ReadLevels(const Node& node, std::vector<Level>& levels) const {
@@ -389,6 +414,7 @@ std::string WriteCluster(const Cluster& cluster) {
                      "\ndevices: " + std::to_string(cluster.devices) +
                      "\ndevice:\n";
   if (!device.name.empty()) text += "  name: " + device.name + "\n";
+  text += std::string("  kind: ") + (device.is_gpu ? "gpu" : "cpu") + "\n";
   text += "  peak: {" + peaks + "}\n";
   text += "  memory: " + Number(device.memory, 1e9, "GB", "B") + "\n";
   text += "  context: " + Number(device.context, 1e9, "GB", "B") + "\n";

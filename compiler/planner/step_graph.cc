@@ -353,7 +353,7 @@ class MappingCosts {
     };
     if (!work.backward) return time(core::kAttention);
     const int64_t element = graph_.values[op.results[0]].element_bytes;
-    if (!device_.is_gpu() ||
+    if (!device_.is_gpu ||
         !core::FitsTensorCores(of_keys, of_values, element, true))
       return time(core::kAttentionGradient);
     return time(core::kQueriesGradient) + time(core::kKeysGradient);

@@ -211,7 +211,7 @@ TEST_F(MlpTest, LaunchesAreOfTheirOperationsLayers) {
   EXPECT_NEAR(table.costs[1][1].compute,
               MemoryBoundTime(device, 1e9) + device.launch, 1e-9);
   // On a CPU one launch updates all parameters.
-  cluster_.device.host_memory = 0;
+  cluster_.device.is_gpu = false;
   EXPECT_NEAR(
       TabulateStep(step_, cluster_, Precision::kF32, 2, 2, launches)
           .costs[0][1]
@@ -422,7 +422,7 @@ TEST(StepGraph, AttentionIsItsProductsOfPairs) {
               AttentionTime(cluster.device, Precision::kF32,
                             2 * pairs * (3 * 64 + 2 * 36)),
               1e-12);
-  cluster.device.host_memory = 0;
+  cluster.device.is_gpu = false;
   step.graph.ops[0].rule.factors[5].size = 32;
   EXPECT_NEAR(compute(), time(3, 2), 1e-12);
 }

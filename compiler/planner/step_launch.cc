@@ -28,8 +28,8 @@ double ComputeTime(const Device& device, const StepLaunch& launch) {
 
 double UpdateLaunchTime(const Device& device, double bytes) {
   const double seconds = UpdateTime(device, bytes);
-  return device.is_gpu() ? std::max(seconds, device.launch)
-                         : seconds - device.kernel;
+  return device.is_gpu ? std::max(seconds, device.launch)
+                       : seconds - device.kernel;
 }
 
 double LaunchTime(const Cluster& cluster, const StepLaunch& launch) {

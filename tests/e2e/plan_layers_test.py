@@ -13,7 +13,7 @@ DATA = os.path.abspath("tests/data/onnx-tiny")
 SLOW = """
 name: slow
 devices: %d
-device: {peak: {f32: 50 GFLOP/s}, memory: 8 GB, memory_bandwidth: 10 GB/s, units: 1, l2: 1 MB, launch: 0.1 us, kernel: 0.1 us}
+device: {kind: cpu, peak: {f32: 50 GFLOP/s}, memory: 8 GB, memory_bandwidth: 10 GB/s, units: 1, l2: 1 MB, launch: 0.1 us, kernel: 0.1 us}
 levels: [{name: link, devices: %d, bandwidth: 10 GB/s, latency: 0.5 us}]
 """
 # How far off a predicted step may be from the simulated one of the program for such GPUs.

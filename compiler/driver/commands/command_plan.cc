@@ -57,7 +57,7 @@ ExitCode readLayers(PlanCommand& command) {
   if (mlir::failed(found)) return exitCodeOf(fault);
   command.layers.step = found->step;
   const auto shared = std::make_shared<FoundLayers>(std::move(*found));
-  const bool gpu = command.request.request.cluster.device.is_gpu();
+  const bool gpu = command.request.request.cluster.device.is_gpu;
   command.layers.launches = [=](const planner::StepMapping& mapping, int data,
                                 int inner) {
     return launchesOf(*shared, mapping, data, inner, gpu);
