@@ -46,18 +46,21 @@ double LaunchTime(const Cluster& cluster, const StepLaunch& launch) {
              : std::max(seconds, cluster.device.launch);
 }
 
-double StepTime(const Cluster& cluster, const std::vector<StepLaunch>& step) {
-  double seconds = 0, gradients = 0, hiding = 0;
+StepParts PartsOfStep(const Cluster& cluster,
+                      const std::vector<StepLaunch>& step) {
+  StepParts parts;
+  double hiding = 0;
   for (const StepLaunch& launch : step) {
     const double own = LaunchTime(cluster, launch);
-    const bool is_sent = launch.kind == StepLaunch::Kind::kCollective;
-    if (is_sent && launch.beside)
-      gradients += own;
-    else
-      seconds += own;
-    if (!is_sent && launch.beside && cluster.device.overlaps) hiding += own;
+    if (launch.kind == StepLaunch::Kind::kCollective) {
+      (launch.beside ? parts.gradients : parts.collectives) += own;
+      continue;
+    }
+    parts.compute += own;
+    if (launch.beside && cluster.device.overlaps) hiding += own;
   }
-  return seconds + std::max(0.0, gradients - hiding);
+  parts.gradients = std::max(0.0, parts.gradients - hiding);
+  return parts;
 }
 
 }  // namespace partita::planner

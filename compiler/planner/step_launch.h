@@ -40,8 +40,16 @@ using StepLaunches = std::vector<std::vector<StepLaunch>>;
 // Seconds until the next one can run, as the simulator has them. On a CPU the
 // updates of all parameters are one launch.
 double LaunchTime(const Cluster& cluster, const StepLaunch& launch);
-// Seconds of a step of all of these.
-double StepTime(const Cluster& cluster, const std::vector<StepLaunch>& step);
+// Seconds of a step by what they go to.
+struct StepParts {
+  double compute = 0;      // kernels, library calls and copies
+  double collectives = 0;  // which what follows waits for
+  double gradients = 0;    // what the backward pass does not hide
+  double total() const { return compute + collectives + gradients; }
+};
+// Of a step of all of these launches.
+StepParts PartsOfStep(const Cluster& cluster,
+                      const std::vector<StepLaunch>& step);
 // Of an update of a parameter, of so many bytes.
 double UpdateLaunchTime(const Device& device, double bytes);
 

@@ -2,13 +2,11 @@
 #include "compiler/driver/planning/choose_layers.h"
 
 #include <chrono>
-#include <limits>
-#include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
+#include "compiler/driver/planning/search_launches.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/layer_names.h"
 #include "compiler/planner/write_plan.h"
@@ -29,11 +27,6 @@ using planner::LayerTable;
 using Tables = std::vector<LayerTable>;
 
 constexpr size_t kMostAlternatives = 8;
-// So that there are others to compare with.
-constexpr size_t kLeastMeshes = 4;
-// Operations that are lowered in all, so that large models take seconds; one
-// mesh is looked at in any case.
-constexpr size_t kMostLowered = 50000;
 
 std::string textOf(const planner::StepMapping& mapping) {
   return mapping.names.empty() ? "-" : llvm::join(mapping.names, " ");
@@ -125,100 +118,33 @@ StatusOr<Array> alternativesTo(const planner::LayerResult& result,
   return rows;
 }
 
-// The step as it is compiled, in place of formulas.
-class Compiled {
- public:
-  explicit Compiled(const LayersRequest& request) : request_(request) {}
-
-  LayerTable tabulate(const LayerTable& table) {
-    const planner::StepGraph& step = request_.step;
-    std::vector<std::optional<planner::StepLaunches>> launches;
-    for (size_t m = 0; m < step.mappings.size(); ++m)
-      launches.push_back(table.offered[m] ? launchesOf(m, table)
-                                          : std::nullopt);
-    return planner::TabulateStep(step, request_.cluster, request_.precision,
-                                 table.data, table.inner, launches);
-  }
-
-  // Lowered so far, and if another mesh were.
-  size_t operations() const {
-    return (known_.size() + request_.step.mappings.size() - 1) *
-           request_.step.graph.ops.size();
-  }
-
- private:
-  // All meshes of so many devices are one to the batch.
-  const std::optional<planner::StepLaunches>& launchesOf(
-      size_t mapping, const LayerTable& table) {
-    const planner::StepMapping& of = request_.step.mappings[mapping];
-    const int data = of.of_batch ? table.data * table.inner : table.data,
-              inner = of.of_batch ? 1 : table.inner;
-    const auto [known, is_new] = known_.try_emplace({mapping, data, inner});
-    if (is_new) known->second = request_.launches(of, data, inner);
-    return known->second;
-  }
-
-  const LayersRequest& request_;
-  std::map<std::tuple<size_t, int, int>, std::optional<planner::StepLaunches>>
-      known_;
-};
-
-// Compiles meshes in the order of what they take by formulas, which leave
-// things out, until those left cannot be faster, and then searches these:
-// `tables` becomes theirs.
-StatusOr<planner::LayerResult> search(const LayersRequest& request,
-                                      double memory, Tables& tables) {
-  StatusOr<planner::LayerResult> least = planner::SearchLayers(tables, memory);
-  if (!least.ok()) return least;
-  std::vector<std::pair<double, size_t>> order;
-  for (size_t t = 0; t < tables.size(); ++t)
-    if (auto alone = planner::SearchLayers({tables[t]}, memory); alone.ok())
-      order.push_back({alone->best.prediction.step, t});
-  llvm::sort(order);
-  Compiled compiled(request);
-  Tables found;
-  double best = std::numeric_limits<double>::infinity();
-  for (const auto& [formula, t] : order) {
-    if (found.size() >= kLeastMeshes && formula >= best) break;
-    if (!found.empty() && compiled.operations() > kMostLowered) break;
-    found.push_back(compiled.tabulate(tables[t]));
-    if (auto alone = planner::SearchLayers({found.back()}, memory); alone.ok())
-      best = std::min(best, alone->best.prediction.step);
-  }
-  tables = std::move(found);
-  return planner::SearchLayers(tables, memory);
+Array pricesOf(const LaunchSearch& search) {
+  Array rows;
+  for (const MeshPrice& price : search.prices)
+    rows.push_back(Object{{"data", price.data},
+                          {"tensor", price.inner},
+                          {"least_seconds", price.seconds},
+                          {"compiled", price.compiled}});
+  return rows;
 }
 
-bool isUniform(const planner::LayerDivision& division) {
-  return llvm::all_equal(division.mappings);
-}
-
-// A scope moves more than the layers that it names: what several mappings take
-// is what the plan is compiled to, and what that adds is between layers.
-absl::Status compileMixed(const LayersRequest& request, const Tables& tables,
-                          planner::LayerResult& result) {
-  std::vector<LayerChoice> all = result.uniform;
-  for (LayerChoice& choice : result.meshes) {
-    if (isUniform(choice.division)) continue;
-    StatusOr<plan::Plan> plan = planOf(request, tables, choice);
-    if (!plan.ok()) return plan.status();
-    const auto launches = request.step_launches(*plan);
-    if (!launches) continue;
-    const double seconds = planner::StepTime(request.cluster, *launches);
-    choice.prediction.boundaries += seconds - choice.prediction.step;
-    choice.prediction.step = seconds;
-    all.push_back(choice);
-  }
-  if (all.empty()) return absl::OkStatus();
-  llvm::stable_sort(all, [](const LayerChoice& a, const LayerChoice& b) {
-    return a.prediction.step < b.prediction.step;
-  });
-  result.best = all.front();
-  llvm::erase_if(all, [](const LayerChoice& choice) {
-    return isUniform(choice.division);
-  });
-  result.meshes = std::move(all);
-  return absl::OkStatus();
+// How many meshes were looked at, how, and how far from the best the choice may
+// be.
+void printSearch(const Object& facts, llvm::raw_ostream& stream) {
+  int64_t compiled = 0, formulas = 0;
+  for (const Value& mesh : *facts.getArray("meshes"))
+    ++(mesh.getAsObject()->getBoolean("compiled").value_or(false) ? compiled
+                                                                  : formulas);
+  stream << llvm::formatv("\n{0} {1} compiled", compiled,
+                          compiled == 1 ? "mesh" : "meshes");
+  if (formulas > 0) stream << ", " << formulas << " judged by formulas alone,";
+  stream << llvm::formatv(
+      " in {0:f2} s: by these costs none is more than {1:f1} % faster\n",
+      facts.getNumber("search_seconds").value_or(0),
+      100 * facts.getNumber("gap").value_or(0));
+  if (const int64_t failed = facts.getInteger("not_compiled").value_or(0);
+      failed > 0)
+    stream << failed << " divisions do not compile and were left out\n";
 }
 
 }  // namespace
@@ -228,21 +154,16 @@ StatusOr<Value> chooseLayers(const LayersRequest& request) {
   const planner::StepGraph& step = request.step;
   const double memory =
       request.memory > 0 ? request.memory : request.cluster.device.room();
-  Tables tables =
-      planner::TabulateMeshes(step, request.cluster, request.precision);
-  StatusOr<planner::LayerResult> result = search(request, memory, tables);
-  if (!result.ok()) return result.status();
-  const auto meshes = static_cast<int64_t>(tables.size());  // compiled
-  if (absl::Status status = compileMixed(request, tables, *result);
-      !status.ok())
-    return status;
+  const StatusOr<LaunchSearch> search = searchLaunches(request, memory);
+  if (!search.ok()) return search.status();
   const std::chrono::duration<double> taken =
       std::chrono::steady_clock::now() - start;
-  const LayerChoice& best = result->best;
+  const Tables& tables = search->tables;
+  const LayerChoice& best = search->result.best;
   StatusOr<Object> chosen = toJson(request, tables, best);
   if (!chosen.ok()) return chosen.status();
   StatusOr<Array> alternatives = alternativesTo(
-      *result, request, tables, chosen->getString("text")->str());
+      search->result, request, tables, chosen->getString("text")->str());
   if (!alternatives.ok()) return alternatives.status();
   Object facts = *std::move(chosen);
   if (!request.output.empty())
@@ -259,8 +180,10 @@ StatusOr<Value> chooseLayers(const LayersRequest& request) {
                           {"boundaries", best.prediction.boundaries},
                           {"gradients", best.prediction.gradients}};
   facts["because"] = request.because;
-  facts["gap"] = result->gap;
-  facts["meshes"] = meshes;
+  facts["gap"] = search->result.gap;
+  facts["least_seconds"] = search->least;
+  facts["meshes"] = pricesOf(*search);
+  facts["not_compiled"] = search->not_compiled;
   facts["search_seconds"] = taken.count();
   facts["layers"] = layersOf(step, tables, best.division);
   facts["alternatives"] = *std::move(alternatives);
@@ -310,11 +233,7 @@ void printLayers(const Value& value, llvm::raw_ostream& stream) {
       "in all, of gradients the exposed", "", milliseconds(parts, "compute"),
       milliseconds(parts, "collectives"), milliseconds(parts, "gradients"),
       milliseconds(parts, "boundaries"));
-  stream << llvm::formatv(
-      "\n{0} meshes in {1:f2} s: by these costs none is more than {2:f1} % "
-      "faster\n",
-      facts.getInteger("meshes").value_or(0), number(facts, "search_seconds"),
-      100 * number(facts, "gap"));
+  printSearch(facts, stream);
   if (!facts.getArray("alternatives")->empty()) stream << "\nothers:\n";
   for (const Value& each : *facts.getArray("alternatives")) {
     const Object& other = *each.getAsObject();

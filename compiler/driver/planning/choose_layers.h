@@ -34,9 +34,13 @@ struct LayersRequest {
 };
 
 // "text" of the plan, "division", "step_seconds", "memory_bytes", "parts",
-// "gap", "because", "layers" with the mapping and the costs of each,
-// "alternatives" with a "text" each, all unlike: one mapping for all layers,
-// and other meshes; the file is written.
+// "because", "layers" with the mapping and the costs of each, "alternatives"
+// with a "text" each, all unlike: one mapping for all layers, and other meshes;
+// "meshes" with the "least_seconds" of any division of each, and whether it is
+// "compiled" or by formulas; "least_seconds" of all, and the "gap" by which
+// step_seconds is more; how many divisions are "not_compiled", as they cannot
+// be. The file is written. Refuses what fits no device, and what does not
+// compile.
 absl::StatusOr<llvm::json::Value> chooseLayers(const LayersRequest& request);
 void printLayers(const llvm::json::Value& value, llvm::raw_ostream& stream);
 
