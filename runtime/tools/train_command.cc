@@ -19,6 +19,7 @@
 #include "runtime/tools/host_tensor.h"
 #include "runtime/tools/run_session.h"
 #include "runtime/tools/session.h"
+#include "runtime/tools/session_stepper.h"
 #include "runtime/tools/train_checkpoints.h"
 #include "runtime/tools/train_options.h"
 #include "runtime/tools/train_report.h"
@@ -32,61 +33,6 @@ namespace partita::tools {
 namespace {
 
 using data::BatchSource;
-
-class SessionStepper : public train::Stepper {
- public:
-  // `traced`: numbers that are not finite are an error of the step that tells
-  // what made them.
-  // `say` is for people, of this process.
-  SessionStepper(Session& session, bool traced, Say say)
-      : session_(session), traced_(traced), say_(std::move(say)) {}
-
-  const std::vector<base::TensorSpec>& inputs() const override {
-    return session_.inputs();
-  }
-  const std::vector<base::TensorSpec>& outputs() const override {
-    return session_.outputs();
-  }
-  program::PortRole RoleOf(size_t input) const override {
-    return session_.program()
-        .inputs()
-        ->Get(static_cast<unsigned>(input))
-        ->role();
-  }
-  absl::Status Run(const std::vector<base::ConstTensor>& inputs,
-                   const std::vector<base::MutableTensor>& outputs) override {
-    PARTITA_RETURN_IF_ERROR(session_.Run(inputs, outputs));
-    SayOnceIfNotAhead();
-    PARTITA_RETURN_IF_ERROR(session_.GatherNumbers(outputs));
-    return traced_ ? session_.CheckFinite() : absl::OkStatus();
-  }
-  bool LooksAhead() const override { return session_.LooksAhead(); }
-  absl::Status Prefetch(const std::vector<base::ConstTensor>& inputs) override {
-    return session_.Prefetch(inputs);
-  }
-  bool IsMain() const override { return session_.IsMain(); }
-  absl::Status Agree(const absl::Status& status) override {
-    return session_.Agree(status);
-  }
-  absl::Status Max(std::vector<double>& values) override {
-    return session_.Max(values);
-  }
-
- private:
-  void SayOnceIfNotAhead() {
-    if (said_not_ahead_) return;
-    const std::string found = session_.NotAhead();
-    if (found.empty()) return;
-    said_not_ahead_ = true;
-    say_(absl::StrCat("batches are not uploaded while the step before runs, ",
-                      "since there is too little memory for them: ", found));
-  }
-
-  Session& session_;
-  const bool traced_;
-  const Say say_;
-  bool said_not_ahead_ = false;
-};
 
 // Reads ahead where there is something to read.
 absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
