@@ -217,8 +217,7 @@ FailureOr<int64_t> emitGroups(Emitter& emitter, func::FuncOp body,
 int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
   if (nn::AttentionOp op = findAttention(kernel))
     return options.tensor_cores && fitsMma(kernel, op) ? kBlock : 1;
-  const bool alone = findAttentionGrad(kernel) || findTopK(kernel);
-  return alone ? 1 : options.team;
+  return findAttentionGrad(kernel) ? 1 : options.team;
 }
 
 SmallVector<Output> outputsOf(func::FuncOp kernel, func::FuncOp body) {

@@ -139,6 +139,24 @@ Bench matrixVector(int64_t k, int64_t n, bool transposed) {
           4.0 * k * n, "GB/s"};
 }
 
+// The gradient of an embedding, of ten different rows; bytes that must move.
+Bench scatter(int64_t rows, int64_t columns, int64_t updates) {
+  const char* text =
+      R"(func.func @k(%i: tensor<Nx1xi32>, %u: tensor<NxCxf32>) -> tensor<RxCxf32> {
+     %z = arith.constant dense<0.0> : tensor<RxCxf32>
+     %s = arith.constant dense<S> : tensor<Nx1xi32>
+     %p = arith.muli %i, %s : tensor<Nx1xi32>
+     %r = nn.scatter %z[%p], %u axes = [0] kind = add : tensor<RxCxf32>, tensor<Nx1xi32>, tensor<NxCxf32> -> tensor<RxCxf32> return %r : tensor<RxCxf32> })";
+  const std::string r = std::to_string(rows), c = std::to_string(columns),
+                    n = std::to_string(updates);
+  return {"scatter " + n + " into " + r + "x" + c,
+          replaceAll(text, {{"<R", "<" + r},
+                            {"xC", "x" + c},
+                            {"<N", "<" + n},
+                            {"<S>", "<" + std::to_string(rows / 10) + ">"}}),
+          4.0 * static_cast<double>(columns * (rows + 3 * updates)), "GB/s"};
+}
+
 double bestSeconds(const std::function<void()>& body) {
   double best = 1e9;
   auto begin = std::chrono::steady_clock::now();
@@ -187,7 +205,10 @@ int main(int argc, char** argv) {
                                       attention(1, 12, 1024, 64, true),
                                       attentionGrad(4, 12, 256, 64, true),
                                       attentionGrad(8, 12, 197, 64, false),
-                                      attentionGrad(8, 12, 196, 32, false)};
+                                      attentionGrad(8, 12, 196, 32, false),
+                                      scatter(50257, 768, 8192),
+                                      scatter(50257, 64, 8192),
+                                      scatter(1000, 64, 8192)};
   for (const Bench& bench : benches)
     if (argc < 2 || bench.name.find(argv[1]) != std::string::npos)
       report(bench);

@@ -131,23 +131,5 @@ func.func @k(%i: tensor<8x1024x1xi32>, %u: tensor<8x1024x768xf32>) -> tensor<502
   EXPECT_LE(assembled.kernels.at("k").registers, 64) << assembled.report;
 }
 
-// A CPU's threads divide it, too, and a piece's work is not all of it.
-TEST(ScatterTest, OfAnEmbeddingIsDividedAmongThreads) {
-  const auto codeOf = [](const std::string& rows) {
-    const std::string t = "tensor<" + rows + "x64xf32>";
-    std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(
-        "func.func @k(%i: tensor<512x1xi64>, %u: tensor<512x64xf32>) -> " + t +
-        " { %z = arith.constant dense<0.0> : " + t +
-        " %r = nn.scatter %z[%i], %u axes = [0] kind = add : " + t +
-        ", tensor<512x1xi64>, tensor<512x64xf32> -> " + t +
-        " return %r : " + t + " }");
-    return kernel ? kernel->code() : KernelCode();
-  };
-  const KernelCode large = codeOf("16384"), small = codeOf("8");
-  EXPECT_EQ(large.range, 64);
-  EXPECT_EQ(small.range, 1);
-  EXPECT_LT(large.cycles, small.cycles);
-}
-
 }  // namespace
 }  // namespace partita::kernels

@@ -317,6 +317,12 @@ const Case kWhole[] = {
   {"top_k_indices_with_ties", "func.func @k(%x: tensor<3x50xi32>) -> tensor<3x9xi32> { %v, %i = nn.top_k %x largest = false : tensor<3x50xi32> -> tensor<3x9xi32>, tensor<3x9xi32> return %i : tensor<3x9xi32> }"},
   {"sort", "func.func @k(%x: tensor<3x101xf32>) -> (tensor<3x101xf32>, tensor<3x101xi64>) { %v, %i = nn.top_k %x largest = true : tensor<3x101xf32> -> tensor<3x101xf32>, tensor<3x101xi64> return %v, %i : tensor<3x101xf32>, tensor<3x101xi64> }"},
   {"sort_with_ties", "func.func @k(%x: tensor<3x99xi64>) -> tensor<3x99xi64> { %v, %i = nn.top_k %x largest = false : tensor<3x99xi64> -> tensor<3x99xi64>, tensor<3x99xi64> return %i : tensor<3x99xi64> }"},
+  {"top_k_of_long_rows", "func.func @k(%x: tensor<2x1500xi32>) -> (tensor<2x40xi32>, tensor<2x40xi64>) { %v, %i = nn.top_k %x largest = true : tensor<2x1500xi32> -> tensor<2x40xi32>, tensor<2x40xi64> return %v, %i : tensor<2x40xi32>, tensor<2x40xi64> }"},
+  {"top_k_of_few", "func.func @k(%x: tensor<70x8xbf16>) -> (tensor<70x2xbf16>, tensor<70x2xi32>) { %v, %i = nn.top_k %x largest = true : tensor<70x8xbf16> -> tensor<70x2xbf16>, tensor<70x2xi32> return %v, %i : tensor<70x2xbf16>, tensor<70x2xi32> }"},
+  {"top_k_with_nans", "func.func @k(%x: tensor<3x90xf32>) -> (tensor<3x60xf32>, tensor<3x60xi64>) { %s = math.sqrt %x : tensor<3x90xf32> %v, %i = nn.top_k %s largest = true : tensor<3x90xf32> -> tensor<3x60xf32>, tensor<3x60xi64> return %v, %i : tensor<3x60xf32>, tensor<3x60xi64> }"},
+  {"smallest_with_nans", "func.func @k(%x: tensor<3x90xf32>) -> (tensor<3x60xf32>, tensor<3x60xi64>) { %s = math.sqrt %x : tensor<3x90xf32> %v, %i = nn.top_k %s largest = false : tensor<3x90xf32> -> tensor<3x60xf32>, tensor<3x60xi64> return %v, %i : tensor<3x60xf32>, tensor<3x60xi64> }"},
+  {"sort_f64", "func.func @k(%x: tensor<2x65xf64>) -> (tensor<2x65xf64>, tensor<2x65xi32>) { %v, %i = nn.top_k %x largest = false : tensor<2x65xf64> -> tensor<2x65xf64>, tensor<2x65xi32> return %v, %i : tensor<2x65xf64>, tensor<2x65xi32> }", 0},
+  {"sort_truth", "func.func @k(%x: tensor<3x77xi1>) -> (tensor<3x77xi1>, tensor<3x77xi64>) { %v, %i = nn.top_k %x largest = true : tensor<3x77xi1> -> tensor<3x77xi1>, tensor<3x77xi64> return %v, %i : tensor<3x77xi1>, tensor<3x77xi64> }"},
   {"argmax", "func.func @k(%x: tensor<5x33xf32>) -> tensor<5x1xi64> { %v, %i = nn.top_k %x largest = true : tensor<5x33xf32> -> tensor<5x1xf32>, tensor<5x1xi64> return %i : tensor<5x1xi64> }"},
 };
 INSTANTIATE_TEST_SUITE_P(Whole, Codegen, testing::ValuesIn(kWhole), nameOf);

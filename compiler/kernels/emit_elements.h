@@ -123,10 +123,9 @@ class Emitter {
   mlir::FailureOr<Values> laneLoop(mlir::Value begin, mlir::Value end,
                                    int64_t extent, int64_t span, int64_t lanes,
                                    mlir::ValueRange init, LoopBody body);
-  // Runs `body` where `condition` holds: about this share of the times.
+  // Runs `body` where `condition` holds.
   mlir::LogicalResult branch(mlir::Value condition,
-                             llvm::function_ref<mlir::LogicalResult()> body,
-                             double share = 1);
+                             llvm::function_ref<mlir::LogicalResult()> body);
   // Runs `body` once, for a symbol of its own in a new scope.
   mlir::FailureOr<Values> withSymbol(const Symbol& symbol,
                                      mlir::ValueRange carried, LoopBody body);

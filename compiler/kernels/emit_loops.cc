@@ -230,11 +230,9 @@ FailureOr<Values> Emitter::laneLoop(Value begin, Value end, int64_t extent,
 }
 
 LogicalResult Emitter::branch(Value condition,
-                              llvm::function_ref<LogicalResult()> body,
-                              double share) {
+                              llvm::function_ref<LogicalResult()> body) {
   auto branch =
       scf::IfOp::create(builder_, condition, /*withElseRegion=*/false);
-  if (share < 1) branch->setAttr(kShareAttr, builder_.getF64FloatAttr(share));
   moveScopes({branch->getBlock(), Block::iterator(branch)});
   builder_.setInsertionPoint(branch.thenBlock()->getTerminator());
   pushScope();

@@ -1,4 +1,4 @@
-// Scatter: blocks of rows copy the input, then apply their updates in order.
+// Scatter: copies the input, then applies the updates in order.
 #include "compiler/kernels/emit_scatter.h"
 
 #include <numeric>
@@ -21,10 +21,6 @@ using namespace mlir;
 // cheap. 65,536 indices are 512 steps of 128, 2 million steps in all: half a
 // millisecond of an A100 by what its caches deliver.
 constexpr int64_t kTeamItems = 4096;
-// Of one thread's range: enough for the cores of a machine.
-constexpr int64_t kMostBlocks = 64;
-// Looking at an index vector costs one thread as much as so many elements.
-constexpr int64_t kLookElements = 16;
 // Indices that a thread of a team reads before the team decides about them.
 constexpr int64_t kReadAtOnce = 4;
 // Updates whose loads are under way before the first is combined.
@@ -47,7 +43,9 @@ struct ScatterPlan {
   int64_t range() const { return batches * blocks() * chunks(); }
 };
 
-// `rows_first`: a row's elements are consecutive, and so are rows.
+// `rows_first`: a row's elements are consecutive, and so are rows. One thread
+// takes a batch at a time: on a CPU, dividing further costs as much as it
+// gains, since long copies are fastest in one piece.
 void chooseBlocks(ScatterPlan& plan, bool rows_first, int64_t native,
                   int64_t team) {
   plan.chunk = plan.columns;
@@ -63,10 +61,6 @@ void chooseBlocks(ScatterPlan& plan, bool rows_first, int64_t native,
         vectors * llvm::divideCeil(llvm::divideCeil(plan.columns, vectors),
                                    std::min(most, plan.columns));
     blocks = std::max<int64_t>(1, most / plan.chunks());
-  } else if (rows_first && plan.places > 0) {
-    const int64_t elements = (plan.rows + plan.places) * plan.columns;
-    blocks = std::min(kMostBlocks / std::min(plan.batches, kMostBlocks),
-                      elements / (kLookElements * plan.places));
   }
   plan.block = llvm::divideCeil(plan.rows, std::max<int64_t>(1, blocks));
   const bool whole_rows = plan.chunks() == 1;
@@ -266,10 +260,9 @@ class ScatterEmitter {
           const IndexVector place = placeAt(symbol);
           FailureOr<SmallVector<Value>> indices = readIndices(place);
           if (failed(indices)) return failure();
-          LogicalResult applied = emitter_.branch(
-              isMine(*indices),
-              [&] { return apply({{place, targetOf(*indices), Value()}}); },
-              /*share=*/1.0 / static_cast<double>(plan_.blocks()));
+          LogicalResult applied = emitter_.branch(isMine(*indices), [&] {
+            return apply({{place, targetOf(*indices), Value()}});
+          });
           if (failed(applied)) return failure();
           return Values();
         });

@@ -1,12 +1,12 @@
 // Kernels that are one nn.scatter.
 //
 // The result is seen as rows, of which each index vector names one, with
-// columns: the window that it updates. An item of the range is a block of
-// consecutive rows, of one batch, and a chunk of their columns: it stores what
-// the input has there, then looks through all index vectors of its batch and
-// combines the updates of those that name one of its rows, in their order. So
-// no two items write the same element, and sums are those of the interpreter,
-// bit for bit, however many threads there are.
+// columns: the window that it updates. An item of the range is for one thread a
+// batch, for a team a block of consecutive rows of one batch and a chunk of
+// their columns. It stores what the input has there, then looks through all
+// index vectors of its batch and combines the updates of those that name one of
+// its rows, in their order. So no two items write the same element, and sums
+// are those of the interpreter, bit for bit, however many threads there are.
 #ifndef PARTITA_COMPILER_KERNELS_EMIT_SCATTER_H_
 #define PARTITA_COMPILER_KERNELS_EMIT_SCATTER_H_
 

@@ -1,6 +1,8 @@
-// Top-k by row: a few by insertion into a sorted list, many by merge sort.
+// Top-k by row. One thread: a few by insertion into a sorted list, many by
+// merge sort. A team: by a tournament of its threads.
 #include "compiler/kernels/emit_top_k.h"
 
+#include "compiler/kernels/emit_team.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -11,6 +13,25 @@ namespace {
 using namespace mlir;
 
 constexpr int64_t kFew = 64;  // up to here insertion is the faster way
+
+// NaN counts as the largest.
+Value standsBefore(ImplicitLocOpBuilder& builder, bool largest, Value a,
+                   Value b) {
+  if (isa<FloatType>(a.getType())) {
+    Value ordered = arith::CmpFOp::create(
+        builder,
+        largest ? arith::CmpFPredicate::UGT : arith::CmpFPredicate::ULT, a, b);
+    Value other = largest ? b : a;
+    Value number =
+        arith::CmpFOp::create(builder, arith::CmpFPredicate::ORD, other, other);
+    return arith::AndIOp::create(builder, ordered, number);
+  }
+  bool truth = a.getType().isInteger(1);
+  arith::CmpIPredicate predicate =
+      largest ? (truth ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt)
+              : (truth ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt);
+  return arith::CmpIOp::create(builder, predicate, a, b);
+}
 
 class TopKEmitter {
  public:
@@ -158,25 +179,8 @@ class TopKEmitter {
             arith::SelectOp::create(builder_, take_right, next_right, right)});
   }
 
-  // NaN counts as the largest.
   Value standsBefore(Value a, Value b) {
-    bool largest = op_.getLargest();
-    if (isa<FloatType>(a.getType())) {
-      Value ordered = arith::CmpFOp::create(
-          builder_,
-          largest ? arith::CmpFPredicate::UGT : arith::CmpFPredicate::ULT, a,
-          b);
-      Value other = largest ? b : a;
-      Value number = arith::CmpFOp::create(builder_, arith::CmpFPredicate::ORD,
-                                           other, other);
-      return arith::AndIOp::create(builder_, ordered, number);
-    }
-    bool truth = a.getType().isInteger(1);
-    arith::CmpIPredicate predicate =
-        largest
-            ? (truth ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt)
-            : (truth ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt);
-    return arith::CmpIOp::create(builder_, predicate, a, b);
+    return kernels::standsBefore(builder_, op_.getLargest(), a, b);
   }
 
   Value index(int64_t value) { return emitter_.indexConstant(value); }
@@ -206,6 +210,178 @@ class TopKEmitter {
   Buffer row_, order_, other_;
 };
 
+// A team's way: thread t knows the best of the elements t, t + team, ... that
+// have not come out yet. The best of these comes out next, and the team
+// together finds the new best of the thread that it came from. So a row of n is
+// read n / team times in turn, then n / team^2 times for each that comes out,
+// and needs no scratch.
+class TeamTopKEmitter {
+ public:
+  TeamTopKEmitter(Emitter& emitter, nn::TopKOp op, ArrayRef<Output> outputs)
+      : emitter_(emitter),
+        builder_(emitter.builder()),
+        op_(op),
+        outputs_(outputs),
+        shape_(op.getInput().getType().getShape()),
+        size_(shape_.back()),
+        count_(op.getValues().getType().getShape().back()),
+        place_type_(
+            builder_.getIntegerType(size_ < (int64_t{1} << 31) ? 32 : 64)) {}
+
+  FailureOr<Values> emitRow(const Symbol* row) {
+    row_ = emitter_.delinearize(Index(row), shape_.drop_back());
+    FailureOr<Values> own = bestOf(size_, 1, emitter_.indexConstant(0), {});
+    if (failed(own)) return failure();
+    return emitter_.loop(
+        count_, *own,
+        [&](const Symbol* rank, ValueRange best) -> FailureOr<Values> {
+          const Values winner = bestOfTeam(best);
+          if (failed(storeResult(Index(row) * count_ + Index(rank), winner)))
+            return failure();
+          return replaced(best, winner);
+        });
+  }
+
+ private:
+  // An element as its value and its place in the row; the place is the row's
+  // size where there is none.
+  Value place(int64_t value) { return emitter_.constant(place_type_, value); }
+  Value isPlace(Value a, Value b) {
+    return arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq, a, b);
+  }
+  Value isNone(ValueRange element) { return isPlace(element[1], place(size_)); }
+  Value asIndex(Value place) {
+    return arith::IndexCastUIOp::create(builder_, builder_.getIndexType(),
+                                        place);
+  }
+  Values select(Value condition, ValueRange a, ValueRange b) {
+    return {arith::SelectOp::create(builder_, condition, a[0], b[0]),
+            arith::SelectOp::create(builder_, condition, a[1], b[1])};
+  }
+
+  // In the whole order, in which no two elements are equal.
+  Value comesBefore(ValueRange a, ValueRange b) {
+    const bool largest = op_.getLargest();
+    Value lower =
+        arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult, a[1], b[1]);
+    Value not_after = arith::XOrIOp::create(
+        builder_, standsBefore(builder_, largest, b[0], a[0]),
+        emitter_.constant(builder_.getI1Type(), 1));
+    return arith::OrIOp::create(
+        builder_, standsBefore(builder_, largest, a[0], b[0]),
+        arith::AndIOp::create(builder_, not_after, lower));
+  }
+
+  // The best that this thread finds among the elements `first` + i * `stride`
+  // with i below `extent`, of which it takes each team-th. With a `last` one:
+  // among those that come after it.
+  FailureOr<Values> bestOf(int64_t extent, int64_t stride, Value first,
+                           ValueRange last) {
+    Values none = {emitter_.constant(valueType(), 0), place(size_)};
+    return emitter_.laneLoop(
+        extent, /*lanes=*/1, none,
+        [&](const Symbol* i, ValueRange best) -> FailureOr<Values> {
+          Value at = arith::AddIOp::create(
+              builder_, first,
+              arith::MulIOp::create(builder_, i->value,
+                                    emitter_.indexConstant(stride)));
+          Symbol symbol;
+          symbol.extent = size_;
+          symbol.value = emitter_.smaller(at, size_ - 1);
+          return emitter_.withOwnSymbol(
+              symbol, best, [&](const Symbol* place, ValueRange best) {
+                return better(place, at, best, last);
+              });
+        });
+  }
+
+  // `best`, or the element at `place` if it comes before; what is `at` the
+  // row's end or beyond does not.
+  FailureOr<Values> better(const Symbol* place, Value at, ValueRange best,
+                           ValueRange last) {
+    IndexVector index = row_;
+    index.push_back(Index(place));
+    FailureOr<Lanes> element = emitter_.element(op_.getInput(), index);
+    if (failed(element)) return failure();
+    const Values found = {
+        element->value,
+        arith::IndexCastOp::create(builder_, place_type_, place->value)};
+    // Places ascend, so that among equals the one that is known stays.
+    Value is_better = arith::OrIOp::create(
+        builder_, isNone(best),
+        standsBefore(builder_, op_.getLargest(), found[0], best[0]));
+    if (!last.empty()) {
+      Value exists = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ult,
+                                           at, emitter_.indexConstant(size_));
+      is_better = arith::AndIOp::create(builder_, is_better, exists);
+      is_better =
+          arith::AndIOp::create(builder_, is_better, comesBefore(last, found));
+    }
+    return select(is_better, found, best);
+  }
+
+  Values bestOfTeam(ValueRange own) {
+    Values best(own);
+    for (int64_t distance = emitter_.team() / 2; distance > 0; distance /= 2) {
+      Values other;
+      for (Value part : best)
+        other.push_back(teamExchange(builder_, part, distance));
+      Value exists = arith::XOrIOp::create(
+          builder_, isNone(other), emitter_.constant(builder_.getI1Type(), 1));
+      Value better = arith::OrIOp::create(builder_, isNone(best),
+                                          comesBefore(other, best));
+      best =
+          select(arith::AndIOp::create(builder_, exists, better), other, best);
+    }
+    return best;
+  }
+
+  // What this thread knows once the winner is out.
+  FailureOr<Values> replaced(ValueRange best, ValueRange winner) {
+    const int64_t team = emitter_.team();
+    Value is_mine = isPlace(best[1], winner[1]);
+    Values next = {best[0], place(size_)};
+    if (size_ > team) {
+      Value owner = arith::RemUIOp::create(builder_, asIndex(winner[1]),
+                                           emitter_.indexConstant(team));
+      FailureOr<Values> found =
+          bestOf(llvm::divideCeil(size_, team), team, owner, winner);
+      if (failed(found)) return failure();
+      next = bestOfTeam(*found);
+    }
+    return select(is_mine, next, best);
+  }
+
+  LogicalResult storeResult(const Index& to, ValueRange element) {
+    Value is_first =
+        arith::CmpIOp::create(builder_, arith::CmpIPredicate::eq,
+                              emitter_.thread(), emitter_.indexConstant(0));
+    return emitter_.branch(is_first, [&]() -> LogicalResult {
+      for (const Output& output : outputs_) {
+        Value value = element[0];
+        if (output.value != op_.getValues())
+          value = arith::IndexCastOp::create(builder_, output.buffer.element,
+                                             asIndex(element[1]));
+        emitter_.store(output.buffer, to, {value, 0});
+      }
+      return success();
+    });
+  }
+
+  Type valueType() {
+    return emitter_.computeType(op_.getInput().getType().getElementType());
+  }
+
+  Emitter& emitter_;
+  ImplicitLocOpBuilder& builder_;
+  nn::TopKOp op_;
+  ArrayRef<Output> outputs_;
+  ArrayRef<int64_t> shape_;
+  int64_t size_, count_;
+  Type place_type_;
+  IndexVector row_;
+};
+
 }  // namespace
 
 nn::TopKOp findTopK(func::FuncOp kernel) {
@@ -225,10 +401,16 @@ int64_t topKRange(nn::TopKOp op) {
 
 LogicalResult emitTopK(Emitter& emitter, nn::TopKOp op,
                        ArrayRef<Output> outputs, Value begin, Value end) {
-  TopKEmitter rows(emitter, op, outputs);
-  return emitter.loop(
-      begin, end, topKRange(op), {},
-      [&](const Symbol* row, ValueRange) { return rows.emitRow(row); });
+  const auto emit = [&](auto rows) {
+    return emitter.loop(
+        begin, end, topKRange(op), {},
+        [&](const Symbol* row, ValueRange) -> FailureOr<Values> {
+          if (failed(rows.emitRow(row))) return failure();
+          return Values();
+        });
+  };
+  if (emitter.team() > 1) return emit(TeamTopKEmitter(emitter, op, outputs));
+  return emit(TopKEmitter(emitter, op, outputs));
 }
 
 }  // namespace partita::kernels

@@ -58,8 +58,6 @@ double cyclesOf(Region& region) {
       double inside = 0;
       for (Region& nested : op.getRegions()) inside += cyclesOf(nested);
       if (auto loop = dyn_cast<scf::ForOp>(op)) inside *= tripsOf(loop);
-      if (auto share = op.getAttrOfType<FloatAttr>(kShareAttr))
-        inside *= share.getValueAsDouble();
       cycles += inside + cyclesOf(op);
     }
   }

@@ -8,8 +8,6 @@ namespace partita::kernels {
 
 // On a loop whose bounds are known at run time only: how often it runs.
 inline constexpr char kTripsAttr[] = "kernel.trips";
-// On a branch: the share of the times that it is taken.
-inline constexpr char kShareAttr[] = "kernel.share";
 
 // Cycles of one core for one piece of the range; at least 1.
 double cyclesOfPiece(mlir::func::FuncOp body);

@@ -77,6 +77,20 @@ TEST(PtxTest, WhatOneThreadComputesHasScratchInMemory) {
   EXPECT_THAT(ptx, Not(HasSubstr("k_param_5")));
 }
 
+TEST(PtxTest, TheBestOfRowsAreFoundByWarps) {
+  PtxKernel launch;
+  const std::string ptx = ptxOf(R"(
+func.func @k(%a: tensor<64x50257xf32>) -> (tensor<64x50xf32>, tensor<64x50xi64>) {
+  %v, %i = nn.top_k %a largest = true : tensor<64x50257xf32> -> tensor<64x50xf32>, tensor<64x50xi64>
+  return %v, %i : tensor<64x50xf32>, tensor<64x50xi64> })",
+                                "sm_90", launch);
+  // Two tournaments, of values and places, in five rounds.
+  EXPECT_EQ(count(ptx, "shfl.sync.bfly"), 20) << ptx;
+  EXPECT_EQ(launch.blocks, 64 / 4);
+  EXPECT_EQ(launch.scratch_bytes, 0);
+  expectNoSpills(ptx);
+}
+
 TEST(PtxTest, FunctionsThatNeedALibraryAreRefused) {
   PtxKernel launch;
   testing::internal::CaptureStderr();
