@@ -418,12 +418,13 @@ class MappingCosts {
   std::vector<LayerCost> costs_;
 };
 
-}  // namespace
-
-LayerTable TabulateStep(
-    const StepGraph& step, const Cluster& cluster, Precision precision,
-    int data, int inner,
-    const std::vector<std::optional<StepLaunches>>& launches) {
+// `graph` is the step's, of which the mesh is changed.
+LayerTable Tabulate(const StepGraph& step, const Cluster& cluster,
+                    Precision precision, int data, int inner,
+                    const std::vector<std::optional<StepLaunches>>& launches,
+                    core::Graph& graph) {
+  graph.mesh.axes[0].size = data;
+  graph.mesh.axes[1].size = inner;
   const size_t mappings = step.mappings.size(), layers = step.layers.size();
   LayerTable table;
   table.data = data;
@@ -431,10 +432,8 @@ LayerTable TabulateStep(
   table.costs.assign(layers, std::vector<LayerCost>(mappings));
   table.boundaries.assign(layers, std::vector<std::vector<double>>(
                                       mappings, std::vector<double>(mappings)));
-  core::Graph graph = step.graph;
-  graph.mesh.axes[0].size = data;
-  graph.mesh.axes[1].size = inner;
   std::vector<MappingCosts> of_mapping;
+  of_mapping.reserve(mappings);
   for (size_t m = 0; m < mappings; ++m) {
     const bool divides =
         !step.mappings[m].of_batch || step.batch % (int64_t{data} * inner) == 0;
@@ -460,15 +459,26 @@ LayerTable TabulateStep(
   return table;
 }
 
+}  // namespace
+
+LayerTable TabulateStep(
+    const StepGraph& step, const Cluster& cluster, Precision precision,
+    int data, int inner,
+    const std::vector<std::optional<StepLaunches>>& launches) {
+  core::Graph graph = step.graph;
+  return Tabulate(step, cluster, precision, data, inner, launches, graph);
+}
+
 std::vector<LayerTable> TabulateMeshes(const StepGraph& step,
                                        const Cluster& cluster,
                                        Precision precision) {
   std::vector<LayerTable> tables;
+  core::Graph graph = step.graph;
   for (int inner = 1; inner <= cluster.devices; ++inner)
     if (cluster.devices % inner == 0 &&
         step.batch % (cluster.devices / inner) == 0)
-      tables.push_back(TabulateStep(step, cluster, precision,
-                                    cluster.devices / inner, inner));
+      tables.push_back(Tabulate(step, cluster, precision,
+                                cluster.devices / inner, inner, {}, graph));
   return tables;
 }
 

@@ -134,7 +134,10 @@ class Builder {
       plain.takes_shares = true;
     }
     plain.round = carriesAll(plain.rule) ? 0 : 1;
-    plain.name = describeOperation(op);
+    plain.name =
+        op->getNumResults() > 0
+            ? problem_.graph.values[problem_.ids.lookup(op->getResult(0))].name
+            : describeOperation(op);
     if (auto barred = op->getAttrOfType<mlir::DenseI64ArrayAttr>(kBarredAttr))
       plain.barred.assign(barred.asArrayRef().begin(),
                           barred.asArrayRef().end());

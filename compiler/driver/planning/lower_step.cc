@@ -17,6 +17,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace partita::driver {
@@ -329,10 +330,12 @@ mlir::OwningOpRef<mlir::ModuleOp> divided(mlir::ModuleOp module,
                                           const plan::Plan& plan) {
   mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
   mlir::PassManager passes(module.getContext());
+  // Of what is chosen, compiling verifies each step.
+  passes.enableVerifier(false);
   lowerToLaunches(passes);
   if (mlir::failed(sharding::applyPlan(*copy, plan)) ||
       mlir::failed(partition::partitionModule(*copy)) ||
-      mlir::failed(passes.run(*copy)))
+      mlir::failed(passes.run(*copy)) || mlir::failed(mlir::verify(*copy)))
     return nullptr;
   return copy;
 }

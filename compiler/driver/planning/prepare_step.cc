@@ -115,11 +115,15 @@ FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
   numberOperations(module);
   step.whole = module.clone();
   step.mappings = mappingsOf(module);
-  for (int64_t before = 0, now = countOperations(module); before != now;
-       now = countOperations(module)) {
-    before = now;
-    for (planner::StepMapping& mapping : step.mappings)
-      if (mlir::failed(applyMapping(module, step, mapping))) return failure();
+  // Until each was applied to the module as it is; what one leaves it leaves as
+  // it is when it is applied again.
+  size_t applied = 0;
+  for (size_t m = 0; applied < step.mappings.size();
+       m = (m + 1) % step.mappings.size()) {
+    const int64_t before = countOperations(module);
+    if (mlir::failed(applyMapping(module, step, step.mappings[m])))
+      return failure();
+    applied = countOperations(module) == before ? applied + 1 : 1;
   }
   return step;
 }
