@@ -73,7 +73,9 @@ void lowerToLaunches(mlir::OpPassManager& pm) {
   pm.addPass(kernels::createSelectLibraryCallsPass());
   pm.addPass(kernels::createFormKernelsPass());
   // Which results have to be copied.
-  pm.addPass(memory::createPlanMemoryPass());
+  memory::PlanMemoryPassOptions places;
+  places.returned_only = true;
+  pm.addPass(memory::createPlanMemoryPass(places));
 }
 
 Phase orderWork(const OrderOptions& options) {

@@ -123,6 +123,21 @@ class FunctionPlanner {
     return lifetimes_.size();
   }
 
+  // Without a frame. What is not returned has the offset 0.
+  void runOfReturned() {
+    assignReturned();
+    mlir::Builder builder(function_.getContext());
+    for (mlir::Operation& op : function_.front()) {
+      if (hasNoPlace(op)) continue;
+      llvm::SmallVector<int64_t> offsets;
+      for (mlir::Value result : op.getResults())
+        offsets.push_back(returned_.lookup(result));
+      if (llvm::any_of(offsets, [](int64_t offset) { return offset < 0; }))
+        op.setAttr(exec::kOffsetsAttr, builder.getDenseI64ArrayAttr(offsets));
+    }
+    frame_bytes_[function_.getName()] = 0;
+  }
+
  private:
   // Results that may be written where the caller wants them. A value returned
   // twice, or one that is an argument or a constant, is copied by the emitter
@@ -201,6 +216,8 @@ class FunctionPlanner {
 
 class PlanMemory : public impl::PlanMemoryPassBase<PlanMemory> {
  public:
+  using PlanMemoryPassBase::PlanMemoryPassBase;
+
   void runOnOperation() override {
     for (FuncOp function : getOperation().getOps<FuncOp>())
       if (mlir::failed(plan(function))) return signalPassFailure();
@@ -221,7 +238,11 @@ class PlanMemory : public impl::PlanMemoryPassBase<PlanMemory> {
                << call.getCallee() << "'";
       if (mlir::failed(plan(callee))) return mlir::failure();
     }
-    buffers += FunctionPlanner(function, symbols, frame_bytes_).run();
+    FunctionPlanner planner(function, symbols, frame_bytes_);
+    if (returned_only)
+      planner.runOfReturned();
+    else
+      buffers += planner.run();
     return mlir::success();
   }
 
