@@ -34,6 +34,23 @@ func.func @main(
 // gradient of what is normalised is made of, too.
 constexpr double kGradients = 4 * (20 * 12 + 12 * 20);
 
+// A step without functions of its own: rows of a table, their products, and the
+// update of the matrix.
+constexpr char kPlainStep[] = R"(
+func.func @main(
+    %ids: tensor<4x6x1xi64> {nn.kind = "input", nn.name = "ids", nn.dims = ["B", "L", "1"]},
+    %embed: tensor<20x12xf32> {nn.kind = "parameter", nn.name = "embed", nn.dims = ["V", "E"]},
+    %w: tensor<12x16xf32> {nn.kind = "parameter", nn.name = "w", nn.dims = ["E", "M"]})
+    -> (tensor<f32> {nn.name = "loss"}, tensor<12x16xf32> {nn.updates = "w"}) {
+  %0 = nn.gather %embed[%ids] axes = [0] {nn.dims = [["B", "L", "E"]]} : tensor<20x12xf32>, tensor<4x6x1xi64> -> tensor<4x6x12xf32>
+  %1 = nn.dot_general %0, %w contract = [2] x [0] {nn.dims = [["B", "L", "M"]]} : tensor<4x6x12xf32>, tensor<12x16xf32> -> tensor<4x6x16xf32>
+  %2 = nn.reduce sum %1 dims = [0, 1, 2] : tensor<4x6x16xf32> -> tensor<f32>
+  %3 = nn.dot_general %0, %1 contract = [0, 1] x [0, 1] {nn.dims = [["E", "M"]]} : tensor<4x6x12xf32>, tensor<4x6x16xf32> -> tensor<12x16xf32>
+  %4 = arith.subf %w, %3 {nn.dims = [["E", "M"]]} : tensor<12x16xf32>
+  return %2, %4 : tensor<f32>, tensor<12x16xf32>
+}
+)";
+
 class LowerStepTest : public ::testing::Test {
  protected:
   LowerStepTest() : context_(Registry()) {
@@ -55,11 +72,11 @@ class LowerStepTest : public ::testing::Test {
     double beside = 0, waited_for = 0;
     int waits = 0;
   };
-  Sent sentUnder(const std::string& shard) {
+  static Sent sentUnder(const std::string& shard, mlir::ModuleOp module) {
     plan::Plan plan;
     plan.mesh = *plan::ParseMeshOption("d=2");
     plan.shard = *plan::ParseShardOption(shard, plan.mesh);
-    const auto step = lowerStep(*found_.module, plan, /*gpu=*/true);
+    const auto step = lowerStep(module, plan, /*gpu=*/true);
     EXPECT_TRUE(step.has_value());
     Sent sent;
     for (const StepLaunch& launch : step.value_or(std::vector<StepLaunch>())) {
@@ -76,10 +93,24 @@ class LowerStepTest : public ::testing::Test {
   FoundLayers found_;
 };
 
+// Rows that are looked up in parts of a table are waited for by what takes
+// them, in @main as elsewhere.
+TEST_F(LowerStepTest, WhatProductsReadIsNoGradient) {
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(kPlainStep, &context_);
+  ASSERT_TRUE(module);
+  const Sent rows = sentUnder("V=d", *module);
+  EXPECT_EQ(rows.beside, 0);
+  EXPECT_EQ(rows.waited_for, 4 * (4 * 6 * 12));
+  // The loss is no gradient, either.
+  const Sent sums = sentUnder("B=d", *module);
+  EXPECT_EQ(sums.beside, 4 * (12 * 16));
+  EXPECT_EQ(sums.waited_for, 4);
+}
+
 // Rows that are looked up, what softmax needs, and the gradient of what the
 // head takes are waited for; each device has all of its gradients.
 TEST_F(LowerStepTest, ADividedVocabularyHasNoSumsOfGradients) {
-  const Sent sent = sentUnder("V=d");
+  const Sent sent = sentUnder("V=d", *found_.module);
   EXPECT_EQ(sent.beside, 0);
   EXPECT_GE(sent.waits, 3);
   EXPECT_GE(sent.waited_for, 2 * 4 * (4 * 6 * 12));
@@ -88,7 +119,7 @@ TEST_F(LowerStepTest, ADividedVocabularyHasNoSumsOfGradients) {
 // The statistics of a batch, and those of its gradient, are sums that what
 // follows waits for, and are stored or updates, too.
 TEST_F(LowerStepTest, StatisticsOfABatchAreNoGradients) {
-  const Sent sent = sentUnder("B=d");
+  const Sent sent = sentUnder("B=d", *found_.module);
   EXPECT_EQ(sent.beside, kGradients);
   EXPECT_GE(sent.waits, 2);
   EXPECT_GE(sent.waited_for, 2 * 4 * 12);
