@@ -49,10 +49,11 @@ def sanitized_test(name, binary, sanitizer, data = [], tags = [], **kwargs):
     native.sh_test(
         name = name,
         srcs = ["//third_party:run_binary.sh"],
-        # LLVM is not built with the sanitizer: its containers are not annotated.
+        # LLVM is not built with the sanitizer: its containers are not annotated,
+        # and what headers in our code poison its library would not clear again.
         args = [
             "env",
-            "ASAN_OPTIONS=detect_container_overflow=0",
+            "ASAN_OPTIONS=detect_container_overflow=0:allow_user_poisoning=0",
             "TSAN_OPTIONS=suppressions=$(location //third_party:tsan.supp)",
             "$(location %s_binary)" % name,
         ],
