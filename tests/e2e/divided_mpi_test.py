@@ -52,7 +52,7 @@ class DividedMpiTest(unittest.TestCase):
 
     def test_processes_equal_threads(self):
         general, images = divisions()
-        self.assertEqual((len(general), len(images)), (16, 5), "divisions.h is no longer read as it is written")
+        self.assertEqual((len(general), len(images)), (16, 10), "divisions.h is no longer read as it is written")
         cases = [(model, division) for model in DIMS for division in general]
         cases += [(model, division) for model in ("coatnet_64", "coatnet_bias") for division in images]
         for model, (name, mesh, shard) in cases:
