@@ -39,18 +39,30 @@ std::optional<int64_t> imageRank(Value value) {
   return type.getRank();
 }
 
+bool isTransposeBy(mlir::Operation* op, ArrayRef<int64_t> perm) {
+  auto transpose = llvm::dyn_cast_or_null<TransposeOp>(op);
+  return transpose && transpose.getPerm() == perm;
+}
+
 // Whether a transpose by `perm` takes the value, or what elementwise work and
-// pooling make of it: what a transpose sinks below.
-bool isTransposed(Value value, ArrayRef<int64_t> perm) {
+// pooling make of it: what a transpose sinks below. Or whether such work meets
+// what is transposed back by `inverse`, and could sink if the value were, too.
+bool isTransposed(Value value, ArrayRef<int64_t> perm,
+                  ArrayRef<int64_t> inverse) {
   SmallVector<Value> open = {value};
   llvm::DenseSet<Value> seen = {value};
   while (!open.empty()) {
     for (mlir::Operation* user : open.pop_back_val().getUsers()) {
-      if (auto transpose = llvm::dyn_cast<TransposeOp>(user))
-        if (transpose.getPerm() == perm) return true;
-      if (!mlir::OpTrait::hasElementwiseMappableTraits(user) &&
-          !llvm::isa<nn::ReduceWindowOp, nn::BatchNormOp, nn::PadOp>(user))
+      if (isTransposeBy(user, perm)) return true;
+      if (mlir::OpTrait::hasElementwiseMappableTraits(user)) {
+        if (llvm::any_of(user->getOperands(), [&](Value operand) {
+              return isTransposeBy(operand.getDefiningOp(), inverse);
+            }))
+          return true;
+      } else if (!llvm::isa<nn::ReduceWindowOp, nn::BatchNormOp, nn::PadOp>(
+                     user)) {
         continue;
+      }
       if (seen.insert(user->getResult(0)).second)
         open.push_back(user->getResult(0));
     }
@@ -90,8 +102,8 @@ bool moveArgument(FuncOp function, unsigned index, ArrayRef<CallOp> calls) {
   mlir::BlockArgument argument = function.getArgument(index);
   const std::optional<int64_t> rank = imageRank(argument);
   if (!rank) return false;
-  const Perm perm = channelsLast(*rank);
-  if (!isTransposed(argument, perm)) return false;
+  const Perm perm = channelsLast(*rank), inverse = channelsFirst(*rank);
+  if (!isTransposed(argument, perm, inverse)) return false;
   for (CallOp call : calls) {
     mlir::OpBuilder builder(call);
     call.setOperand(index, TransposeOp::create(builder, call.getLoc(),
@@ -102,8 +114,8 @@ bool moveArgument(FuncOp function, unsigned index, ArrayRef<CallOp> calls) {
   SmallVector<int64_t> shape;
   for (int64_t dim : perm) shape.push_back(type.getDimSize(dim));
   argument.setType(type.clone(shape));
-  auto back = TransposeOp::create(builder, function.getLoc(), argument,
-                                  channelsFirst(*rank));
+  auto back =
+      TransposeOp::create(builder, function.getLoc(), argument, inverse);
   argument.replaceAllUsesExcept(back, back);
   // Names of dimensions speak of an order that is no more.
   function.removeArgAttr(index, "nn.dims");
