@@ -124,7 +124,7 @@ class Choice {
     FailureOr<Programs> programs = divided(std::move(module), train);
     if (mlir::failed(programs) ||
         mlir::failed(
-            runPhases(*programs, lowerToExec(/*training=*/true), fault_)) ||
+            runPhases(*programs, lowerToExec({true, on_gpu_}), fault_)) ||
         mlir::failed(runPhases(
             *programs, planResources(orderOf(plan_, overlap_)), fault_)))
       return failure();

@@ -234,7 +234,8 @@ class Compilation {
   FailureOr<std::string> build() {
     std::string code;
     if (mlir::failed(divide()) ||
-        mlir::failed(runPhases(lowerToExec(train() != nullptr))) ||
+        mlir::failed(
+            runPhases(lowerToExec({train() != nullptr, !gpu().empty()}))) ||
         mlir::failed(merge()))
       return failure();
     report_.countProgram(module_);

@@ -166,7 +166,7 @@ FailureOr<llvm::json::Array> overlapsUnder(mlir::ModuleOp module,
   auto programs = programsUnder(module, plan, train, fault);
   if (mlir::failed(programs) ||
       mlir::failed(
-          runPhases(*programs, lowerToExec(train != nullptr), fault)) ||
+          runPhases(*programs, lowerToExec({train != nullptr}), fault)) ||
       mlir::failed(runPhases(*programs, {orderWork(orderOf(&plan))}, fault)))
     return failure();
   std::map<std::tuple<std::string, int64_t, std::string>, int64_t> times;

@@ -11,7 +11,7 @@
 
 namespace partita::driver {
 
-std::vector<Phase> lowerToExec(bool training) {
+std::vector<Phase> lowerToExec(const LowerOptions& options) {
   return {
       // Before work moves to load time: what devices' coordinates determine
       // moves with it, and collectives must be known not to.
@@ -31,10 +31,10 @@ std::vector<Phase> lowerToExec(bool training) {
       // Before layouts and library calls, which then find operands as they are
       // at each run.
       {"load-time",
-       [training](mlir::OpPassManager& pm) {
-         simplify::LoadTimeOptions options;
-         options.training = training;
-         simplify::buildLoadTimePipeline(pm, options);
+       [options](mlir::OpPassManager& pm) {
+         simplify::LoadTimeOptions load_time;
+         load_time.training = options.training;
+         simplify::buildLoadTimePipeline(pm, load_time);
        }},
       // Layouts while convolutions and transposes are still nn operations that
       // can be moved about.
@@ -50,14 +50,16 @@ std::vector<Phase> lowerToExec(bool training) {
        [](mlir::OpPassManager& pm) {
          pm.addPass(kernels::createSelectLibraryCallsPass());
        }},
+      // Reductions are cut while what they read may still become part of them.
       {"kernels",
-       [](mlir::OpPassManager& pm) {
+       [options](mlir::OpPassManager& pm) {
+         if (options.gpu) pm.addPass(kernels::createSplitReductionsPass());
          pm.addPass(kernels::createFormKernelsPass());
        }},
   };
 }
 
-void lowerToLaunches(mlir::OpPassManager& pm) {
+void lowerToLaunches(mlir::OpPassManager& pm, bool gpu) {
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
   pm.addPass(partition::createMergeCollectivesPass());
@@ -71,6 +73,7 @@ void lowerToLaunches(mlir::OpPassManager& pm) {
   pm.addPass(mlir::createCanonicalizerPass());
   pm.addPass(mlir::createCSEPass());
   pm.addPass(kernels::createSelectLibraryCallsPass());
+  if (gpu) pm.addPass(kernels::createSplitReductionsPass());
   pm.addPass(kernels::createFormKernelsPass());
   // Which results have to be copied.
   memory::PlanMemoryPassOptions places;

@@ -10,12 +10,16 @@
 
 namespace partita::driver {
 
+struct LowerOptions {
+  bool training = false;
+  bool gpu = false;  // what runs the kernels
+};
 // nn on local shapes to exec: everything else before code generation.
-std::vector<Phase> lowerToExec(bool training = false);
+std::vector<Phase> lowerToExec(const LowerOptions& options);
 
 // What of all tells launches and their sizes, for those who only count: without
-// code, and all functions stay apart.
-void lowerToLaunches(mlir::OpPassManager& pm);
+// code, and all functions stay apart. A training step.
+void lowerToLaunches(mlir::OpPassManager& pm, bool gpu);
 
 struct OrderOptions {
   bool overlap = true;   // collectives may run beside other work

@@ -16,6 +16,7 @@
 #include "compiler/kernels/estimate_work.h"
 #include "compiler/kernels/flat_kernels.h"
 #include "compiler/kernels/lower_to_llvm.h"
+#include "compiler/kernels/unroll_reads.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/TargetParser/Host.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -220,6 +221,25 @@ int64_t teamOf(func::FuncOp kernel, const CodegenOptions& options) {
   return findAttentionGrad(kernel) ? 1 : options.team;
 }
 
+// Elements that a thread loads at a time. A thread of a warp takes 16 bytes:
+// eight elements where almost all that the kernel reads and writes is 16-bit,
+// in rows that fill the warp, and four elsewhere.
+int64_t lanesOf(func::FuncOp kernel, const CodegenOptions& options,
+                int64_t team) {
+  const int64_t lanes = options.vector_bytes / 4;
+  if (team != kWarp) return lanes;
+  int64_t bytes = 0, wide_bytes = 0;
+  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(),
+                                            kernel.getResultTypes())) {
+    auto tensor = cast<RankedTensorType>(type);
+    if (tensor.getNumElements() == 1) continue;
+    if (tensor.getShape().back() % (2 * lanes * team) != 0) return lanes;
+    bytes += bytesOf(tensor);
+    if (tensor.getElementTypeBitWidth() > 16) wide_bytes += bytesOf(tensor);
+  }
+  return bytes > 8 * wide_bytes ? 2 * lanes : lanes;
+}
+
 SmallVector<Output> outputsOf(func::FuncOp kernel, func::FuncOp body) {
   SmallVector<Output> outputs;
   for (const SmallVector<Output>& group : groupOutputs(kernel, body))
@@ -335,7 +355,7 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   code.team = part.team;
   code.memory_bytes = part.memory_bytes;
   code.work = part.work;
-  Emitter emitter(kernel, body, options.vector_bytes / 4, code.team);
+  Emitter emitter(kernel, body, lanesOf(kernel, options, code.team), code.team);
   FailureOr<int64_t> range = part.emit(emitter, body);
   if (failed(range)) {
     body->erase();
@@ -354,6 +374,7 @@ FailureOr<KernelCode> generatePart(func::FuncOp kernel, const Part& part,
   inputs[last] = type;
   body.setFunctionType(FunctionType::get(kernel.getContext(), inputs, {}));
   code.cycles = cyclesOfPiece(body);
+  if (code.team == kWarp) unrollReads(body);
   code.grain = chooseGrain(code.cycles, code.range);
   return code;
 }

@@ -82,6 +82,31 @@ def SelectLibraryCallsPass : Pass<"partita-select-library-calls", "::mlir::Modul
                     Statistic<"copies", "copies", "Operands that had to be brought into another order first">];
 }
 
+def SplitReductionsPass : Pass<"partita-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Reduces in several steps what has too few results to fill a GPU";
+  let description = [{
+    A warp computes neighbouring results of a reduction, or one result, reading
+    one row after the other: with few results most of a GPU would be idle. Such a
+    reduction (a bias's gradient, the scale's of a norm, a batch's statistics,
+    the norm of all gradients) is cut: parts of the reduced dimensions first, by
+    many warps, then the parts, or parts of those. Into how many is what the model
+    of time in the pass finds best; sums of 16-bit floats stay f32 between the steps. Batch norms
+    in training are written with reductions for this.
+
+    ```mlir
+    %0 = nn.reduce sum %x dims = [0] : tensor<8192x768xf32> -> tensor<768xf32>
+    // becomes
+    %1 = nn.reshape %x : tensor<8192x768xf32> -> tensor<512x16x768xf32>
+    %2 = nn.reduce sum %1 dims = [1] : tensor<512x16x768xf32> -> tensor<512x768xf32>
+    %3 = nn.reshape %2 : tensor<512x768xf32> -> tensor<16x32x768xf32>
+    %4 = nn.reduce sum %3 dims = [1] : tensor<16x32x768xf32> -> tensor<16x768xf32>
+    %0 = nn.reduce sum %4 dims = [0] : tensor<16x768xf32> -> tensor<768xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::partita::nn::NNDialect"];
+  let statistics = [Statistic<"steps", "steps", "Steps added to reductions">];
+}
+
 def FormKernelsPass : Pass<"partita-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Groups everything that is not a library call into kernels";
   let description = [{

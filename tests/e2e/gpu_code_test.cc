@@ -2,6 +2,7 @@
 // and keeps within their registers and shared memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "compiler/driver/import_model.h"
@@ -96,6 +97,64 @@ TEST_P(GpuCodeTest, Assembles) {
   }
   EXPECT_EQ(assembled.kernels.size(), artifact->program().kernels()->size());
 }
+
+// No few threads of a real model's training step are left with most of its
+// work: each reads and writes some kilobytes at most. (One warp that reads 16
+// KB per thread, 16 bytes at a time, waits a thousand times for memory.)
+class GpuWorkTest
+    : public testing::TestWithParam<
+          std::pair<const char*, std::map<std::string, int64_t>>> {};
+
+constexpr int64_t kMostBytesPerThread = 16 * 1024;
+
+TEST_P(GpuWorkTest, IsSharedByManyThreads) {
+  const auto& [model, dims] = GetParam();
+  CompilerContext context;
+  driver::ImportOptions import;
+  import.dims = dims;
+  import.training = true;
+  auto module = driver::importModel(model, import, context.get());
+  ASSERT_TRUE(module) << context.errors;
+  driver::CompileOptions options;
+  options.output = testing::TempDir() + model + ".partita";
+  options.target = "cuda:sm_90";
+  options.train.optimizer = "adamw";
+  options.train.clip_norm = 1;
+  options.precision = plan::Precision::kBF16;
+  ASSERT_TRUE(mlir::succeeded(driver::compileToFile(*module, options)))
+      << context.errors;
+  auto artifact = program::Artifact::Open(options.output);
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  int64_t launches = 0;
+  for (const auto* function : *artifact->program().functions())
+    for (const auto* instruction : *function->body()) {
+      const auto* launch = instruction->operation_as_Launch();
+      if (!launch) continue;
+      ++launches;
+      int64_t threads = 1, bytes = -launch->unread_bytes();
+      for (const auto* sizes : {launch->grid(), launch->block()})
+        for (const int size : *sizes) threads *= size;
+      for (const auto* buffer : *instruction->operands())
+        bytes += buffer->bytes();
+      EXPECT_LE(bytes, threads * kMostBytesPerThread)
+          << artifact->program().kernels()->Get(launch->kernel())->str()
+          << " of " << threads << " threads";
+    }
+  EXPECT_GT(launches, 50);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, GpuWorkTest,
+    testing::Values(
+        std::pair("gpt2",
+                  std::map<std::string, int64_t>{{"batch", 8}, {"seq", 1024}}),
+        std::pair("vit-b-16", std::map<std::string, int64_t>{{"batch", 64}}),
+        std::pair("coatnet-0", std::map<std::string, int64_t>{{"batch", 64}})),
+    [](const auto& info) {
+      std::string name = info.param.first;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
 
 // Tiles of large heads that warpgroups multiply are more than a block has
 // without asking: the launch asks, and says by which maps they come.

@@ -327,12 +327,12 @@ mlir::LogicalResult swallow(mlir::Diagnostic& diagnostic) {
 
 // Null where the plan does not divide it.
 mlir::OwningOpRef<mlir::ModuleOp> divided(mlir::ModuleOp module,
-                                          const plan::Plan& plan) {
+                                          const plan::Plan& plan, bool gpu) {
   mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
   mlir::PassManager passes(module.getContext());
   // Of what is chosen, compiling verifies each step.
   passes.enableVerifier(false);
-  lowerToLaunches(passes);
+  lowerToLaunches(passes, gpu);
   if (mlir::failed(sharding::applyPlan(*copy, plan)) ||
       mlir::failed(partition::partitionModule(*copy)) ||
       mlir::failed(passes.run(*copy)) || mlir::failed(mlir::verify(*copy)))
@@ -361,7 +361,7 @@ std::optional<planner::StepLaunches> lowerStep(
     mlir::ModuleOp module, const std::vector<std::string>& functions,
     const plan::Plan& plan, bool gpu) {
   mlir::ScopedDiagnosticHandler quiet(module.getContext(), swallow);
-  mlir::OwningOpRef<mlir::ModuleOp> copy = divided(module, plan);
+  mlir::OwningOpRef<mlir::ModuleOp> copy = divided(module, plan, gpu);
   if (!copy) return std::nullopt;
   Lister lister(*copy, plan.mesh, gpu);
   planner::StepLaunches launches;
@@ -379,7 +379,7 @@ std::optional<std::vector<StepLaunch>> lowerStep(mlir::ModuleOp module,
                                                  const plan::Plan& plan,
                                                  bool gpu) {
   mlir::ScopedDiagnosticHandler quiet(module.getContext(), swallow);
-  mlir::OwningOpRef<mlir::ModuleOp> copy = divided(module, plan);
+  mlir::OwningOpRef<mlir::ModuleOp> copy = divided(module, plan, gpu);
   if (!copy) return std::nullopt;
   Lister lister(*copy, plan.mesh, gpu);
   auto main = copy->lookupSymbol<FuncOp>("main");

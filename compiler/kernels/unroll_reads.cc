@@ -1,0 +1,41 @@
+#include "compiler/kernels/unroll_reads.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace partita::kernels {
+namespace {
+
+using namespace mlir;
+
+constexpr int64_t kTurns = 4;
+// More operations than these have enough to do, and registers to keep.
+constexpr int64_t kMostOperations = 64;
+
+bool isShortAndReads(scf::ForOp loop) {
+  bool reads = false;
+  int64_t operations = 0;
+  for (Operation& op : *loop.getBody()) {
+    if (op.getNumRegions() > 0) return false;
+    if (!isa<arith::ConstantOp>(op)) ++operations;
+    reads |= isa<vector::LoadOp, memref::LoadOp>(op);
+  }
+  return reads && operations <= kMostOperations;
+}
+
+}  // namespace
+
+void unrollReads(func::FuncOp body) {
+  SmallVector<scf::ForOp> loops;
+  body.walk([&](scf::ForOp loop) {
+    const std::optional<APInt> trips = loop.getStaticTripCount();
+    if (trips && trips->getSExtValue() >= 2 * kTurns && isShortAndReads(loop))
+      loops.push_back(loop);
+  });
+  for (scf::ForOp loop : loops) (void)loopUnrollByFactor(loop, kTurns);
+}
+
+}  // namespace partita::kernels

@@ -1,0 +1,64 @@
+// RUN: partita-opt %s --partita-split-reductions --split-input-file | FileCheck %s
+
+// Six warps would have to read 8192 rows each, one after the other.
+// CHECK-LABEL: @columns
+// CHECK: %[[x:.*]] = nn.reshape %{{.*}} : tensor<8192x768xf32> -> tensor<512x16x768xf32>
+// CHECK: %[[y:.*]] = nn.reduce sum %[[x]] dims = [1]
+// CHECK: %[[z:.*]] = nn.reshape %[[y]] : tensor<512x768xf32> -> tensor<16x32x768xf32>
+// CHECK: %[[s:.*]] = nn.reduce sum %[[z]] dims = [1]
+// CHECK: nn.reduce sum %[[s]] dims = [0] : tensor<16x768xf32> -> tensor<768xf32>
+func.func @columns(%x: tensor<8192x768xf32>) -> tensor<768xf32> {
+  %0 = nn.reduce sum %x dims = [0] : tensor<8192x768xf32> -> tensor<768xf32>
+  return %0 : tensor<768xf32>
+}
+
+// -----
+
+// Sums of 16-bit floats are f32 between the steps.
+// CHECK-LABEL: @everything
+// CHECK: %[[x:.*]] = arith.extf
+// CHECK: %[[y:.*]] = nn.reduce sum %[[x]] dims = [1] : tensor<50257x768xf32> -> tensor<50257xf32>
+// CHECK: %[[z:.*]] = nn.reshape %[[y]] : tensor<50257xf32> -> tensor<29x1733xf32>
+// CHECK: %[[s:.*]] = nn.reduce sum %[[z]] dims = [1] : tensor<29x1733xf32> -> tensor<29xf32>
+// CHECK: %[[t:.*]] = nn.reduce sum %[[s]] dims = [0] : tensor<29xf32> -> tensor<f32>
+// CHECK: arith.truncf %[[t]]
+func.func @everything(%x: tensor<50257x768xbf16>) -> tensor<bf16> {
+  %0 = nn.reduce sum %x dims = [0, 1] : tensor<50257x768xbf16> -> tensor<bf16>
+  return %0 : tensor<bf16>
+}
+
+// -----
+
+// Rows are many: each warp takes some.
+// CHECK-LABEL: @rows
+// CHECK-NEXT: nn.reduce max %arg0 dims = [1] : tensor<8192x768xf32> -> tensor<8192xf32>
+func.func @rows(%x: tensor<8192x768xf32>) -> tensor<8192xf32> {
+  %0 = nn.reduce max %x dims = [1] : tensor<8192x768xf32> -> tensor<8192xf32>
+  return %0 : tensor<8192xf32>
+}
+
+// -----
+
+// Too little to be worth a launch more; and nothing at all.
+// CHECK-LABEL: @little
+// CHECK-NEXT: nn.reduce sum %arg0 dims = [0] : tensor<16x768xf32> -> tensor<768xf32>
+// CHECK-NEXT: nn.reduce sum %arg1 dims = [0] : tensor<0x4xf32> -> tensor<4xf32>
+func.func @little(%x: tensor<16x768xf32>, %y: tensor<0x4xf32>) -> (tensor<768xf32>, tensor<4xf32>) {
+  %0 = nn.reduce sum %x dims = [0] : tensor<16x768xf32> -> tensor<768xf32>
+  %1 = nn.reduce sum %y dims = [0] : tensor<0x4xf32> -> tensor<4xf32>
+  return %0, %1 : tensor<768xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Channels in the middle keep their place.
+// CHECK-LABEL: @statistics
+// CHECK-NOT: nn.batch_norm
+// CHECK: %[[s:.*]] = nn.reduce sum %{{.*}} dims = [2, 3] : tensor<64x64x56x56xf32> -> tensor<64x64xf32>
+// CHECK: nn.reduce sum %[[s]] dims = [0] : tensor<64x64xf32> -> tensor<64xf32>
+// CHECK: %[[q:.*]] = nn.reduce sum %{{.*}} dims = [2, 3]
+// CHECK: nn.reduce sum %[[q]] dims = [0]
+func.func @statistics(%x: tensor<64x64x56x56xf32>, %g: tensor<64xf32>, %b: tensor<64xf32>, %m: tensor<64xf32>, %v: tensor<64xf32>) -> (tensor<64x64x56x56xf32>, tensor<64xf32>, tensor<64xf32>) {
+  %0:3 = nn.batch_norm %x, %g, %b, %m, %v feature = 1 epsilon = 1.0e-5 training : (tensor<64x64x56x56xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<64x64x56x56xf32>, tensor<64xf32>, tensor<64xf32>)
+  return %0#0, %0#1, %0#2 : tensor<64x64x56x56xf32>, tensor<64xf32>, tensor<64xf32>
+}
