@@ -1,5 +1,6 @@
 // What a plan must satisfy as a whole, and what the compiler does not do yet.
 #include <algorithm>
+#include <array>
 
 #include "compiler/plan/glob.h"
 #include "compiler/plan/plan.h"
@@ -135,6 +136,54 @@ Status CheckRepeated(const Plan& plan) {
   return OkStatus();
 }
 
+// Whether one cut of the axis has both parts: the places where they begin and
+// end divide one another. Of six positions (1)2 cuts 2 x 3 and (3)2 cuts 3 x 2.
+bool AreOfOneCut(const core::AxisRef& a, const core::AxisRef& b) {
+  if (a.axis != b.axis) return true;
+  std::array<int64_t, 4> places = {a.pre, a.pre * a.size, b.pre,
+                                   b.pre * b.size};
+  std::sort(places.begin(), places.end());
+  for (size_t i = 1; i < places.size(); ++i)
+    if (places[i] % places[i - 1] != 0) return false;
+  return true;
+}
+
+// Devices along an axis have one set of coordinates.
+Status CheckParts(const Plan& plan) {
+  std::vector<core::AxisRef> parts;
+  const auto add = [&](const std::vector<core::AxisRef>& axes,
+                       Location where) -> Status {
+    for (const core::AxisRef& axis : axes) {
+      for (const core::AxisRef& other : parts)
+        if (!AreOfOneCut(axis, other))
+          return Refuse(plan, where,
+                        "expected parts of axis " +
+                            Quote(plan.mesh.axes[axis.axis].name) +
+                            " that one cut of its " +
+                            std::to_string(plan.mesh.axes[axis.axis].size) +
+                            " positions has, found " +
+                            Quote(core::ToString(plan.mesh, axis)) + " and " +
+                            Quote(core::ToString(plan.mesh, other)) +
+                            "; make the parts axes of the mesh of their own");
+      parts.push_back(axis);
+    }
+    return OkStatus();
+  };
+  for (const Entry& entry : plan.shard)
+    for (const Division& division : entry.divisions)
+      if (Status status = add(division.axes, division.where); !status.ok())
+        return status;
+  for (const Override& override : plan.overrides) {
+    std::vector<core::AxisRef> axes = override.sharding.replicated;
+    axes.insert(axes.end(), override.sharding.unreduced.begin(),
+                override.sharding.unreduced.end());
+    for (const core::DimSharding& dim : override.sharding.dims)
+      axes.insert(axes.end(), dim.axes.begin(), dim.axes.end());
+    if (Status status = add(axes, override.where); !status.ok()) return status;
+  }
+  return OkStatus();
+}
+
 // Devices along D run different layers: no other dimension is there to divide.
 Status CheckDepth(const Plan& plan) {
   for (const Entry& deep : plan.shard)
@@ -263,6 +312,7 @@ Status CheckPlan(const Plan& plan) {
   for (const Override& override : plan.overrides)
     if (Status status = CheckOverride(plan, override); !status.ok())
       return status;
+  if (Status status = CheckParts(plan); !status.ok()) return status;
   for (const Recompute& rule : plan.recompute)
     for (const std::string& glob : rule.at)
       if (Status status = CheckGlob(glob); !status.ok())

@@ -263,6 +263,23 @@ TEST(Refusals, OfOverridesAndNames) {
         "N, E, L, V, H, W, X, found 'D'"}});
 }
 
+// Of six positions (1)2 cuts 2 x 3 and (3)2 cuts 3 x 2.
+TEST(Refusals, OfPartsOfTwoCuts) {
+  Expect(
+      {{"mesh: {a: 6}\nshard: [{N: a:(1)2}, {L: a:(3)2}]",
+        "p.yaml:2:23: expected parts of axis 'a' that one cut of its 6 "
+        "positions has, found 'a:(3)2' and 'a:(1)2'; make the parts axes of "
+        "the mesh of their own"},
+       {"mesh: {a: 6}\nshard: [{N: a:(1)2}]\noverrides: [{tensor: x, sharding: "
+        "\"[{a:(3)2}]\"}]",
+        "p.yaml:3:13: expected parts of axis 'a' that one cut of its 6 "
+        "positions has, found 'a:(3)2' and 'a:(1)2'; make the parts axes of "
+        "the mesh of their own"}});
+  EXPECT_TRUE(
+      ParsePlan("mesh: {a: 6}\nshard: [{N: a:(1)2}, {L: a:(2)3}]", "p.yaml")
+          .ok());
+}
+
 TEST(Refusals, OfOverridesOverDepth) {
   Expect(
       {{"mesh: {a: 2}\nshard: [{D: a}]\noverrides: [{tensor: x, sharding: "

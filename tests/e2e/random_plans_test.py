@@ -63,8 +63,8 @@ def flaw(arguments):
         return "still running after 300 s", False
     if done.returncode == 0:
         return (None if json.loads(done.stdout)["equal"] else "exit code 0 of an unequal model"), True
-    # A user's mistake, in words for users: no verifier's, no other phase's.
-    if done.returncode == 1 and not done.stdout and "expected" in done.stderr and "' op " not in done.stderr:
+    # A user's mistake, in words for users: no verifier's, no other phase's. 2: of the plan alone, whatever the model.
+    if done.returncode in (1, 2) and not done.stdout and "expected" in done.stderr and "' op " not in done.stderr:
         return None, False
     return "exit code %d\n%s%s" % (done.returncode, done.stdout, done.stderr[-2000:]), False
 
