@@ -45,6 +45,35 @@ func.func @k(%a: tensor<64x1024xf32>, %b: tensor<1024xf32>) -> tensor<64x1024xf3
   expectNoSpills(ptx);
 }
 
+TEST(PtxTest, SixteenBitNumbersAreReadEightAtOnce) {
+  PtxKernel launch;
+  const std::string ptx = ptxOf(R"(
+func.func @k(%a: tensor<64x1024xbf16>, %b: tensor<1024xbf16>) -> tensor<64x1024xbf16> {
+  %c = nn.broadcast %b dims = [1] : tensor<1024xbf16> -> tensor<64x1024xbf16>
+  %r = arith.maximumf %a, %c : tensor<64x1024xbf16>
+  return %r : tensor<64x1024xbf16> })",
+                                "sm_90", launch);
+  EXPECT_EQ(count(ptx, "ld.global.v4.b32") + count(ptx, "ld.global.nc.v4.b32"),
+            2)
+      << ptx;
+  EXPECT_EQ(count(ptx, "st.global.v4.b32"), 1) << ptx;
+  EXPECT_EQ(launch.blocks, 64 * 1024 / (8 * kBlock));
+  expectNoSpills(ptx);
+}
+
+// A thread has eight reads under way: four turns of the loop are one, and LLVM
+// doubles that.
+TEST(PtxTest, ColumnsAreReadEightRowsAtATime) {
+  PtxKernel launch;
+  const std::string ptx = ptxOf(R"(
+func.func @k(%a: tensor<16x512x384xf32>) -> tensor<16x384xf32> {
+  %r = nn.reduce sum %a dims = [1] : tensor<16x512x384xf32> -> tensor<16x384xf32>
+  return %r : tensor<16x384xf32> })",
+                                "sm_90", launch);
+  EXPECT_GE(count(ptx, "ld.global.nc.v4"), 4) << ptx;
+  expectNoSpills(ptx);
+}
+
 TEST(PtxTest, RowsAreReducedByWarps) {
   PtxKernel launch;
   const std::string ptx = ptxOf(R"(

@@ -51,3 +51,29 @@ func.func private @tail(%x: tensor<1x4x6x6xf32>) -> tensor<1x4x6x6xf32> {
   %0 = math.tanh %x : tensor<1x4x6x6xf32>
   return %0 : tensor<1x4x6x6xf32>
 }
+
+// -----
+
+// What is normalised and multiplied with what lies channels last comes so, too.
+// CHECK-LABEL: func.func @main
+// CHECK: call @backward(%{{.*}}) : (tensor<1x8x8x4xf32>, tensor<1x8x8x4xf32>, tensor<4x4x1x1xf32>) -> tensor<4xf32>
+// CHECK-LABEL: func.func private @backward(
+// CHECK-NOT: nn.transpose
+// CHECK: nn.conv {{.*}} channels_last
+// CHECK-NOT: nn.transpose
+// CHECK: nn.reduce sum %arg0 dims = [0, 1, 2] : tensor<1x8x8x4xf32> -> tensor<4xf32>
+// CHECK-NOT: nn.transpose
+// CHECK: return
+func.func @main(%x: tensor<1x4x8x8xf32>, %g: tensor<1x4x8x8xf32>, %w: tensor<4x4x1x1xf32>) -> tensor<4xf32> {
+  %0 = call @backward(%x, %g, %w) : (tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @backward(%x: tensor<1x4x8x8xf32>, %g: tensor<1x4x8x8xf32>, %w: tensor<4x4x1x1xf32>) -> tensor<4xf32> {
+  %0 = nn.conv %g, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32> -> tensor<1x4x8x8xf32>
+  %1 = nn.reduce sum %x dims = [0, 2, 3] : tensor<1x4x8x8xf32> -> tensor<4xf32>
+  %2 = nn.broadcast %1 dims = [1] : tensor<4xf32> -> tensor<1x4x8x8xf32>
+  %3 = arith.subf %x, %2 : tensor<1x4x8x8xf32>
+  %4 = arith.mulf %0, %3 : tensor<1x4x8x8xf32>
+  %5 = nn.reduce sum %4 dims = [0, 2, 3] : tensor<1x4x8x8xf32> -> tensor<4xf32>
+  return %5 : tensor<4xf32>
+}
