@@ -218,9 +218,10 @@ std::vector<Layout> ReshardProblem::Append(const Layout& layout, int dim,
   std::vector<Layout> layouts;
   for (int64_t block : blocks) {
     // Each shard must lie within the one that it is cut from; where the first
-    // holds all rows, the others are empty and must stay so.
-    const bool fits = before == 1 || rows >= size ? more * block >= size
-                                                  : more * block == rows;
+    // holds all rows, the others are empty and must stay so. Its padding is
+    // cut like rows: no collective drops any.
+    const bool fits =
+        rows >= size ? more * block >= rows : more * block == rows;
     if (!fits) continue;
     layouts.push_back(layout);
     layouts.back().blocks[dim] = block;

@@ -35,6 +35,7 @@ class Simulator {
 
   void Apply(const Collective& step) {
     CheckForm(step);
+    CheckCover(step);
     const bool reduces = step.kind == CollectiveKind::kAllReduce ||
                          step.kind == CollectiveKind::kReduceScatter;
     std::vector<std::vector<double>> next(devices_.size());
@@ -143,6 +144,21 @@ class Simulator {
   std::set<int64_t> GroupOf(const std::vector<AxisRef>& axes) const {
     const std::vector<int64_t> group = GroupAlong(mesh_, axes, 0);
     return {group.begin(), group.end()};
+  }
+
+  // As the verifiers of dist's operations: the blocks of one side cover the
+  // rows of the other, padding included.
+  void CheckCover(const Collective& step) const {
+    const std::vector<int64_t> before = LocalShape(shape_, sharding_),
+                               after = LocalShape(shape_, step.result);
+    const int64_t devices = SizeOf(step.axes);
+    const int gathered =
+        step.kind == CollectiveKind::kAllGather ? step.dim : step.other_dim;
+    const bool cuts = step.kind == CollectiveKind::kAllSlice ||
+                      step.kind == CollectiveKind::kReduceScatter ||
+                      step.kind == CollectiveKind::kAllToAll;
+    if (cuts) EXPECT_LE(before[step.dim], devices * after[step.dim]);
+    if (gathered >= 0) EXPECT_LE(after[gathered], devices * before[gathered]);
   }
 
   // Each kind changes what it may change.

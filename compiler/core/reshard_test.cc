@@ -131,6 +131,16 @@ TEST(PlanReshard, BlocksThatDoNotNestAreRealignedFirst) {
   EXPECT_EQ(Text(mesh, plan.steps[1]), "all_slice {y} dim 0 -> [{x, y}, {}]");
 }
 
+// H of 2 rows over 8 devices. 4 rows gathered over c and a, of which 2 are
+// padding, are not the 2 blocks of 1 row that a slice by a would take of them.
+TEST(PlanReshard, NoSliceDropsPadding) {
+  EXPECT_THAT(
+      Steps("b=2 c=2 a=2", {3, 32, 2, 2}, "- - b,c,a -", "- - b,a c"),
+      ElementsAre("all_to_all {a} dim 3 from 2 -> [{}, {}, {b, c}|2, {a}]: 384",
+                  "exchange {b, c} dim 2 -> [{}, {}, {b, c}, {a}]: 384",
+                  "permute {c, a} -> [{}, {}, {b, a}, {c}]: 384"));
+}
+
 TEST(PlanReshard, PartsThatDoNotNestAreGatheredWhole) {
   EXPECT_THAT(Steps("x=6", {12, 12}, "x:(1)2 -", "x:(1)3 -"),
               ElementsAre("all_gather {x:(1)2} dim 0 -> [{}, {}]: 288",
