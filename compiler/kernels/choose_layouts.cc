@@ -446,7 +446,9 @@ class ChooseLayouts : public impl::ChooseLayoutsPassBase<ChooseLayouts> {
     llvm::SetVector<mlir::func::FuncOp> changed;
     for (auto function : getOperation().getOps<mlir::func::FuncOp>())
       changed.insert(function);
-    for (; !changed.empty(); changed = moveTransposesToCallers(getOperation()))
+    MovedBorders moved;
+    for (; !changed.empty();
+         changed = moveTransposesToCallers(getOperation(), moved))
       for (mlir::func::FuncOp function : changed)
         if (mlir::failed(mlir::applyPatternsGreedily(function, frozen))) {
           getOperation().emitError(

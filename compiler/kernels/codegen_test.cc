@@ -215,6 +215,19 @@ const Case kReductions[] = {
   {"any_all", R"(func.func @k(%a: tensor<6x5xi1>) -> (tensor<6xi1>, tensor<5xi1>) {
      %r = nn.reduce max %a dims = [1] : tensor<6x5xi1> -> tensor<6xi1>
      %s = nn.reduce min %a dims = [0] : tensor<6x5xi1> -> tensor<5xi1> return %r, %s : tensor<6xi1>, tensor<5xi1> })"},
+  // 16 bytes of each are eight elements where rows fill a warp of such.
+  {"wide_map_bf16", R"(func.func @k(%a: tensor<4x512xbf16>, %b: tensor<512xbf16>) -> tensor<4x512xbf16> {
+     %c = nn.broadcast %b dims = [1] : tensor<512xbf16> -> tensor<4x512xbf16>
+     %r = arith.mulf %a, %c : tensor<4x512xbf16> return %r : tensor<4x512xbf16> })", 1e-2},
+  {"wide_slice_bf16", R"(func.func @k(%a: tensor<3x1024xbf16>) -> tensor<3x768xbf16> {
+     %r = nn.slice %a starts = [0, 129] strides = [1, 1] : tensor<3x1024xbf16> -> tensor<3x768xbf16> return %r : tensor<3x768xbf16> })", 1e-2},
+  {"wide_select_bf16", R"(func.func @k(%m: tensor<2x256xi1>, %a: tensor<2x256xbf16>, %b: tensor<2x256xbf16>) -> tensor<2x256xbf16> {
+     %r = arith.select %m, %a, %b : tensor<2x256xi1>, tensor<2x256xbf16> return %r : tensor<2x256xbf16> })", 1e-2},
+  {"wide_sum_bf16", "func.func @k(%a: tensor<256x1024xbf16>) -> tensor<256xbf16> { %r = nn.reduce sum %a dims = [1] : tensor<256x1024xbf16> -> tensor<256xbf16> return %r : tensor<256xbf16> }", 1e-2},
+  {"wide_columns_bf16", "func.func @k(%a: tensor<40x512xbf16>) -> tensor<512xbf16> { %r = nn.reduce sum %a dims = [0] : tensor<40x512xbf16> -> tensor<512xbf16> return %r : tensor<512xbf16> }", 1e-2},
+  {"wide_softmax_bf16", "func.func @k(%a: tensor<3x1024xbf16>) -> tensor<3x1024xbf16> { %r = nn.softmax %a axis = 1 : tensor<3x1024xbf16> return %r : tensor<3x1024xbf16> }", 1e-2},
+  {"wide_layer_norm_bf16", "func.func @k(%a: tensor<5x768xbf16>, %g: tensor<768xbf16>) -> tensor<5x768xbf16> { %r = nn.layer_norm %a scale(%g : tensor<768xbf16>) axis = 1 epsilon = 1.0e-5 : tensor<5x768xbf16> return %r : tensor<5x768xbf16> }", 2e-2},
+  {"columns_of_many_rows", "func.func @k(%a: tensor<3x41x130xf32>) -> tensor<3x130xf32> { %r = nn.reduce sum %a dims = [1] : tensor<3x41x130xf32> -> tensor<3x130xf32> return %r : tensor<3x130xf32> }"},
   {"sum_bf16", "func.func @k(%a: tensor<4x500xbf16>) -> tensor<4xbf16> { %r = nn.reduce sum %a dims = [1] : tensor<4x500xbf16> -> tensor<4xbf16> return %r : tensor<4xbf16> }", 1e-2},
   {"sum_f64", "func.func @k(%a: tensor<4x500xf64>) -> tensor<4xf64> { %r = nn.reduce sum %a dims = [1] : tensor<4x500xf64> -> tensor<4xf64> return %r : tensor<4xf64> }", 1e-12},
   {"mean_of_squares_then_sqrt", R"(func.func @k(%a: tensor<9x200xf32>) -> tensor<9xf32> {

@@ -6,6 +6,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
 
 namespace partita::kernels {
 namespace {
@@ -44,24 +45,44 @@ bool isTransposeBy(mlir::Operation* op, ArrayRef<int64_t> perm) {
   return transpose && transpose.getPerm() == perm;
 }
 
+// Whether a transpose sinks below an elementwise operation of whose operands
+// those of `turned` are transposed: the others are transposed back, too, or the
+// same in any order.
+bool sinksBelow(mlir::Operation* op, const llvm::DenseSet<Value>& turned,
+                ArrayRef<int64_t> inverse) {
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    mlir::Operation* maker = operand.getDefiningOp();
+    mlir::DenseElementsAttr constant;
+    return turned.contains(operand) || isTransposeBy(maker, inverse) ||
+           llvm::isa_and_nonnull<nn::BroadcastOp>(maker) ||
+           (mlir::matchPattern(operand, mlir::m_Constant(&constant)) &&
+            constant.isSplat());
+  });
+}
+
 // Whether a transpose by `perm` takes the value, or what elementwise work and
-// pooling make of it: what a transpose sinks below. Or whether such work meets
-// what is transposed back by `inverse`, and could sink if the value were, too.
+// pooling make of it. Or whether such work meets what is transposed back by
+// `inverse`, and that transpose would sink if the value were transposed, too.
 bool isTransposed(Value value, ArrayRef<int64_t> perm,
                   ArrayRef<int64_t> inverse) {
   SmallVector<Value> open = {value};
-  llvm::DenseSet<Value> seen = {value};
+  llvm::DenseSet<Value> seen = {value}, turned = {value};
   while (!open.empty()) {
-    for (mlir::Operation* user : open.pop_back_val().getUsers()) {
+    const Value next = open.pop_back_val();
+    for (mlir::Operation* user : next.getUsers()) {
       if (isTransposeBy(user, perm)) return true;
-      if (mlir::OpTrait::hasElementwiseMappableTraits(user)) {
+      const bool elementwise =
+          mlir::OpTrait::hasElementwiseMappableTraits(user);
+      if (!elementwise &&
+          !llvm::isa<nn::ReduceWindowOp, nn::BatchNormOp, nn::PadOp>(user))
+        continue;
+      if (elementwise && turned.contains(next) &&
+          sinksBelow(user, turned, inverse)) {
+        turned.insert(user->getResult(0));
         if (llvm::any_of(user->getOperands(), [&](Value operand) {
               return isTransposeBy(operand.getDefiningOp(), inverse);
             }))
           return true;
-      } else if (!llvm::isa<nn::ReduceWindowOp, nn::BatchNormOp, nn::PadOp>(
-                     user)) {
-        continue;
       }
       if (seen.insert(user->getResult(0)).second)
         open.push_back(user->getResult(0));
@@ -142,24 +163,32 @@ bool moveResult(FuncOp function, unsigned index, ArrayRef<CallOp> calls) {
 
 }  // namespace
 
-llvm::SetVector<FuncOp> moveTransposesToCallers(mlir::ModuleOp module) {
-  llvm::SetVector<FuncOp> moved;
+llvm::SetVector<FuncOp> moveTransposesToCallers(mlir::ModuleOp module,
+                                                MovedBorders& moved) {
+  llvm::SetVector<FuncOp> touched;
   const llvm::StringMap<SmallVector<CallOp>> all = findCalls(module);
   for (FuncOp function : module.getOps<FuncOp>()) {
     const auto calls = all.find(function.getName());
     if (calls == all.end()) continue;
     bool changed = false;
+    const auto once = [&](auto& borders, unsigned index, auto move) {
+      if (borders.contains({function, index}) ||
+          !move(function, index, calls->second))
+        return;
+      borders.insert({function, index});
+      changed = true;
+    };
     for (unsigned index = 0; index < function.getNumArguments(); ++index)
-      changed |= moveArgument(function, index, calls->second);
+      once(moved.arguments, index, moveArgument);
     for (unsigned index = 0; index < function.getNumResults(); ++index)
-      changed |= moveResult(function, index, calls->second);
+      once(moved.results, index, moveResult);
     if (!changed) continue;
     updateType(function);
-    moved.insert(function);
+    touched.insert(function);
     for (CallOp call : calls->second)
-      moved.insert(call->getParentOfType<FuncOp>());
+      touched.insert(call->getParentOfType<FuncOp>());
   }
-  return moved;
+  return touched;
 }
 
 }  // namespace partita::kernels

@@ -90,8 +90,9 @@ def SplitReductionsPass : Pass<"partita-split-reductions", "::mlir::ModuleOp"> {
     reduction (a bias's gradient, the scale's of a norm, a batch's statistics,
     the norm of all gradients) is cut: parts of the reduced dimensions first, by
     many warps, then the parts, or parts of those. Into how many is what the model
-    of time in the pass finds best; sums of 16-bit floats stay f32 between the steps. Batch norms
-    in training are written with reductions for this.
+    of time in the pass finds best, among those that divide the sizes: one of a prime
+    size stays whole. Sums of 16-bit floats stay f32 between the steps. Batch norms
+    in training whose statistics are such reductions are written with them for this.
 
     ```mlir
     %0 = nn.reduce sum %x dims = [0] : tensor<8192x768xf32> -> tensor<768xf32>

@@ -1,5 +1,6 @@
 #include "compiler/kernels/unroll_reads.h"
 
+#include "compiler/kernels/estimate_work.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -35,7 +36,12 @@ void unrollReads(func::FuncOp body) {
     if (trips && trips->getSExtValue() >= 2 * kTurns && isShortAndReads(loop))
       loops.push_back(loop);
   });
-  for (scf::ForOp loop : loops) (void)loopUnrollByFactor(loop, kTurns);
+  for (scf::ForOp loop : loops) {
+    loop->removeAttr(kTripsAttr);  // its turns are others now
+    const bool unrolled = succeeded(loopUnrollByFactor(loop, kTurns));
+    assert(unrolled && "its number of turns is known");
+    (void)unrolled;
+  }
 }
 
 }  // namespace partita::kernels

@@ -309,7 +309,12 @@ Status Reader::ReadFlag(const Node& map, const char* field, bool& value) const {
 Status Reader::ReadKind(const Node& map, Device& device) const {
   const Node* node = Find(map, "kind");
   if (!node) {
-    if (Find(map, "like")) return absl::OkStatus();
+    if (Find(map, "like")) {
+      if (device.is_gpu || device.host_memory == 0) return absl::OkStatus();
+      return Refuse(map,
+                    "device: expected no host_memory, which is that of the "
+                    "host beside a GPU, as the device is like a processor");
+    }
     device.is_gpu = device.host_memory > 0;
     if (device.is_gpu || device.cycle > 0) return absl::OkStatus();
     return Refuse(map,

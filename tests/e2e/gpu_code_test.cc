@@ -98,8 +98,8 @@ TEST_P(GpuCodeTest, Assembles) {
   EXPECT_EQ(assembled.kernels.size(), artifact->program().kernels()->size());
 }
 
-// No few threads of a real model's training step are left with most of its
-// work: each reads and writes some kilobytes at most. (One warp that reads 16
+// No launch of a real model's training step has few threads for much work: in
+// the mean each reads and writes some kilobytes at most. (One warp that reads 16
 // KB per thread, 16 bytes at a time, waits a thousand times for memory.)
 class GpuWorkTest
     : public testing::TestWithParam<

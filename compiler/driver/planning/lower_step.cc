@@ -235,6 +235,7 @@ class Lister {
   }
 
   // Of what @main reduces, what nothing but updates reads, in parts or whole.
+  // (Steps are listed without clipping, whose norm would be another reader.)
   bool isOfGradients(exec::CollectiveOp op) {
     if (!op->getParentOfType<FuncOp>().isPublic() ||
         (op.getKind() != exec::CollectiveKind::all_reduce &&

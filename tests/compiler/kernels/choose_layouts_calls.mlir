@@ -77,3 +77,40 @@ func.func private @backward(%x: tensor<1x4x8x8xf32>, %g: tensor<1x4x8x8xf32>, %w
   %5 = nn.reduce sum %4 dims = [0, 2, 3] : tensor<1x4x8x8xf32> -> tensor<4xf32>
   return %5 : tensor<4xf32>
 }
+
+// -----
+
+// Of a cube turning round never ends in another form: each border moves once.
+// CHECK-LABEL: func.func private @f(
+// CHECK: return
+func.func @main(%a: tensor<2x4x4x4xf32>, %x: tensor<2x4x4x4xf32>, %w: tensor<4x4x1x1xf32>) -> (tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>) {
+  %c = nn.conv %a, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<2x4x4x4xf32>, tensor<4x4x1x1xf32> -> tensor<2x4x4x4xf32>
+  %0:2 = call @f(%a, %x) : (tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>) -> (tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>)
+  return %0#0, %0#1, %c : tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>
+}
+func.func private @f(%a: tensor<2x4x4x4xf32>, %x: tensor<2x4x4x4xf32>) -> (tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>) {
+  %t = nn.transpose %x perm = [0, 3, 1, 2] : tensor<2x4x4x4xf32> -> tensor<2x4x4x4xf32>
+  %0 = arith.addf %a, %t : tensor<2x4x4x4xf32>
+  %1 = arith.mulf %a, %x : tensor<2x4x4x4xf32>
+  return %0, %1 : tensor<2x4x4x4xf32>, tensor<2x4x4x4xf32>
+}
+
+// -----
+
+// What a product that lies channels first was added to would come back.
+// CHECK-LABEL: func.func private @f(
+// CHECK-SAME: %arg0: tensor<2x4x8x8xf32>
+// CHECK-NOT: nn.transpose %arg0
+// CHECK: return
+func.func @main(%a: tensor<2x4x8x8xf32>, %g: tensor<2x4x8x8xf32>, %w: tensor<4x4x1x1xf32>, %p: tensor<2x4x64xf32>, %q: tensor<64x64xf32>) -> tensor<2x4x8x8xf32> {
+  %0 = call @f(%a, %g, %w, %p, %q) : (tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32>, tensor<4x4x1x1xf32>, tensor<2x4x64xf32>, tensor<64x64xf32>) -> tensor<2x4x8x8xf32>
+  return %0 : tensor<2x4x8x8xf32>
+}
+func.func private @f(%a: tensor<2x4x8x8xf32>, %g: tensor<2x4x8x8xf32>, %w: tensor<4x4x1x1xf32>, %p: tensor<2x4x64xf32>, %q: tensor<64x64xf32>) -> tensor<2x4x8x8xf32> {
+  %c = nn.conv %g, %w strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] groups = 1 : tensor<2x4x8x8xf32>, tensor<4x4x1x1xf32> -> tensor<2x4x8x8xf32>
+  %d = nn.dot_general %p, %q contract = [2] x [0] : tensor<2x4x64xf32>, tensor<64x64xf32> -> tensor<2x4x64xf32>
+  %r = nn.reshape %d : tensor<2x4x64xf32> -> tensor<2x4x8x8xf32>
+  %e = arith.addf %a, %r : tensor<2x4x8x8xf32>
+  %o = arith.mulf %e, %c : tensor<2x4x8x8xf32>
+  return %o : tensor<2x4x8x8xf32>
+}

@@ -62,3 +62,35 @@ func.func @statistics(%x: tensor<64x64x56x56xf32>, %g: tensor<64xf32>, %b: tenso
   %0:3 = nn.batch_norm %x, %g, %b, %m, %v feature = 1 epsilon = 1.0e-5 training : (tensor<64x64x56x56xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<64x64x56x56xf32>, tensor<64xf32>, tensor<64xf32>)
   return %0#0, %0#1, %0#2 : tensor<64x64x56x56xf32>, tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+// Integers and truth values are what they are.
+// CHECK-LABEL: @integers
+// CHECK-NOT: arith
+// CHECK: nn.reduce max %{{.*}} -> tensor<4x{{.*}}xi1>
+// CHECK: nn.reduce max %{{.*}} -> tensor<4xi1>
+// CHECK: nn.reduce min %{{.*}} -> tensor<{{.*}}x768xi8>
+// CHECK: nn.reduce min %{{.*}} -> tensor<768xi8>
+// CHECK: nn.reduce sum %{{.*}} -> tensor<{{.*}}x768xi64>
+// CHECK: nn.reduce sum %{{.*}} -> tensor<768xi64>
+// CHECK-NOT: arith
+func.func @integers(%x: tensor<4x32768xi1>, %y: tensor<8192x768xi8>, %z: tensor<8192x768xi64>) -> (tensor<4xi1>, tensor<768xi8>, tensor<768xi64>) {
+  %0 = nn.reduce max %x dims = [1] : tensor<4x32768xi1> -> tensor<4xi1>
+  %1 = nn.reduce min %y dims = [0] : tensor<8192x768xi8> -> tensor<768xi8>
+  %2 = nn.reduce sum %z dims = [0] : tensor<8192x768xi64> -> tensor<768xi64>
+  return %0, %1, %2 : tensor<4xi1>, tensor<768xi8>, tensor<768xi64>
+}
+
+// -----
+
+// A small batch's statistics are left to one kernel, and a prime number of rows
+// has no parts.
+// CHECK-LABEL: @whole
+// CHECK: nn.batch_norm
+// CHECK: nn.reduce sum %arg5 dims = [0] : tensor<8191x768xf32> -> tensor<768xf32>
+func.func @whole(%x: tensor<2x8x4x4xf32>, %g: tensor<8xf32>, %b: tensor<8xf32>, %m: tensor<8xf32>, %v: tensor<8xf32>, %y: tensor<8191x768xf32>) -> (tensor<2x8x4x4xf32>, tensor<8xf32>, tensor<8xf32>, tensor<768xf32>) {
+  %0:3 = nn.batch_norm %x, %g, %b, %m, %v feature = 1 epsilon = 1.0e-5 training : (tensor<2x8x4x4xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x8x4x4xf32>, tensor<8xf32>, tensor<8xf32>)
+  %1 = nn.reduce sum %y dims = [0] : tensor<8191x768xf32> -> tensor<768xf32>
+  return %0#0, %0#1, %0#2, %1 : tensor<2x8x4x4xf32>, tensor<8xf32>, tensor<8xf32>, tensor<768xf32>
+}
