@@ -305,6 +305,21 @@ int BytesOf(Precision precision) {
   return precision == Precision::kF32 ? 4 : 2;
 }
 
+std::string NameOf(const Device& device) {
+  return device.name.empty() ? "this device" : device.name;
+}
+
+std::string PeaksOf(const Device& device) {
+  std::vector<std::string> names;
+  for (int p = 0; p < kPrecisions; ++p)
+    if (device.peak[p] > 0)
+      names.push_back(ToString(static_cast<Precision>(p)));
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  return text;
+}
+
 Status CheckCluster(const Cluster& cluster) {
   const Device& device = cluster.device;
   if (cluster.devices < 1 || cluster.devices > kMostDevices)

@@ -45,6 +45,11 @@ struct Device {
   RateTables tables;     // what was measured, in place of formulas
 };
 
+// Its name, for messages: "this device" of one that has none.
+std::string NameOf(const Device& device);
+// Of which precisions it has a peak: "f32 and bf16".
+std::string PeaksOf(const Device& device);
+
 // All devices within one unit of a level reach each other with its bandwidth;
 // units of a level are what the next one connects.
 struct Level {

@@ -450,15 +450,17 @@ absl::Status CheckRuns(const Architecture& architecture,
   if (division.offload && cluster.device.host_bandwidth <= 0)
     return absl::InvalidArgumentError(
         "offload: expected a device with a host_bandwidth, found none of " +
-        cluster.device.name);
+        NameOf(cluster.device));
   std::vector<Precision> needed = {division.precision};
   // Attention and the head stay in 16 bits.
   if (division.precision == Precision::kFp8) needed.push_back(Precision::kBf16);
   for (const Precision precision : needed)
     if (cluster.device.peak[static_cast<int>(precision)] <= 0)
-      return absl::InvalidArgumentError(cluster.device.name + " has no " +
-                                        ToString(precision) +
-                                        " matrix products");
+      return absl::InvalidArgumentError(
+          NameOf(cluster.device) + " has no " + ToString(precision) +
+          " matrix products, it has a peak of " + PeaksOf(cluster.device) +
+          ": take such a precision, or add one of " + ToString(precision) +
+          " to the device's peak in a cluster file");
   return absl::OkStatus();
 }
 

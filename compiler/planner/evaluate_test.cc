@@ -414,7 +414,20 @@ TEST(Evaluate, SaysWhatDoesNotGoTogether) {
             "tp 2 x pp 2 x dp 2 x cp 1 are not the 16 devices");
   d = Divide(1, 1, 1, 1, 8);
   d.precision = Precision::kFp8;
-  EXPECT_EQ(refusal(model, d), "a100-80-sxm has no fp8 matrix products");
+  EXPECT_EQ(
+      refusal(model, d),
+      "a100-80-sxm has no fp8 matrix products, it has a peak of f32, bf16 "
+      "and f16: take such a precision, or add one of fp8 to the device's "
+      "peak in a cluster file");
+  Cluster nameless = *BuiltInCluster("a100-80-sxm");
+  nameless.device.name.clear();
+  nameless.device.peak = {0, 1e12, 0, 0};
+  d.precision = Precision::kF32;
+  EXPECT_THAT(
+      std::string(
+          Evaluate(model, d, nameless, SoftwareOf("")).status().message()),
+      HasSubstr("this device has no f32 matrix products, it has a peak of "
+                "bf16: "));
   d = Divide(1, 2, 1, 1, 8);
   d.schedule = PipelineSchedule::kZbV;
   EXPECT_EQ(refusal(model, d), "vpp: expected 2 of zb-v, found 1");

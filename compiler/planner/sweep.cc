@@ -137,6 +137,8 @@ absl::StatusOr<SweepResult> RunSweep(const std::string& text,
     std::vector<std::string> cells = (*table)[i + 1].cells;
     absl::StatusOr<Prediction> prediction = Predict((*rows)[i]);
     ++result.rows;
+    if (const std::string& gpu = (*rows)[i].other_gpu; !gpu.empty())
+      if (++result.other_gpus.rows == 1) result.other_gpus.first = gpu;
     std::vector<std::string> more(added.size());
     if (prediction.ok()) {
       ++result.predicted;

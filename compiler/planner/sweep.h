@@ -23,6 +23,7 @@ struct SweepRow {
   const Software* software = nullptr;
   bool choose_microbatch = false;     // its cell was empty
   std::vector<std::string> defaults;  // "vpp=1": what cells left open
+  std::string other_gpu;              // its `gpu`, where `cluster` has another
   std::string problem;                // why nothing can be predicted; or empty
 };
 
@@ -50,6 +51,7 @@ struct SweepResult {
     int rows = 0;       // that have one of this kind
     std::string first;  // of these, what the first one has
   };
+  Problem other_gpus;                       // rows with `other_gpu`
   std::map<std::string, Problem> problems;  // by kind: what has no sizes
   // Columns that are not read, and look like ones that would be.
   std::vector<std::string> hints;

@@ -309,11 +309,15 @@ double NodeBandwidth(const std::string& network) {
 
 Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
   const int devices = row_out_.division.devices;
+  std::string gpu = Cell("gpu");
   if (cluster) {
     row_out_.cluster = *cluster;
+    if (gpu.empty()) return absl::OkStatus();
+    const StatusOr<Cluster> named = BuiltInCluster(DeviceName(gpu));
+    if (!named.ok() || named->device.name != cluster->device.name)
+      row_out_.other_gpu = gpu;
     return absl::OkStatus();
   }
-  std::string gpu = Cell("gpu");
   if (gpu.empty()) {
     gpu = "a100-80-sxm";
     Default("gpu", gpu);

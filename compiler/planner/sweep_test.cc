@@ -50,6 +50,22 @@ TEST(Csv, KeepsWhatQuotesHold) {
             "t.csv:1: expected a comma after a closing quote");
 }
 
+TEST(Sweep, SaysWhichRowsHaveAnotherGpu) {
+  const std::string table =
+      "layers,hidden,heads,seq_len,gbs,gpu\n"
+      "2,64,2,8,4,A100-80GB-SXM\n2,64,2,8,4,H100\n2,64,2,8,4,\n"
+      "2,64,2,8,4,B9\n";
+  absl::StatusOr<SweepResult> own = RunSweep(table, "rows.csv", std::nullopt);
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->other_gpus.rows, 0);
+  absl::StatusOr<SweepResult> given =
+      RunSweep(table, "rows.csv", *BuiltInCluster("8x a100-80-sxm"));
+  ASSERT_TRUE(given.ok()) << given.status();
+  EXPECT_EQ(given->predicted, 4);
+  EXPECT_EQ(given->other_gpus.rows, 2);
+  EXPECT_EQ(given->other_gpus.first, "H100");
+}
+
 TEST(Sweep, ReadsAPublishedRow) {
   const SweepRow row = Rows(std::string(kHeader) + kRow)[0];
   EXPECT_EQ(row.architecture.kind, ModelKind::kGpt);

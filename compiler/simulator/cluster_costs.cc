@@ -2,6 +2,7 @@
 #include "compiler/simulator/cluster_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -23,11 +24,24 @@ using program::Instruction;
 // registers is 64 floating-point operations.
 constexpr double kOperationsOfCycle = 64;
 
+Precision PrecisionOf(DType dtype) {
+  return dtype == DType::bf16  ? Precision::kBf16
+         : dtype == DType::f16 ? Precision::kF16
+                               : Precision::kF32;
+}
+
 Precision PrecisionOf(const planner::Device& device, DType dtype) {
-  Precision precision = Precision::kF32;
-  if (dtype == DType::bf16) precision = Precision::kBf16;
-  if (dtype == DType::f16) precision = Precision::kF16;
-  return planner::ComputedIn(device, precision);
+  return planner::ComputedIn(device, PrecisionOf(dtype));
+}
+
+DType DTypeOf(const Instruction& instruction) {
+  if (const program::Gemm* gemm = instruction.operation_as_Gemm())
+    return gemm->dtype();
+  if (const program::Conv* conv = instruction.operation_as_Conv())
+    return conv->dtype();
+  const auto* types = instruction.output_types();
+  return types != nullptr && types->size() > 0 ? types->Get(0)->dtype()
+                                               : DType::f32;
 }
 
 double BytesTouched(const Instruction& instruction) {
@@ -212,10 +226,7 @@ double ClusterCosts::Kernel(const program::Launch& launch,
   const double memory = updates_.count(&instruction) > 0
                             ? planner::UpdateTime(device, bytes)
                             : planner::MemoryBoundTime(device, bytes);
-  const auto* types = instruction.output_types();
-  const Precision precision = PrecisionOf(
-      device, types != nullptr && types->size() > 0 ? types->Get(0)->dtype()
-                                                    : DType::f32);
+  const Precision precision = PrecisionOf(device, DTypeOf(instruction));
   // Forward there is one result. On a GPU nobody has estimated cycles.
   const bool backward = instruction.outputs() > 1;
   if (launch.operations() > 0 &&
@@ -293,6 +304,25 @@ double ClusterCosts::Compute(const program::Program& program,
     seconds =
         planner::MemoryBoundTime(cluster_.device, BytesTouched(instruction));
   return seconds > 0 ? std::max(seconds, cluster_.device.launch) : 0;
+}
+
+absl::Status CheckPeaks(const program::Program& program,
+                        const ClusterCosts& costs) {
+  const planner::Device& device = costs.cluster().device;
+  for (const program::Function* function : *program.functions())
+    for (unsigned i = 0; i < program::SizeOrZero(function->body()); ++i) {
+      const Instruction& instruction = *function->body()->Get(i);
+      if (std::isfinite(costs.Compute(program, instruction))) continue;
+      const std::string precision =
+          planner::ToString(PrecisionOf(DTypeOf(instruction)));
+      return absl::InvalidArgumentError(
+          "the program computes in " + precision + ", found a peak of " +
+          planner::PeaksOf(device) + " of " + planner::NameOf(device) +
+          ": compile the model for such a precision (--precision), or add one "
+          "of " +
+          precision + " to the device's peak in a cluster file");
+    }
+  return absl::OkStatus();
 }
 
 double ClusterCosts::Slowness(int64_t rank) const {

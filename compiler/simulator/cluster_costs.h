@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "compiler/planner/cluster.h"
 #include "compiler/simulator/costs.h"
 #include "compiler/simulator/faults.h"
@@ -60,6 +61,11 @@ class ClusterCosts : public Costs {
   std::vector<double> kernel_cycles_;
   std::set<const program::Instruction*> updates_;
 };
+
+// Refuses a program with products of a precision that the device has no peak
+// of, nor of f32, which such are computed in: they would take forever.
+absl::Status CheckPeaks(const program::Program& program,
+                        const ClusterCosts& costs);
 
 // The bytes that a collective's time depends on, as planner/cost.h counts them.
 int64_t CostBytes(const program::Collective& collective);

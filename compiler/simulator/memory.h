@@ -16,9 +16,14 @@ struct DeviceMemory {
   int64_t derived = 0;     // computed at load time
   int64_t ports = 0;       // inputs and outputs
   int64_t arena = 0;       // everything else, at its fullest
-  int64_t host = 0;        // states in the host's memory, none of the total
+  // On GPUs, what the runtime takes for libraries, transfers and the next
+  // inputs, as the compiler counted it; 0 of a program that does not say.
+  int64_t reserved = 0;
+  int64_t host = 0;  // states in the host's memory, none of the total
 
-  int64_t fixed() const { return parameters + states + derived + ports; }
+  int64_t fixed() const {
+    return parameters + states + derived + ports + reserved;
+  }
   int64_t total() const { return fixed() + arena; }
 };
 

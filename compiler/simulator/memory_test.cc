@@ -47,6 +47,30 @@ TEST(MemoryTest, StatesOnTheHostAreNoPartOfTheDevices) {
   EXPECT_EQ(memory.total(), 128);
 }
 
+TEST(MemoryTest, GpusHoldWhatTheCompilerCountedBesides) {
+  program::ProgramT sample;
+  sample.functions.push_back(program::MakeFunction("main", 0, 0, 4096));
+  program::AddEntry(sample, /*main=*/0, {});
+  const auto reserved = [&](const char* target, const char* model) {
+    sample.target = target;
+    sample.model = model;
+    const std::string bytes = program::SerializeProgram(sample);
+    const DeviceMemory memory = MemoryOf(*program::GetProgram(bytes.data()), 0);
+    EXPECT_EQ(memory.total(), 4096 + memory.reserved);
+    return memory.reserved;
+  };
+  EXPECT_EQ(reserved("cuda:sm_90", R"({"memory": {"total": 5000}})"), 904);
+  EXPECT_EQ(reserved("cuda:sm_90", R"({"memory": {"total": 5000},
+                                      "memory_by_rank": [{"total": 6000}]})"),
+            1904);
+  EXPECT_EQ(reserved("cpu", R"({"memory": {"total": 5000}})"), 0);
+  // Less than it holds, or nothing that can be read.
+  EXPECT_EQ(reserved("cuda:sm_90", R"({"memory": {"total": 5}})"), 0);
+  EXPECT_EQ(reserved("cuda:sm_90", R"({"memory": {"total": "5000"}})"), 0);
+  EXPECT_EQ(reserved("cuda:sm_90", "[1]"), 0);
+  EXPECT_EQ(reserved("cuda:sm_90", "no JSON"), 0);
+}
+
 // A main of copies between ranges of the frame, and a call.
 std::string ProgramOf(
     std::vector<std::unique_ptr<program::InstructionT>> body) {

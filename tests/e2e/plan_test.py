@@ -126,6 +126,10 @@ class PlanTest(unittest.TestCase):
         text = self.plan(*row, "--memory", "5 GB", code=1)
         self.assertIn("expected a division within 5.0 GB a device, found none: the least is ", text)
         self.assertIn("it fits with a limit of ", text)
+        # More than the device has is for one that has it.
+        done = subprocess.run([PARTITA, "plan", *row, "--cluster", "4x a100-80-sxm", "--memory", "400 GB"], capture_output=True, text=True, check=True)
+        self.assertRegex(done.stderr, "^warning: --memory: 400.0 GB is more than the [0-9.]+ GB that programs have on a100-80-sxm, where the plan may "
+                         "not fit; for a device that has it, name a --cluster file with that memory\n$")
         self.assertIn("--batch", self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8", code=2))
         self.assertIn("--fix tp=", self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,tp=2", "--batch", "4", code=2))
         self.assertIn("hidden: says nothing", self.plan("--row", "layers=2,hidden=,heads=2,seq_len=8", "--batch", "4", code=2))

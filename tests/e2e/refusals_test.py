@@ -241,6 +241,7 @@ class RefusalsTest(unittest.TestCase):
                 (1, "tpu", (*planning, "tpu")),
                 (2, "--fix: expected NAME=VALUE", (*planning, "tpu", "--fix", "tp=x")),
                 (2, "--memory: expected a number", (*planning, "tpu", "--memory", "5 XB")),
+                (2, "--memory: expected at least a byte a device, found '0 GB'", (*planning, "tpu", "--memory", "0 GB")),
                 (2, "--row", ("plan", "--row", "layers=x", "--batch", "4", "--cluster", "tpu")),
                 (1, "no.partita", simulating),
                 (2, "the share must be above 0 and at most 1", (*simulating, "--fault", "device=0:0")),

@@ -21,6 +21,7 @@ class SimulateTest(unittest.TestCase):
                     "--microbatches", "4")
         cls.compile("async", "--mesh", "pipe=2", "--shard", "D=pipe", "--schedule", "async-2bw", "--microbatches", "4")
         cls.compile("whole")
+        cls.compile("gpu", "--mesh", "pipe=2", "--shard", "D=pipe", "--schedule", "1f1b", "--microbatches", "4", "--target", "cuda:sm_80")
 
     @classmethod
     def compile(cls, name, *options):
@@ -53,13 +54,15 @@ class SimulateTest(unittest.TestCase):
         self.assertEqual(len(facts["operations"]), 10)
 
     def test_memory_is_the_compilers(self):
-        for model in ("pipe", "async", "whole"):
+        for model in ("pipe", "async", "whole", "gpu"):
             compiled = json.loads(subprocess.run([PARTITA, "inspect", self.path(model + ".partita"), "--json"], capture_output=True, text=True,
                                                  check=True).stdout)["compiled"]
             tables = compiled.get("memory_by_rank") or [compiled["memory"]]
             for rank, table in zip(self.facts(model)["ranks"], tables):
                 self.assertEqual(rank["memory_bytes"], table["total"], model)
                 self.assertEqual(rank["states_bytes"], table["optimizer_states"], model)
+                self.assertGreaterEqual(rank["reserved_bytes"], table["scratch"], model)
+                self.assertEqual(rank["reserved_bytes"] > 0, model == "gpu")
 
     def test_it_fits_where_the_planner_says_so(self):
         # All of a device's memory but what the driver takes is a program's: a byte less, and it does not fit.
@@ -149,10 +152,34 @@ class SimulateTest(unittest.TestCase):
         self.assertIn("no.csv", self.simulate_sweep("--sweep", "no.csv", "-o", "p.csv", code=1))
         self.assertIn("or --sweep ROWS.csv", self.simulate_sweep(code=2))
 
+    def test_sweep_of_other_gpus_and_of_nothing(self):
+        header = "layers,hidden,heads,seq_len,gbs,gpu\n"
+        with open(self.path("others.csv"), "w", encoding="utf-8") as file:
+            file.write(header + "2,64,2,8,4,H100\n2,64,2,8,4,A100\n")
+        done = subprocess.run([PARTITA, "simulate", "--sweep", "others.csv", "-o", "p.csv", "--cluster", "8x a100-80-sxm"], capture_output=True,
+                              text=True, check=True, cwd=self.folder.name)
+        self.assertEqual(done.stderr, "warning: --cluster: of 2 rows 1 have another gpu, the first 'H100', and are predicted on a100-80-sxm; leave "
+                         "out --cluster to predict each on its own\n")
+        with open(self.path("unknown.csv"), "w", encoding="utf-8") as file:
+            file.write(header + "2,64,2,8,4,B9\n")
+        self.simulate_sweep("--sweep", "unknown.csv", "-o", "p.csv", code=1)
+
     def simulate_sweep(self, *options, code=0):
         done = subprocess.run([PARTITA, "simulate", *options], capture_output=True, text=True, check=False, cwd=self.folder.name)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout if code == 0 else done.stderr
+
+    def test_devices_that_do_not_compute_in_its_precision(self):
+        device = "device: {kind: gpu, %speak: {bf16: 989 TFLOP/s%s}, memory: 80 GB, memory_bandwidth: 3.35 TB/s}\n"
+        for name, said in (("", "this device"), ("name: x1, ", "x1")):
+            with open(self.path("half.yaml"), "w", encoding="utf-8") as file:
+                file.write(device % (name, ""))
+            self.assertIn("error: --cluster: the program computes in f32, found a peak of bf16 of %s: compile the model for such a precision "
+                          "(--precision), or add one of f32 to the device's peak in a cluster file" % said,
+                          self.simulate("whole", "--cluster", "half.yaml", "--json", code=1))
+        with open(self.path("half.yaml"), "w", encoding="utf-8") as file:
+            file.write(device % ("", ", f32: 67 TFLOP/s"))
+        self.assertIn(" that programs have on a device\n", self.simulate("whole", "--cluster", "half.yaml"))
 
     def test_refusals(self):
         text = self.simulate("pipe", "--cluster", "4x a100-80-sxm", code=1)

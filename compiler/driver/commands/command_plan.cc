@@ -13,6 +13,7 @@
 #include "compiler/driver/planning/find_layers.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include "runtime/base/quantity.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
 
@@ -107,6 +108,15 @@ bool readMachine(PlanCommand& command) {
   if (command.devices > 0 &&
       !take(planner::Resize(asked.cluster, command.devices), asked.cluster))
     return false;
+  const planner::Device& device = asked.cluster.device;
+  if (asked.memory > device.room())
+    llvm::errs() << "warning: --memory: "
+                 << base::FormatBytes(static_cast<int64_t>(asked.memory))
+                 << " is more than the "
+                 << base::FormatBytes(static_cast<int64_t>(device.room()))
+                 << " that programs have on " << planner::NameOf(device)
+                 << ", where the plan may not fit; for a device that has it, "
+                    "name a --cluster file with that memory\n";
   return true;
 }
 
@@ -118,6 +128,12 @@ bool readOptions(PlanCommand& command) {
     absl::StatusOr<int64_t> bytes = plan::ParseBytes(command.memory);
     if (!bytes.ok()) {
       complain("--memory: " + std::string(bytes.status().message()));
+      return false;
+    }
+    if (*bytes < 1) {
+      complain("--memory: expected at least a byte a device, found '" +
+               command.memory +
+               "': leave it out to let plans take all that a device has");
       return false;
     }
     asked.memory = static_cast<double>(*bytes);

@@ -9,6 +9,8 @@
 #include "compiler/driver/simulate/simulate.h"
 #include "compiler/driver/simulate/sweep.h"
 #include "compiler/simulator/faults.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace partita::driver {
 namespace {
@@ -30,7 +32,18 @@ int runSweep(SimulateCommand& command) {
   llvm::json::Value facts = nullptr;
   if (!take(predictRows(command.sweep), facts)) return kUserError;
   show(facts, command.json, printSweep);
-  return kSuccess;
+  const llvm::json::Object& result = *facts.getAsObject();
+  const auto number = [&](llvm::StringRef key) {
+    return result.getInteger(key).value_or(0);
+  };
+  if (const int64_t others = number("other_gpus"); others > 0)
+    llvm::errs() << "warning: --cluster: of " << number("rows") << " rows "
+                 << others << " have another gpu, the first '"
+                 << result.getString("other_gpu").value_or("")
+                 << "', and are predicted on "
+                 << result.getString("device").value_or("")
+                 << "; leave out --cluster to predict each on its own\n";
+  return number("rows") > 0 && number("predicted") == 0 ? kUserError : kSuccess;
 }
 
 int run(SimulateCommand& command) {

@@ -81,6 +81,7 @@ Array ranksOf(const Simulation& simulation, const program::Program& program) {
                {"states_bytes", memory.states},
                {"host_bytes", memory.host},
                {"arena_bytes", memory.arena},
+               {"reserved_bytes", memory.reserved},
                {"memory_bytes", memory.total()}});
   }
   return ranks;
@@ -214,12 +215,13 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
   simulator::SimulateOptions options;
   options.steps = stepsOf(program);
   options.spans = !arguments.trace.empty() || !arguments.html.empty();
-  Simulation simulation = simulator::Simulate(
-      program,
-      simulator::ClusterCosts(cluster, std::move(faults),
-                              simulator::KernelCyclesOf(program),
-                              simulator::UpdatesOf(program)),
-      options);
+  const simulator::ClusterCosts costs(cluster, std::move(faults),
+                                      simulator::KernelCyclesOf(program),
+                                      simulator::UpdatesOf(program));
+  if (absl::Status status = simulator::CheckPeaks(program, costs); !status.ok())
+    return absl::InvalidArgumentError("--cluster: " +
+                                      std::string(status.message()));
+  Simulation simulation = simulator::Simulate(program, costs, options);
   addReasons(program, simulation);
   if (!arguments.trace.empty())
     PARTITA_RETURN_IF_ERROR(write("--trace", arguments.trace,
@@ -269,12 +271,13 @@ void printSimulation(const Value& value, llvm::raw_ostream& stream) {
       secondsText(step), devices, devices == 1 ? "" : "s",
       facts.getString("cluster").value_or(""), number(facts, "bubble"),
       number(facts, "exposed"));
+  const std::string device = facts.getString("device").value_or("").str();
   stream << formatv(
-      "memory: at most {0} of the {1} that programs have on a device "
-      "({2}){3}\n\n",
+      "memory: at most {0} of the {1} that programs have on a device"
+      "{2}{3}\n\n",
       base::FormatBytes(facts.getInteger("memory_bytes").value_or(0)),
       base::FormatBytes(facts.getInteger("device_memory_bytes").value_or(0)),
-      facts.getString("device").value_or(""),
+      device.empty() ? "" : " (" + device + ")",
       facts.getBoolean("fits").value_or(true) ? "" : ": it does not fit");
   printRanks(facts, step, stream);
   stream << "\n";

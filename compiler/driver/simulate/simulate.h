@@ -22,7 +22,8 @@ struct SimulateArguments {
 
 // Writes the files and returns "step_seconds", "bubble", "exposed", "ranks"
 // (where the time of each went, and its memory), "operations" ... Refuses a
-// cluster that has fewer devices than the program.
+// cluster that has fewer devices than the program, or devices that do not
+// compute in its precision.
 absl::StatusOr<llvm::json::Value> simulateArtifact(
     const SimulateArguments& arguments);
 

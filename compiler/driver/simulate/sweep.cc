@@ -47,6 +47,9 @@ absl::StatusOr<Value> predictRows(const SweepArguments& arguments) {
                 {"predicted", result->predicted},
                 {"seconds", taken.count()},
                 {"output", arguments.output},
+                {"other_gpus", result->other_gpus.rows},
+                {"other_gpu", result->other_gpus.first},
+                {"device", cluster ? planner::NameOf(cluster->device) : ""},
                 {"problems", std::move(problems)},
                 {"hints", llvm::json::Array(result->hints)}};
 }

@@ -17,7 +17,9 @@ struct SweepArguments {
 
 // Writes `output` and returns "rows", "predicted", "seconds", "problems": what
 // the first row of those that lack a prediction for the like of it has, and how
-// many they are; and "hints" about columns that are not read.
+// many they are; and "hints" about columns that are not read. Where there is
+// `cluster`, "other_gpus" says how many rows name another device, and
+// "other_gpu" which one the first does.
 absl::StatusOr<llvm::json::Value> predictRows(const SweepArguments& arguments);
 
 void printSweep(const llvm::json::Value& value, llvm::raw_ostream& stream);
