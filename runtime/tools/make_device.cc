@@ -68,6 +68,17 @@ std::string DeviceOf(const RunOptions& options,
   return for_gpus ? "cuda" : "cpu";
 }
 
+absl::Status CheckShareGpu(const RunOptions& options,
+                           const program::Program& program) {
+  if (!options.share_gpu || DeviceOf(options, program) != "cpu")
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--share-gpu: expected a model for GPUs, found ", options.model,
+      ", which was compiled for the CPU; leave it out, or compile with "
+      "--target "
+      "cuda:sm_80, or what architecture the GPU has"));
+}
+
 // A rank's receives are kernels that turn in place until another rank sends,
 // and a kernel that is loaded when it is first used may have to wait until all
 // that runs on its GPU is done: two ranks that receive from each other would

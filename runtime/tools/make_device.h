@@ -23,6 +23,10 @@ std::string DeviceOf(const RunOptions& options,
 // How many threads each of `shares` devices on this machine has.
 int ThreadsOf(const RunOptions& options, int shares);
 
+// FailedPrecondition where --share-gpu is said of what runs on CPUs.
+absl::Status CheckShareGpu(const RunOptions& options,
+                           const program::Program& program);
+
 // Before the first device is made, and before there are threads that read the
 // environment: says there what GPUs that exchange with each other need of the
 // driver, which reads it when it starts. What the user said stays.

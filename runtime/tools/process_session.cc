@@ -274,6 +274,7 @@ absl::Status CheckSameModel(const program::Artifact& artifact,
 absl::Status CheckProcesses(const program::Artifact& artifact,
                             const RunOptions& options,
                             const comm::Launch& launch) {
+  PARTITA_RETURN_IF_ERROR(CheckShareGpu(options, artifact.program()));
   const program::Mesh* mesh = artifact.program().mesh();
   const int64_t size = program::SizeOf(mesh);
   if (size != launch.size) {

@@ -64,6 +64,22 @@ TEST_F(RunCommandTest, TablesForPeople) {
   EXPECT_EQ(error_.str(), "");
 }
 
+TEST_F(RunCommandTest, ModelsForTheCpuShareNoGpu) {
+  const std::string divided = folder_ + "/divided.partita";
+  ASSERT_TRUE(
+      program::WriteArtifact(divided, program::DividedProgram(4, 2, 1).Parts())
+          .ok());
+  for (const std::string& model : {model_, divided}) {
+    EXPECT_EQ(Run({model, "--random-inputs", "1", "--share-gpu"}), 1);
+    EXPECT_EQ(error_.str(),
+              "partita-run: --share-gpu: expected a model for GPUs, found " +
+                  model +
+                  ", which was compiled for the CPU; leave it out, or compile "
+                  "with --target cuda:sm_80, or what architecture the GPU "
+                  "has\n");
+  }
+}
+
 TEST_F(RunCommandTest, JsonForPrograms) {
   ASSERT_EQ(Run({model_, "--random-inputs", "1", "--repeat", "3", "--json",
                  "--profile"}),

@@ -94,7 +94,15 @@ absl::StatusOr<RunOptions> ParseRunOptions(
   PARTITA_RETURN_IF_ERROR(ParseFlags(arguments, flags, options.model));
   if (!options.help && options.model.empty())
     return Wrong("expected a model, found none");
+  PARTITA_RETURN_IF_ERROR(CheckDeviceOptions(options));
   return options;
+}
+
+absl::Status CheckDeviceOptions(const RunOptions& options) {
+  if (!options.share_gpu || options.device != "cpu") return absl::OkStatus();
+  return Wrong(
+      "--share-gpu: expected devices that are GPUs, found --device cpu; leave "
+      "out one of the two");
 }
 
 const char* RunHelp() {

@@ -44,6 +44,9 @@ FlagSetter SetTimeout(RunOptions& options);  // --timeout
 // --device; `trains`: of a command that needs results.
 FlagSetter SetDevice(RunOptions& options, bool trains);
 
+// Options of devices that contradict each other.
+absl::Status CheckDeviceOptions(const RunOptions& options);
+
 // The text of --help.
 const char* RunHelp();
 

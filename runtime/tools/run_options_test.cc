@@ -98,6 +98,9 @@ TEST(RunOptionsTest, Mistakes) {
             "--random-inputs: expected a whole number, found '-1'");
   EXPECT_EQ(Error({"m", "--device=tpu"}),
             "--device: expected cpu, cuda or null, found 'tpu'");
+  EXPECT_EQ(Error({"m", "--share-gpu", "--device=cpu"}),
+            "--share-gpu: expected devices that are GPUs, found --device cpu; "
+            "leave out one of the two");
 }
 
 TEST(RunOptionsTest, HelpNamesEveryFlag) {

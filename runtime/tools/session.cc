@@ -195,6 +195,7 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
                            program::Artifact::Open(options.model));
   const auto artifact =
       std::make_shared<const program::Artifact>(std::move(opened));
+  PARTITA_RETURN_IF_ERROR(CheckShareGpu(options, artifact->program()));
   const int64_t size = program::SizeOf(artifact->program().mesh());
   const bool matches = options.devices == 0 || options.devices == size;
   // One device that executes nothing stands for all that run the same.

@@ -113,6 +113,7 @@ absl::Status Check(const TrainOptions& options) {
         ruled ? "--lr-batch-rule: expected --lr-batch N as well, the examples "
                 "in a batch that --lr is for"
               : "--lr-batch: expected --lr-batch-rule linear or sqrt as well");
+  PARTITA_RETURN_IF_ERROR(CheckDeviceOptions(options.run));
   const absl::Status schedule = train::CheckSchedule(options.schedule);
   return schedule.ok() ? schedule
                        : Wrong(absl::StrCat("--warmup: ", schedule.message()));

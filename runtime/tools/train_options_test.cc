@@ -158,6 +158,9 @@ TEST(TrainOptionsTest, Refusals) {
             "--device: expected cpu or cuda, found 'null', which executes "
             "nothing and so cannot train; partita-run MODEL --device null "
             "plans and counts");
+  EXPECT_EQ(Error({"--device", "cpu", "--share-gpu"}),
+            "--share-gpu: expected devices that are GPUs, found --device cpu; "
+            "leave out one of the two");
   EXPECT_EQ(Error({"--repeat", "3"}), "unknown option '--repeat'");
   EXPECT_EQ(Error({"--keep"}), "--keep: expected a value, found nothing");
 }
