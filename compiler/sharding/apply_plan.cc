@@ -65,6 +65,7 @@ class Application {
     FailureOr<int> decomposed = decompose();
     if (mlir::failed(decomposed) || *decomposed > 0) return decomposed;
     core::DelayReductions(problem_.graph, shardings_);
+    warnOfIdleDivisions();
     warnOfIdleAxes();
     setMesh(module_, plan_.mesh);
     writeShardings(problem_, shardings_);
@@ -73,6 +74,13 @@ class Application {
   }
 
  private:
+  // A division of no dimension. `of_one`: there are some of its name, all of
+  // size 1.
+  struct Idle {
+    const plan::Division* division;
+    bool scoped, of_one;
+  };
+
   // Appends the axes to every dimension of that name that the entry acts on,
   // unless the value uses them already.
   void divide(const plan::Division& division, int priority, bool scoped) {
@@ -96,25 +104,39 @@ class Application {
       }
       core::CanonicalizeBlocks(shape, sharding);
     }
-    if (!found) warnOfIdle(division, scoped, of_one);
+    if (!found) idle_.push_back({&division, scoped, of_one});
   }
 
-  // `of_one`: there are dimensions of the name, all of size 1.
-  void warnOfIdle(const plan::Division& division, bool scoped, bool of_one) {
-    auto warning = mlir::emitWarning(module_.getLoc())
-                   << plan::Where(plan_, division.where) << ": shard '"
-                   << division.dimension << "' divides nothing: ";
-    if (of_one && division.dimension == "B" && plan_.microbatches > 1)
-      warning << plan_.microbatches
-              << " microbatches leave a batch of one row; take fewer, or a "
-                 "larger batch";
-    else if (of_one)
-      warning << "what has that name is of size 1";
-    else
-      warning << "no dimension "
-              << (scoped ? "in the scope of its entry" : "of this model")
-              << " can be divided by that name; partita inspect shows the "
-                 "names";
+  void warnOfIdleDivisions() {
+    for (const Idle& idle : idle_) {
+      const plan::Division& division = *idle.division;
+      auto warning = mlir::emitWarning(module_.getLoc())
+                     << plan::Where(plan_, division.where) << ": shard '"
+                     << division.dimension << "' divides nothing: ";
+      if (division.dimension == "B" && plan_.microbatches > 1 && !hasBatch())
+        warning << plan_.microbatches
+                << " microbatches leave a batch of one row; take fewer, or a "
+                   "larger batch";
+      else if (idle.of_one)
+        warning << "what has that name is of size 1";
+      else
+        warning << "no dimension "
+                << (idle.scoped ? "in the scope of its entry" : "of this model")
+                << " can be divided by that name; partita inspect shows the "
+                   "names";
+    }
+  }
+
+  // Dimensions of size 1 keep no name.
+  bool hasBatch() const {
+    for (auto [id, value] : llvm::enumerate(problem_.values)) {
+      auto names = dimsOf(value);
+      if (!names) continue;
+      for (auto [name, size] :
+           llvm::zip_equal(*names, problem_.graph.values[id].shape))
+        if (size > 1 && name.isNamed("B")) return true;
+    }
+    return false;
   }
 
   // Of those that entries name, the entries are warned of.
@@ -194,6 +216,7 @@ class Application {
   const plan::Plan& plan_;
   Problem problem_;
   std::vector<core::Sharding> shardings_;
+  std::vector<Idle> idle_;
 };
 
 // The plan that the options of a pass describe.
