@@ -218,12 +218,11 @@ StatusOr<std::string> SlurmScript(const plan::Plan& plan,
   std::string name;
   for (char c : artifact.substr(artifact.rfind('/') + 1))
     name += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
-  const bool gpus = cluster.device.name.find("cpu") == std::string::npos;
   std::string script =
       "#!/bin/bash\n#SBATCH --job-name=" + name +
       "\n#SBATCH --nodes=" + std::to_string(devices / per_node) +
       "\n#SBATCH --ntasks-per-node=" + std::to_string(per_node) + "\n";
-  if (gpus)
+  if (cluster.device.is_gpu)
     script += "#SBATCH --gpus-per-node=" + std::to_string(per_node) + "\n";
   if (!options.time.empty()) script += "#SBATCH --time=" + options.time + "\n";
   if (!options.account.empty())

@@ -174,8 +174,15 @@ class PlanTest(unittest.TestCase):
         self.partita("compile", *options, "--mesh", "data=2", "--shard", "B=data", "--train", "adamw", "-o", "two.partita")
         self.assertIn("found two.partita, which is for data=2: compile it with --plan", self.partita(
             "slurm", "two.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm", code=1))
-        self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita")
+        compile_step = ["compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita"]
+        self.partita(*compile_step)
+        self.assertIn("expected a program for the GPUs of a100-80-sxm, found step.partita, which is for cpu: compile it with --target cuda:sm_80",
+                      self.partita("slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm", code=1))
+        self.partita("slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "4x cpu")
+        self.partita(*compile_step, "--target", "cuda:sm_80")
         self.partita("slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm")
+        self.assertIn("expected a program for the CPUs of cpu, found step.partita, which is for cuda:sm_80: compile it with --target cpu",
+                      self.partita("slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "4x cpu", code=1))
         self.assertIn("at most the 2 devices", self.partita("slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "2x a100-80-sxm", code=1))
 
 

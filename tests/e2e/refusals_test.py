@@ -328,6 +328,40 @@ class RefusalsTest(unittest.TestCase):
         self.assertIn("axis 'tensor' divides nothing: its 2 devices compute the same; add an entry for it, or leave it out of "
                       "the mesh", result.stderr)
 
+    def test_microbatches_of_one_row(self):
+        compile_step = (PARTITA, "compile", os.path.join(DATA, "gpt2/model_eval.onnx"), "--dim", "batch=8,seq=4", "--train", "adamw", "--mesh",
+                        "pipe=2,data=2", "--shard", "D=pipe,B=data", "--zero", "1", "-o", "m.partita", "--microbatches")
+        result = self.run_command(*compile_step, "8")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr.count("divides nothing"), 1, result.stderr)
+        self.assertIn("--shard: shard 'B' divides nothing: 8 microbatches leave a batch of one row; take fewer, or a larger batch", result.stderr)
+        self.assertNotIn("divides nothing", self.run_command(*compile_step, "4").stderr)
+
+    def test_what_is_read_is_not_written_over(self):
+        shutil.copytree(os.path.join(DATA, "gpt2"), self.path("gpt2"))
+        for file, text in (("plan.yaml", "mesh: {d: 2}\nshard: [{B: d}]\n"), ("cluster.yaml", "devices: 1\ndevice: {like: cpu}\n"),
+                           ("rows.csv", "layers\n1\n"), ("choice.json", "{}\n")):
+            with open(self.path(file), "w", encoding="utf-8") as stream:
+                stream.write(text)
+        os.symlink("gpt2/model_eval.onnx", self.path("link.onnx"))
+        artifact = os.path.basename(self.compile_gpt2())
+        simulate = ("simulate", artifact, "--cluster", "cluster.yaml")
+        cases = (("gpt2/model_eval.onnx", "-o", "compile", "link.onnx", "--dim", "batch=2,seq=4"),
+                 ("./plan.yaml", "-o", "compile", "gpt2", "--plan", "plan.yaml"),
+                 ("gpt2/config.json", "-o", "compile", "gpt2/"),
+                 ("gpt2/model_eval.onnx", "-o", "plan", "link.onnx", "--cluster", "cpu"),
+                 ("./cluster.yaml", "-o", "plan", "gpt2", "--cluster", "cluster.yaml"),
+                 ("./" + artifact, "--trace", *simulate), ("./cluster.yaml", "--html", *simulate),
+                 ("./choice.json", "--html", *simulate, "--choice", "choice.json"), ("./rows.csv", "-o", "simulate", "--sweep", "rows.csv"))
+        for output, option, *command in cases:
+            with self.subTest(command=command, output=output):
+                with open(self.path(output), "rb") as file:
+                    before = file.read()
+                self.refuse(2, [f"{option}: expected a file other than those the command reads, found {output}, which is of "],
+                            PARTITA, *command, option, output)
+                with open(self.path(output), "rb") as file:
+                    self.assertEqual(file.read(), before)
+
     def test_names_of_ones_own(self):
         with open(self.path("p.yaml"), "w", encoding="utf-8") as file:
             file.write('mesh: {t: 2}\nnames: ["*.mlp.c_fc.weight:1=gates"]\n')

@@ -57,7 +57,7 @@ int runCommand(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(
       "Example:\n  partita compile gpt2/ --dim batch=1,seq=128 -o gpt2.partita "
-      "&& partita run gpt2.partita --random-inputs 1");
+      "&& partita run gpt2.partita --input input_ids=random:0:100");
   const std::vector<Command> commands = {
       addImport(app),   addCompile(app),  addExplain(app), addVerify(app),
       addAnnotate(app), addInspect(app),  addRun(app),     addTrain(app),

@@ -45,6 +45,15 @@ void printReport(const CompileReport& report, const std::string& output) {
                        report.seconds);
 }
 
+// Of a file its name without what it ends in; of a folder all of its name.
+std::string nameOf(const std::string& model) {
+  std::filesystem::path path =
+      std::filesystem::absolute(model).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return (std::filesystem::is_directory(path) ? path.filename() : path.stem())
+      .string();
+}
+
 struct CompileCommand {
   ModelArguments model;
   PlanArguments plan;
@@ -55,7 +64,11 @@ struct CompileCommand {
 int run(CompileCommand& command) {
   ModelArguments& arguments = command.model;
   CompileOptions& options = command.options;
-  if (!arguments.finish()) return kUsageError;
+  if (!arguments.finish() ||
+      !keepsWhatItReads({{arguments.model, arguments.options.weights,
+                          command.plan.plan_path, command.plan.schedule},
+                         {{"-o", options.output}}}))
+    return kUsageError;
   if (!finish(command.plan, options.precision) ||
       !take(command.plan.FindRecompute(), options.train.recompute) ||
       !take(command.plan.FindMemory(), options.memory))
@@ -73,8 +86,7 @@ int run(CompileCommand& command) {
   if (!module) return kUserError;
   if (!options.plan) options.plan = planOfModel(*module, arguments.model);
   options.source_folder = arguments.folder();
-  if (!module->getName())
-    module->setName(std::filesystem::path(arguments.model).stem().string());
+  if (!module->getName()) module->setName(nameOf(arguments.model));
   Fault fault = Fault::kUser;
   auto report = compileToFile(*module, options, &fault);
   if (mlir::failed(report)) return exitCodeOf(fault);

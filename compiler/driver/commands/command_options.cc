@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <system_error>
 
 #include "CLI/CLI.hpp"
 #include "llvm/ADT/StringRef.h"
@@ -259,6 +260,32 @@ void show(const llvm::json::Value& facts, bool json,
 
 void complain(const std::string& what) {
   llvm::errs() << "error: " << what << "\n";
+}
+
+bool keepsWhatItReads(const FilesOfCommand& files) {
+  const auto same = [](const std::filesystem::path& a,
+                       const std::filesystem::path& b) {
+    std::error_code absent;
+    return std::filesystem::equivalent(a, b, absent);
+  };
+  const auto destroys = [&](const std::string& written,
+                            const std::string& read) {
+    const std::filesystem::path path =
+        std::filesystem::absolute(written).lexically_normal();
+    const bool holds_model =
+        path.extension() == ".json" || path.extension() == ".safetensors";
+    return same(path, read) || (holds_model && std::filesystem::exists(path) &&
+                                same(path.parent_path(), read));
+  };
+  for (const auto& [option, written] : files.written)
+    for (const std::string& read : files.read) {
+      if (written.empty() || read.empty() || !destroys(written, read)) continue;
+      complain(option +
+               ": expected a file other than those the command reads, found " +
+               written + ", which is of " + read + ": name another to write");
+      return false;
+    }
+  return true;
 }
 
 }  // namespace partita::driver

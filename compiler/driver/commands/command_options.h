@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/driver/import_model.h"
@@ -42,6 +43,17 @@ struct ModelArguments {
 
 // Prints "error: ...".
 void complain(const std::string& what);
+
+// Of a command: paths it reads, which may be empty, name nothing or be folders,
+// and options with the paths that they say it writes.
+struct FilesOfCommand {
+  std::vector<std::string> read;
+  std::vector<std::pair<std::string, std::string>> written;
+};
+
+// False after a message where one that is read would be written over: the same
+// file, or a configuration or weights in a folder that is read.
+bool keepsWhatItReads(const FilesOfCommand& files);
 
 void addPlan(PlanArguments& arguments, CLI::App* command);
 // --train and what belongs to it.

@@ -185,7 +185,11 @@ int run(PlanCommand& command) {
     complain("expected --batch: the sequences of a step, of all devices");
     return kUsageError;
   }
-  if (!readOptions(command)) return kUsageError;
+  if (!readOptions(command) ||
+      !keepsWhatItReads({{command.model.model, command.model.options.weights,
+                          command.cluster},
+                         {{"-o", command.request.output}}}))
+    return kUsageError;
   if (!readMachine(command)) return kUserError;
   if (const ExitCode code = readModel(command); code != kSuccess) return code;
   llvm::json::Value facts = nullptr;
@@ -227,9 +231,23 @@ void addDiff(PlanCommand& command, CLI::App* app) {
   command.diff->footer("Example:\n  partita plan diff a.yaml b.yaml");
 }
 
+bool isOfDevices(const program::Artifact& artifact,
+                 const planner::Cluster& cluster) {
+  const flatbuffers::String* target = artifact.program().target();
+  const std::string own = target == nullptr ? "cpu" : target->str();
+  const bool gpus = cluster.device.is_gpu;
+  if ((own.rfind("cuda:", 0) == 0) == gpus) return true;
+  complain("expected a program for the " + std::string(gpus ? "GPUs" : "CPUs") +
+           " of " + cluster.name + ", found " + artifact.path() +
+           ", which is for " + own + ": compile it with --target " +
+           (gpus ? "cuda:sm_80, or what architecture they have" : "cpu"));
+  return false;
+}
+
 // Of a program that is not here, as where it is compiled elsewhere, nothing can
 // be said.
-bool isOfPlan(const std::string& path, const plan::Plan& plan) {
+bool isOfPlan(const std::string& path, const plan::Plan& plan,
+              const planner::Cluster& cluster) {
   if (!llvm::sys::fs::exists(path)) return true;
   auto artifact = program::Artifact::Open(path);
   if (!artifact.ok()) {
@@ -241,7 +259,7 @@ bool isOfPlan(const std::string& path, const plan::Plan& plan) {
     mesh +=
         (mesh.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
   const std::string own = program::DescribeMesh(artifact->program().mesh());
-  if (own == mesh) return true;
+  if (own == mesh) return isOfDevices(*artifact, cluster);
   complain("expected a program for the plan's devices, " + mesh + ", found " +
            path + ", which is for " + (own.empty() ? "one device" : own) +
            ": compile it with --plan");
@@ -334,7 +352,7 @@ Command addSlurm(CLI::App& app) {
             std::string script;
             if (!take(plan::ReadPlan(state->plan), plan) ||
                 !take(planner::OpenCluster(state->cluster), cluster) ||
-                !isOfPlan(state->artifact, plan) ||
+                !isOfPlan(state->artifact, plan, cluster) ||
                 !take(planner::SlurmScript(plan, cluster, state->artifact,
                                            state->options),
                       script))

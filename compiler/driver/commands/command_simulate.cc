@@ -47,6 +47,13 @@ int runSweep(SimulateCommand& command) {
 }
 
 int run(SimulateCommand& command) {
+  const SimulateArguments& arguments = command.arguments;
+  if (!keepsWhatItReads({{arguments.artifact, arguments.cluster,
+                          arguments.choice, command.sweep.rows},
+                         {{"-o", command.sweep.output},
+                          {"--trace", arguments.trace},
+                          {"--html", arguments.html}}}))
+    return kUsageError;
   if (!command.sweep.rows.empty()) return runSweep(command);
   if (command.arguments.artifact.empty() || command.arguments.cluster.empty()) {
     complain(
