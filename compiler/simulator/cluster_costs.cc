@@ -309,20 +309,28 @@ double ClusterCosts::Compute(const program::Program& program,
 absl::Status CheckPeaks(const program::Program& program,
                         const ClusterCosts& costs) {
   const planner::Device& device = costs.cluster().device;
+  // Kernels of a CPU compute in f32 whatever the model is stored as.
+  const Instruction* product = nullptr;
+  const Instruction* kernel = nullptr;
   for (const program::Function* function : *program.functions())
     for (unsigned i = 0; i < program::SizeOrZero(function->body()); ++i) {
       const Instruction& instruction = *function->body()->Get(i);
       if (std::isfinite(costs.Compute(program, instruction))) continue;
-      const std::string precision =
-          planner::ToString(PrecisionOf(DTypeOf(instruction)));
-      return absl::InvalidArgumentError(
-          "the program computes in " + precision + ", found a peak of " +
-          planner::PeaksOf(device) + " of " + planner::NameOf(device) +
-          ": compile the model for such a precision (--precision), or add one "
-          "of " +
-          precision + " to the device's peak in a cluster file");
+      (instruction.operation_as_Launch() == nullptr ? product : kernel) =
+          &instruction;
     }
-  return absl::OkStatus();
+  if (product == nullptr && kernel == nullptr) return absl::OkStatus();
+  const std::string precision = planner::ToString(
+      PrecisionOf(DTypeOf(product != nullptr ? *product : *kernel)));
+  return absl::InvalidArgumentError(
+      (product != nullptr ? "the program computes in "
+                          : "kernels of the program compute in ") +
+      precision + ", found a peak of " + planner::PeaksOf(device) + " of " +
+      planner::NameOf(device) + ": " +
+      (product != nullptr
+           ? "compile the model for such a precision (--precision), or "
+           : "") +
+      "add one of " + precision + " to the device's peak in a cluster file");
 }
 
 double ClusterCosts::Slowness(int64_t rank) const {

@@ -178,6 +178,14 @@ class SimulateTest(unittest.TestCase):
                           "(--precision), or add one of f32 to the device's peak in a cluster file" % said,
                           self.simulate("whole", "--cluster", "half.yaml", "--json", code=1))
         with open(self.path("half.yaml"), "w", encoding="utf-8") as file:
+            file.write(device % ("", ""))
+        # Its products are in bf16, not all its kernels are; on a GPU nobody has estimated those.
+        self.compile("half", "--precision", "bf16")
+        self.assertIn("error: --cluster: kernels of the program compute in f32, found a peak of bf16 of this device: add one of f32 to the device's peak",
+                      self.simulate("half", "--cluster", "half.yaml", code=1))
+        self.compile("half_gpu", "--precision", "bf16", "--target", "cuda:sm_80")
+        self.assertIn("a step takes ", self.simulate("half_gpu", "--cluster", "half.yaml"))
+        with open(self.path("half.yaml"), "w", encoding="utf-8") as file:
             file.write(device % ("", ", f32: 67 TFLOP/s"))
         self.assertIn(" that programs have on a device\n", self.simulate("whole", "--cluster", "half.yaml"))
 
