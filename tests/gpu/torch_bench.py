@@ -11,10 +11,11 @@ except ImportError:
     sys.exit(0)
 
 
-def gpt2():
+def gpt2(layers, width, heads):
     import transformers
 
-    config = transformers.GPT2Config(use_cache=False, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    config = transformers.GPT2Config(n_layer=layers, n_embd=width, n_head=heads, use_cache=False, resid_pdrop=0.0,
+                                     embd_pdrop=0.0, attn_pdrop=0.0)
     text = torch.randint(50257, (8, 1024), device="cuda")
     return transformers.GPT2LMHeadModel(config), {"input_ids": text}, torch.randint(50257, (8 * 1024,), device="cuda")
 
@@ -22,16 +23,17 @@ def gpt2():
 def vit():
     import transformers
 
-    labels = {index: f"LABEL_{index}" for index in range(1000)}
+    config = transformers.ViTConfig(id2label={index: f"LABEL_{index}" for index in range(1000)}, hidden_size=1024,
+                                    intermediate_size=4096, num_hidden_layers=24, num_attention_heads=16)
     images = torch.randn(32, 3, 224, 224, device="cuda")
-    return (transformers.ViTForImageClassification(transformers.ViTConfig(id2label=labels)), {"pixel_values": images},
+    return (transformers.ViTForImageClassification(config), {"pixel_values": images},
             torch.randint(1000, (32,), device="cuda"))
 
 
 def coatnet():
     import timm
 
-    return (timm.create_model("coatnet_0_rw_224"), {"x": torch.randn(32, 3, 224, 224, device="cuda")},
+    return (timm.create_model("coatnet_2_rw_224"), {"x": torch.randn(32, 3, 224, 224, device="cuda")},
             torch.randint(1000, (32,), device="cuda"))
 
 
@@ -67,9 +69,10 @@ def attention(q, k, v):
 
 
 NAMES = {
-    "gpt2-8x1024-bf16": lambda: step_of(gpt2),
-    "vit-b-16-32-bf16": lambda: step_of(vit),
-    "coatnet-0-32-bf16": lambda: step_of(coatnet),
+    "gpt2-8x1024-bf16": lambda: step_of(lambda: gpt2(12, 768, 12)),
+    "gpt2-medium-8x1024-bf16": lambda: step_of(lambda: gpt2(24, 1024, 16)),
+    "vit-l-16-32-bf16": lambda: step_of(vit),
+    "coatnet-2-32-bf16": lambda: step_of(coatnet),
     "softmax": lambda: kernel_of(lambda x: torch.softmax(x, 1), (32768, 4096)),
     "layer_norm": lambda: kernel_of(lambda x, g, b: torch.nn.functional.layer_norm(x, (4096,), g, b), (32768, 4096), (4096,), (4096,)),
     "attention": lambda: kernel_of(attention, *[(8, 16, 2048, 64)] * 3),
