@@ -99,8 +99,8 @@ TEST_P(GpuCodeTest, Assembles) {
 }
 
 // No launch of a real model's training step has few threads for much work: in
-// the mean each reads and writes some kilobytes at most. (One warp that reads 16
-// KB per thread, 16 bytes at a time, waits a thousand times for memory.)
+// the mean each reads and writes some kilobytes at most. (One warp that reads
+// 16 KB per thread, 16 bytes at a time, waits a thousand times for memory.)
 class GpuWorkTest
     : public testing::TestWithParam<
           std::pair<const char*, std::map<std::string, int64_t>>> {};
