@@ -172,7 +172,7 @@ class LayerBackward : public Writer {
   }
 
   void Plain(Value gradient) {
-    VectorGradient({gradient}, s.hidden);
+    f.Return(ColumnSum({gradient}, s.own, s.hidden));
     const Value whole = Gather(gradient);
     const Value active = f.Product(s.tokens, s.inner, s.hidden, {whole});
     Middle m;
@@ -188,7 +188,7 @@ class LayerBackward : public Writer {
                  {s.WideMiddle(), s.WideMiddle(), s.middle});
     const Value input = f.Kernel({parts[0], parts[1]}, s.middle);
     Gradient(s.inner, s.hidden, s.tokens, {input, whole});
-    VectorGradient({parts[2]}, s.inner);
+    f.Return(ColumnSum({parts[2]}, s.tokens, s.inner));
     const Value back = Sum(f.Product(s.tokens, s.hidden, s.inner, {parts[2]}));
     if (!s.again) {
       m = Residual();
@@ -196,7 +196,7 @@ class LayerBackward : public Writer {
     }
     Gradient(s.hidden, s.inner, s.tokens, {m.normed, parts[2]});
     const Value stream = NormBackward(Wide(back), m.wide, gradient);
-    VectorGradient({stream}, s.hidden);
+    f.Return(ColumnSum({stream}, s.own, s.hidden));
     const Value of_heads = Projection(stream);
     if (!s.again) Prepare();
     const std::vector<Value> grads = Attention(of_heads);
@@ -232,7 +232,7 @@ class LayerBackward : public Writer {
     std::vector<Value> parts, weights, biases, back;
     for (const Value grad : grads) parts.push_back(f.Kernel({grad}, s.queries));
     for (const Value part : parts)
-      biases.push_back(f.Kernel({part}, s.element * double(s.wide)));
+      biases.push_back(ColumnSum({part}, s.tokens, s.wide, true));
     const Value packed = Weight(3.0 * s.hidden * s.wide);
     for (size_t i = 0; i < parts.size(); ++i) {
       const Value weight =

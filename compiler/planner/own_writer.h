@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/core/attention_work.h"
+#include "compiler/core/reduction_steps.h"
 #include "compiler/planner/architecture.h"
 #include "compiler/planner/program_sketch.h"
 
@@ -27,6 +28,7 @@ struct Sizes {
         tensor_cores(core::FitsTensorCores(a.hidden / a.heads,
                                            a.hidden / a.heads, narrow ? 2 : 4,
                                            /*gradient=*/true)),
+        sequences(d.microbatch),
         tokens(d.microbatch * a.seq),
         own(sequence ? tokens / d.tp : tokens),
         hidden(a.hidden),
@@ -50,7 +52,7 @@ struct Sizes {
 
   bool gated, split, sequence, again, narrow, one_kv_head;
   bool tensor_cores;  // for the gradient of attention
-  int64_t tokens, own, hidden, wide, kv, inner, vocab;
+  int64_t sequences, tokens, own, hidden, wide, kv, inner, vocab;
   double element;
   double stream, whole;  // activations between layers, on a device and gathered
   double queries, keys, middle, logits, vector, positions;
@@ -113,6 +115,20 @@ class Writer {
   void VectorGradient(std::vector<Value> reads, double elements) {
     f.Return(f.Kernel(std::move(reads), s.element * elements));
   }
+  // Sums over all rows, in the steps of a GPU. The last one of narrow numbers,
+  // where there are several, may be left to the kernel that reads it.
+  Value ColumnSum(std::vector<Value> reads, int64_t rows, int64_t elements,
+                  bool leave_last = false) {
+    const std::vector<core::ReductionStep> steps = core::ReductionSteps(
+        {s.sequences, rows / s.sequences, elements}, {0, 1});
+    for (size_t i = 0; i + 1 < steps.size(); ++i) {
+      double left = kWide;
+      for (const int64_t size : steps[i].left) left *= double(size);
+      reads = {f.Kernel(std::move(reads), left)};
+    }
+    if (leave_last && s.narrow && steps.size() > 1) return reads[0];
+    return f.Kernel(std::move(reads), s.element * double(elements));
+  }
   Value Wide(Value x) { return s.narrow ? f.Kernel({x}, s.WideStream()) : x; }
   // Sums of what comes back from several products, in f32 for the norm.
   Value SumOf(std::vector<Value> parts) {
@@ -127,12 +143,12 @@ class Writer {
   // `gradient` of the norm's result in f32, `source` what it normed (in f32
   // where it is gated). `residual`: what is added, or -1.
   Value NormBackward(Value gradient, Value source, Value residual) {
-    if (!s.gated) VectorGradient({gradient}, s.hidden);
+    if (!s.gated) f.Return(ColumnSum({gradient}, s.own, s.hidden));
     const Value centered =
         s.gated ? source : f.Kernel({source}, s.WideStream());
     const Value scale = f.Kernel({centered}, kWide * double(s.own));
     const Value normed = f.Kernel({centered, scale}, s.WideStream());
-    VectorGradient({gradient, normed}, s.hidden);
+    f.Return(ColumnSum({gradient, normed}, s.own, s.hidden));
     Value weight = Weight(s.hidden);
     if (s.narrow) weight = f.Kernel({weight}, kWide * double(s.hidden));
     std::vector<Value> reads = {gradient, weight, normed, scale};
