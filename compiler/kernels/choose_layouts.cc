@@ -91,6 +91,8 @@ class MakeChannelsLast : public mlir::OpRewritePattern<Op> {
   }
 };
 
+}  // namespace
+
 // Whether `value` without `perm` costs nothing large: it is a transpose by
 // perm, a broadcast or a splat.
 bool canUntranspose(Value value, ArrayRef<int64_t> perm) {
@@ -105,6 +107,8 @@ bool canUntranspose(Value value, ArrayRef<int64_t> perm) {
          typeOf(broadcast.getInput()).getNumElements() * 4 <=
              typeOf(value).getNumElements();
 }
+
+namespace {
 
 // The value whose transpose by `perm` is `value`; canUntranspose holds.
 Value untransposed(Value value, ArrayRef<int64_t> perm,

@@ -6,7 +6,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Matchers.h"
 
 namespace partita::kernels {
 namespace {
@@ -51,12 +50,7 @@ bool isTransposeBy(mlir::Operation* op, ArrayRef<int64_t> perm) {
 bool sinksBelow(mlir::Operation* op, const llvm::DenseSet<Value>& turned,
                 ArrayRef<int64_t> inverse) {
   return llvm::all_of(op->getOperands(), [&](Value operand) {
-    mlir::Operation* maker = operand.getDefiningOp();
-    mlir::DenseElementsAttr constant;
-    return turned.contains(operand) || isTransposeBy(maker, inverse) ||
-           llvm::isa_and_nonnull<nn::BroadcastOp>(maker) ||
-           (mlir::matchPattern(operand, mlir::m_Constant(&constant)) &&
-            constant.isSplat());
+    return turned.contains(operand) || canUntranspose(operand, inverse);
   });
 }
 

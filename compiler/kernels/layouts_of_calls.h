@@ -23,6 +23,10 @@ struct MovedBorders {
 llvm::SetVector<mlir::func::FuncOp> moveTransposesToCallers(
     mlir::ModuleOp module, MovedBorders& moved);
 
+// Whether `value` is something transposed by `perm`, or can be had in that
+// something's order at little cost: a constant, what is spread out.
+bool canUntranspose(mlir::Value value, llvm::ArrayRef<int64_t> perm);
+
 }  // namespace partita::kernels
 
 #endif  // PARTITA_COMPILER_KERNELS_LAYOUTS_OF_CALLS_H_
