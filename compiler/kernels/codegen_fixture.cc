@@ -118,7 +118,7 @@ FailureOr<KernelCode> CompiledKernel::generateShared(
 
 std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
     const std::string& text, const CodegenOptions& options, bool flat,
-    llvm::function_ref<void(ModuleOp)> change) {
+    llvm::function_ref<void(ModuleOp)> change, const ObjectOptions& object) {
   std::unique_ptr<CompiledKernel> kernel(new CompiledKernel());
   DialectRegistry registry = codegenRegistry();
   kernel->context_.appendDialectRegistry(registry);
@@ -136,18 +136,18 @@ std::unique_ptr<CompiledKernel> CompiledKernel::fromText(
   kernel->code_ = *code;
   if (change) change(*target);
   if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();
-  FailureOr<std::string> compiled = compileToObject(*target);
+  FailureOr<std::string> compiled = compileToObject(*target, object);
   if (failed(compiled)) return nullptr;
-  FailureOr<std::string> object = linkSharedObject(target->getLoc(), *compiled);
-  if (failed(object)) return nullptr;
+  FailureOr<std::string> linked = linkSharedObject(target->getLoc(), *compiled);
+  if (failed(linked)) return nullptr;
   if (const char* path = std::getenv("PARTITA_SAVE_KERNELS")) {
     std::error_code error;
-    llvm::raw_fd_ostream(path, error) << *object;
+    llvm::raw_fd_ostream(path, error) << *linked;
   }
   kernel->compile_seconds_ =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
-  kernel->library_ = loadLibrary(*object);
+  kernel->library_ = loadLibrary(*linked);
   if (!kernel->library_) return nullptr;
   kernel->entry_ = kernel->find(kernel->code_);
   return kernel->entry_ ? std::move(kernel) : nullptr;

@@ -38,11 +38,13 @@ class CompiledKernel {
  public:
   // Null, with diagnostics on stderr, where something fails. With `flat` the
   // code is that of the group of the module's functions (flat_kernels.h) which
-  // it must be in. `change` may change what has been generated.
+  // it must be in. `change` may change what has been generated. `object` may
+  // name less than this machine's processor.
   static std::unique_ptr<CompiledKernel> fromText(
       const std::string& text,
       const CodegenOptions& options = hostCodegenOptions(), bool flat = false,
-      llvm::function_ref<void(mlir::ModuleOp)> change = nullptr);
+      llvm::function_ref<void(mlir::ModuleOp)> change = nullptr,
+      const ObjectOptions& object = {});
   ~CompiledKernel();
 
   const KernelCode& code() const { return code_; }

@@ -100,6 +100,32 @@ std::vector<Case> allCases() {
   return cases;
 }
 
+// To the bit, also on processors that have no instruction for it.
+TEST(Rounding, ToBf16EqualsTheInterpreter) {
+  const std::string text = R"(func.func @k(%a: tensor<3x77xf32>,
+      %b: tensor<3x77xf64>, %c: tensor<3x77xbf16>, %i: tensor<3x77xi32>)
+      -> (tensor<3x77xbf16>, tensor<3x77xbf16>, tensor<3x77xbf16>,
+          tensor<3x77xbf16>) {
+    %x = arith.truncf %a : tensor<3x77xf32> to tensor<3x77xbf16>
+    %y = arith.truncf %b : tensor<3x77xf64> to tensor<3x77xbf16>
+    %z = arith.mulf %c, %c : tensor<3x77xbf16>
+    %w = arith.sitofp %i : tensor<3x77xi32> to tensor<3x77xbf16>
+    return %x, %y, %z, %w : tensor<3x77xbf16>, tensor<3x77xbf16>,
+        tensor<3x77xbf16>, tensor<3x77xbf16> })";
+  std::vector<std::string> processors = {"host"};
+#ifdef __x86_64__
+  processors.push_back("x86-64-v3");
+#endif
+  for (const std::string& processor : processors) {
+    ObjectOptions object;
+    object.cpu = processor;
+    std::unique_ptr<CompiledKernel> kernel = CompiledKernel::fromText(
+        text, hostCodegenOptions(), /*flat=*/false, nullptr, object);
+    ASSERT_NE(kernel, nullptr) << processor;
+    EXPECT_EQ(kernel->difference(0, 0), "") << processor;
+  }
+}
+
 std::string nameOf(const testing::TestParamInfo<Case>& info) {
   std::string name =
       info.param.op + "_" + info.param.from + "_" + info.param.to;

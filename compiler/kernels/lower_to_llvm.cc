@@ -30,8 +30,52 @@ using namespace mlir;
 
 namespace {
 
+bool isBf16(Type type) { return getElementTypeOrSelf(type).isBF16(); }
+
+// Between f64 and bf16 by way of f32, as no processor does it at once.
+template <typename Cast>
+struct CastTwice : OpRewritePattern<Cast> {
+  using OpRewritePattern<Cast>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Cast op,
+                                PatternRewriter& rewriter) const override {
+    const Type from = op.getIn().getType(), to = op.getType();
+    const Type narrow = isBf16(from) ? from : to,
+               wide = isBf16(from) ? to : from;
+    if (!isBf16(narrow) || !getElementTypeOrSelf(wide).isF64())
+      return failure();
+    Type between = rewriter.getF32Type();
+    if (auto vector = dyn_cast<VectorType>(from))
+      between = vector.clone(between);
+    Value value = Cast::create(rewriter, op.getLoc(), between, op.getIn());
+    rewriter.replaceOpWithNewOp<Cast>(op, to, value);
+    return success();
+  }
+};
+
+// Where bf16 is an integer.
+struct ConstantOfBits : OpConversionPattern<arith::ConstantOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult matchAndRewrite(
+      arith::ConstantOp op, OpAdaptor,
+      ConversionPatternRewriter& rewriter) const override {
+    if (!isBf16(op.getType())) return failure();
+    const Type bits = rewriter.getI16Type();
+    Attribute value;
+    if (auto number = dyn_cast<FloatAttr>(op.getValue()))
+      value = rewriter.getIntegerAttr(bits, number.getValue().bitcastToAPInt());
+    else if (auto numbers = dyn_cast<DenseElementsAttr>(op.getValue()))
+      value = numbers.bitcast(bits);
+    else
+      return failure();
+    rewriter.replaceOpWithNewOp<LLVM::ConstantOp>(
+        op, getTypeConverter()->convertType(op.getType()), value);
+    return success();
+  }
+};
+
 // Vector operations that LLVM has none for, and math, in terms of those it has.
-LogicalResult expandOperations(ModuleOp module, MathLibrary library) {
+LogicalResult expandOperations(ModuleOp module, MathLibrary library,
+                               Bf16 bf16) {
   RewritePatternSet patterns(module.getContext());
   populateMathLowerings(patterns, library);
   vector::populateVectorMaskOpLoweringPatterns(patterns);
@@ -40,6 +84,10 @@ LogicalResult expandOperations(ModuleOp module, MathLibrary library) {
       patterns,
       /*force32BitVectorIndices=*/true);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  if (library == MathLibrary::kLibm)
+    patterns.add<CastTwice<arith::TruncFOp>, CastTwice<arith::ExtFOp>>(
+        module.getContext());
+  if (bf16 == Bf16::kInteger) arith::populateExpandBFloat16Patterns(patterns);
   GreedyRewriteConfig config;
   return applyPatternsGreedily(module, std::move(patterns), config);
 }
@@ -54,12 +102,23 @@ LogicalResult lowerControlFlow(ModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
-LogicalResult lowerToLlvmDialect(ModuleOp module) {
+LogicalResult lowerToLlvmDialect(ModuleOp module, Bf16 bf16) {
   MLIRContext* context = module.getContext();
   LowerToLLVMOptions options(context);
   options.useBarePtrCallConv = true;
   LLVMTypeConverter converter(context, options);
   RewritePatternSet patterns(context);
+  if (bf16 == Bf16::kInteger) {
+    converter.addConversion([](BFloat16Type type) {
+      return IntegerType::get(type.getContext(), 16);
+    });
+    converter.addConversion([&](VectorType type) -> std::optional<Type> {
+      if (!isBf16(type)) return std::nullopt;
+      return converter.convertType(
+          type.clone(IntegerType::get(type.getContext(), 16)));
+    });
+    patterns.add<ConstantOfBits>(converter, context, /*benefit=*/2);
+  }
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   populateMathToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
@@ -92,11 +151,12 @@ LogicalResult checkMath(ModuleOp module) {
 
 }  // namespace
 
-LogicalResult lowerToLlvm(ModuleOp module, MathLibrary library) {
-  if (failed(expandOperations(module, library)) ||
+LogicalResult lowerToLlvm(ModuleOp module, MathLibrary library, Bf16 bf16) {
+  if (failed(expandOperations(module, library, bf16)) ||
       (library == MathLibrary::kNone && failed(checkMath(module))))
     return failure();
-  if (failed(lowerControlFlow(module)) || failed(lowerToLlvmDialect(module)))
+  if (failed(lowerControlFlow(module)) ||
+      failed(lowerToLlvmDialect(module, bf16)))
     return module.emitError(
         "expected all operations of generated kernels to lower to LLVM");
   return success();

@@ -16,9 +16,17 @@ namespace partita::kernels {
 // buffers in bytes.
 inline constexpr char kBuffersAttr[] = "kernel.buffer_bytes";
 
+// What bf16 is in LLVM.
+enum class Bf16 {
+  kFloat,    // where there are instructions for it
+  kInteger,  // of 16 bits, where not: LLVM would take vectors apart, and call a
+             // library for each number that is rounded
+};
+
 // Lowers all functions to the LLVM dialect, memrefs as bare pointers. Emits a
 // diagnostic where it fails.
-mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, MathLibrary library);
+mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module, MathLibrary library,
+                                Bf16 bf16 = Bf16::kFloat);
 
 // Runs LLVM's passes of level 1, 2 or 3, without its vectorisers: the code is
 // vectors already.

@@ -10,6 +10,7 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -112,11 +113,26 @@ FailureOr<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(
   return machine;
 }
 
+Bf16 bf16Of(const llvm::TargetMachine& machine) {
+  const llvm::Triple& triple = machine.getTargetTriple();
+  const char* feature = triple.isX86()       ? "+avx512bf16"
+                        : triple.isAArch64() ? "+bf16"
+                                             : nullptr;
+  return feature != nullptr &&
+                 machine.getMCSubtargetInfo()->checkFeatures(feature)
+             ? Bf16::kFloat
+             : Bf16::kInteger;
+}
+
 }  // namespace
 
 FailureOr<std::string> compileToObject(ModuleOp target,
                                        const ObjectOptions& options) {
-  if (failed(lowerToLlvm(target, MathLibrary::kLibm))) return failure();
+  FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
+      makeTargetMachine(target, options);
+  if (failed(machine) ||
+      failed(lowerToLlvm(target, MathLibrary::kLibm, bf16Of(**machine))))
+    return failure();
   SmallVector<LLVM::LLVMFuncOp> kernels;
   for (auto function : target.getOps<LLVM::LLVMFuncOp>())
     if (function->hasAttr(kBuffersAttr)) kernels.push_back(function);
@@ -128,9 +144,6 @@ FailureOr<std::string> compileToObject(ModuleOp target,
   if (!module)
     return target.emitError(
         "expected generated kernels to translate to LLVM IR");
-  FailureOr<std::unique_ptr<llvm::TargetMachine>> machine =
-      makeTargetMachine(target, options);
-  if (failed(machine)) return failure();
   module->setTargetTriple((*machine)->getTargetTriple());
   module->setDataLayout((*machine)->createDataLayout());
   module->setPICLevel(llvm::PICLevel::BigPIC);
