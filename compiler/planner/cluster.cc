@@ -41,11 +41,11 @@ void AddHost(Device& device, double memory, double link) {
 // `streaming` are what training sustains, fitted (tests/bench/planner); the
 // best single products measured are higher: 0.87 to 0.94 of the peak on A100,
 // 0.80 on H100 (stas00/ml-engineering, MAMF tables), before clocks fall.
-Device V100() {
+Device V100(int gigabytes) {
   Device device;
-  device.name = "v100-32-sxm2";
+  device.name = gigabytes == 16 ? "v100-16-sxm2" : "v100-32-sxm2";
   device.peak = {15.7 * kTera, 0, 125 * kTera, 0};
-  device.memory = 31.75 * kGibi;
+  device.memory = (gigabytes - 0.25) * kGibi;
   device.context = kContext;
   device.memory_bandwidth = 0.9 * kTera;
   device.units = 80;
@@ -94,15 +94,26 @@ Device Hopper(const char* name, double memory, double bandwidth) {
   return device;
 }
 
-// Two dies, two of which have a processor's 480 GB and its 450 GB/s each way
-// (data sheet); what training sustains of it is not published and taken to be
-// what it is of an H100.
-Device Blackwell() {
-  Device device = Hopper("gb200", 184 * kGiga, 8 * kTera);
-  device.peak = {80 * kTera, 2500 * kTera, 2500 * kTera, 5000 * kTera};
+// What training sustains of it is not published and taken to be what it is of
+// an H100. `peak` in 16 bits; fp8 has twice that.
+Device Blackwell(const char* name, double memory, double peak) {
+  Device device = Hopper(name, memory, 8 * kTera);
+  device.peak = {80 * kTera, peak, peak, 2 * peak};
   device.units = 148;
   device.l2 = 126 * kMega;
-  AddHost(device, 240 * kGiga, 450 * kGiga);
+  return device;
+}
+
+// Beside an Arm processor: its memory, and 450 GB/s each way to it (data
+// sheets).
+Device Grace(Device device, double memory) {
+  AddHost(device, memory, 450 * kGiga);
+  return device;
+}
+
+// What is sold where half of the links may not be: the same otherwise.
+Device Named(Device device, const char* name) {
+  device.name = name;
   return device;
 }
 
@@ -142,7 +153,8 @@ struct BuiltIn {
   Device device;
   Level node;
   Level network;
-  int devices;  // of the name alone
+  int devices;      // of the name alone
+  Level rack = {};  // between them; without a name: none
 };
 
 std::vector<BuiltIn> BuiltIns() {
@@ -155,22 +167,55 @@ std::vector<BuiltIn> BuiltIns() {
   const Level ndr = Network("infiniband", 50 * kGiga);
   const Device h100 = Hopper("h100-sxm", 79.11 * kGibi, 3.35 * kTera);
   const Device h200 = Hopper("h200-sxm", 139.8 * kGibi, 4.8 * kTera);
+  // Of 500 W in place of 700, with slower memory (torchtitan's benchmarks); its
+  // peak is between those of the cards for 700 and for 400 W.
+  Device h100_96 = Hopper("h100-96-sxm", 95 * kGibi, 2.4 * kTera);
+  h100_96.peak = {62 * kTera, 912 * kTera, 912 * kTera, 1825 * kTera};
+  const Device gh200 =
+      Grace(Hopper("gh200", 96 * kGiga, 4 * kTera), 120 * kGiga);
+  // Two share a processor's 480 GB.
+  const Device gb200 =
+      Grace(Blackwell("gb200", 184 * kGiga, 2500 * kTera), 240 * kGiga);
+  const Device gb300 =
+      Grace(Blackwell("gb300", 288 * kGiga, 2500 * kTera), 240 * kGiga);
+  const Device b200 = Blackwell("b200-sxm", 180 * kGiga, 2250 * kTera);
+  const Device b300 = Blackwell("b300-sxm", 288 * kGiga, 2250 * kTera);
+  const Level nvlink5 = NvLink(8, 900 * kGiga, 0.82);
+  const Level nvlink5_of_4 = NvLink(4, 900 * kGiga, 0.82);
+  // Of 72, 64 make equal parts.
+  Level rack = NvLink(64, 900 * kGiga, 0.82);
+  rack.name = "nvlink of a rack";
+  const Level xdr = Network("infiniband", 100 * kGiga);
   // Jean Zay: four Omni-Path interfaces of 100 Gbit/s a node; on 16 V100 an
   // all-reduce had 10.6 of 50 GB/s (stas00). Taken for the A100 nodes as well,
   // whose only measurement is of an early, faulty setup. Perlmutter: four of
   // 200 Gbit/s for four; Austral: 88 A100, eight a node, taken to have four of
   // 200 Gbit/s. Of these two no measurement was found.
   return {
-      {"v100-32-sxm2", V100(), nvlink2, Network("infiniband", 6.25 * kGiga), 8},
+      {"v100-16-sxm2", V100(16), nvlink2, Network("infiniband", 6.25 * kGiga),
+       8},
+      {"v100-32-sxm2", V100(32), nvlink2, Network("infiniband", 6.25 * kGiga),
+       8},
       {"a100-40-sxm", A100(40), nvlink3, hdr, 8},
       {"a100-80-sxm", A100(80), nvlink3, hdr, 8},
       {"h100-sxm", h100, nvlink4, ndr, 8},
+      {"h100-96-sxm", h100_96, nvlink4, ndr, 8},
       {"h200-sxm", h200, nvlink4, ndr, 8},
-      {"gb200", Blackwell(), NvLink(4, 900 * kGiga, 0.82), ndr, 4},
-      {"dgx-2", V100(), NvLink(16, 150 * kGiga, 0.89),
+      {"a800-80-sxm", Named(A100(80), "a800-80-sxm"),
+       NvLink(8, 200 * kGiga, 0.76), hdr, 8},
+      {"h800-sxm", Named(h100, "h800-sxm"), NvLink(8, 200 * kGiga, 0.82), ndr,
+       8},
+      {"b200-sxm", b200, nvlink5, ndr, 8},
+      {"b300-sxm", b300, nvlink5, xdr, 8},
+      // Alps, with Slingshot.
+      {"gh200", gh200, NvLink(4, 450 * kGiga, 0.82),
+       Network("slingshot", 25 * kGiga), 4},
+      {"gb200", gb200, nvlink5_of_4, ndr, 4, rack},
+      {"gb300", gb300, nvlink5_of_4, xdr, 4, rack},
+      {"dgx-2", V100(32), NvLink(16, 150 * kGiga, 0.89),
        Network("infiniband", 6.25 * kGiga), 16},
       {"selene", A100(80), nvlink3, hdr, 4480},
-      {"jean-zay-v100", V100(), nvlink2_of_4,
+      {"jean-zay-v100", V100(32), nvlink2_of_4,
        Network("omni-path", 12.5 * kGiga, 0.21), 1024},
       {"jean-zay-a100", A100(80), nvlink3,
        Network("omni-path", 6.25 * kGiga, 0.21), 416},
@@ -191,6 +236,8 @@ Cluster MakeCluster(const BuiltIn& built_in) {
   cluster.device = built_in.device;
   cluster.devices = built_in.devices;
   cluster.levels = {built_in.node, built_in.network};
+  if (!built_in.rack.name.empty())
+    cluster.levels.insert(cluster.levels.begin() + 1, built_in.rack);
   cluster.levels.back().devices =
       std::max(built_in.devices, built_in.node.devices);
   return cluster;
@@ -394,10 +441,10 @@ std::vector<std::string> BuiltInNames() {
 
 StatusOr<Cluster> BuiltInCluster(const std::string& text) {
   const Request request = ParseRequest(text);
-  std::string name = request.name;
-  if (name == "h100" || name == "h200") name += "-sxm";
   for (const BuiltIn& built_in : BuiltIns()) {
-    if (!request.sound || name != built_in.name) continue;
+    if (!request.sound || (request.name != built_in.name &&
+                           request.name + "-sxm" != built_in.name))
+      continue;
     Cluster cluster = MakeCluster(built_in);
     if (request.count.empty()) return Resize(cluster, cluster.devices);
     StatusOr<int64_t> count = plan::ParseCount(request.count);

@@ -41,6 +41,10 @@ TEST(BuiltIn, ANumberIsOfDevicesOrOfNodes) {
   EXPECT_EQ(BuiltInCluster("h200")->device.memory, 139.8 * 1073741824);
   EXPECT_EQ(BuiltInCluster("h200")->device.context, 1e9);
   EXPECT_EQ(BuiltInCluster("gb200")->devices, 4);
+  EXPECT_EQ(BuiltInCluster("16x b200")->devices, 16);
+  EXPECT_EQ(BuiltInCluster("32x gb200")->levels.back().devices, 32);
+  EXPECT_EQ(BuiltInCluster("32x gb200")->levels.back().bandwidth, 900e9);
+  EXPECT_EQ(BuiltInCluster("128x gb200")->levels.size(), 3u);
 }
 
 TEST(BuiltIn, RefusesWhatItDoesNotKnow) {
@@ -67,12 +71,16 @@ TEST(BuiltIn, SaysWhatMayHaveBeenMeant) {
   EXPECT_EQ(said("8x-a100"),
             "expected a cluster.yaml, or a name alone ('a100-80-sxm', a node), "
             "of so many devices ('16x a100-80-sxm') or of so many nodes ('2 "
-            "nodes x a100-80-sxm'), the name one of v100-32-sxm2, a100-40-sxm, "
-            "a100-80-sxm, h100-sxm, h200-sxm, gb200, dgx-2, selene, "
-            "jean-zay-v100, jean-zay-a100, perlmutter, austral, cpu; found "
+            "nodes x a100-80-sxm'), the name one of v100-16-sxm2, "
+            "v100-32-sxm2, a100-40-sxm, a100-80-sxm, h100-sxm, h100-96-sxm, "
+            "h200-sxm, "
+            "a800-80-sxm, h800-sxm, b200-sxm, b300-sxm, gh200, gb200, gb300, "
+            "dgx-2, selene, jean-zay-v100, jean-zay-a100, perlmutter, austral, "
+            "cpu; found "
             "'8x-a100'; did you mean '8x a100-40-sxm' or '8x a100-80-sxm' or "
             "'8x jean-zay-a100'?");
-  EXPECT_THAT(said("8 H100"), HasSubstr("did you mean '8x h100-sxm'?"));
+  EXPECT_THAT(said("8 H100"),
+              HasSubstr("did you mean '8x h100-sxm' or '8x h100-96-sxm'?"));
   EXPECT_THAT(said("2 nodes v100-32"),
               HasSubstr("did you mean '2 nodes x v100-32-sxm2'?"));
   EXPECT_THAT(said("4 nodes x perlmuter"),
