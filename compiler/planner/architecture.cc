@@ -91,7 +91,7 @@ Status CheckExperts(const Architecture& a, const Division& d) {
 
 Status CheckStages(const Architecture& a, const Division& d) {
   const int64_t layers = a.layers * (a.kind == ModelKind::kT5 ? 2 : 1);
-  if (layers < d.stages())
+  if (d.cut.empty() && layers < d.stages())
     return InvalidArgumentError(std::to_string(layers) +
                                 " layers are fewer than pp x vpp " +
                                 std::to_string(d.stages()));
@@ -102,11 +102,15 @@ Status CheckStages(const Architecture& a, const Division& d) {
         ToString(d.schedule) + ", found " + std::to_string(d.vpp));
   if (d.cut.empty()) return absl::OkStatus();
   int64_t sum = 0;
-  for (int64_t stage : d.cut) sum += std::max<int64_t>(stage, 0);
-  if (static_cast<int>(d.cut.size()) != d.stages() || sum != a.layers ||
-      *std::min_element(d.cut.begin(), d.cut.end()) < 1)
+  bool sound = static_cast<int>(d.cut.size()) == d.stages();
+  for (size_t i = 0; i < d.cut.size(); ++i) {
+    const bool end = i == 0 || i + 1 == d.cut.size();
+    sound &= d.cut[i] >= (end ? 0 : 1);
+    sum += d.cut[i];
+  }
+  if (!sound || sum != a.layers)
     return InvalidArgumentError("cut: expected " + std::to_string(d.stages()) +
-                                " stages of 1 layer and more, " +
+                                " stages of 1 layer and more (the ends 0), " +
                                 std::to_string(a.layers) + " in all, found " +
                                 std::to_string(d.cut.size()) + " of " +
                                 std::to_string(sum));

@@ -434,7 +434,8 @@ TEST(Evaluate, SaysWhatDoesNotGoTogether) {
   d.schedule = PipelineSchedule::k1F1B;
   d.cut = {12, 11};
   EXPECT_EQ(refusal(model, d),
-            "cut: expected 2 stages of 1 layer and more, 24 in all, found 2 of "
+            "cut: expected 2 stages of 1 layer and more (the ends 0), 24 in "
+            "all, found 2 of "
             "23");
   d = Divide(1, 2, 2, 1, 8);
   d.offload = true;

@@ -163,10 +163,10 @@ const Software* FindSoftware(const std::string& framework) {
     name = "fsdp";
   else if (has("nemo/megatron-core"))
     name = "nemo megatron-core";
-  else if (has("megatron-core") || has("megatron core") || has("nemo 2"))
-    name = "megatron-core";
-  else if (has("nemo"))
+  else if (has("nemo megatron") || has("nemo-megatron"))
     name = "nemo megatron";
+  else if (has("megatron-core") || has("megatron core") || has("nemo"))
+    name = "megatron-core";
   else if (has("megatron-lm v1"))
     name = "megatron-lm v1";
   else if (has("megatron"))

@@ -23,6 +23,14 @@ std::string KindOf(const std::string& problem) {
   return kind.empty() ? problem : kind;
 }
 
+// `found` of a row in `line`; nothing: an empty one.
+void CountProblem(const std::string& found, int line,
+                  SweepResult::Problem& problem) {
+  if (found.empty() || ++problem.rows > 1) return;
+  problem.line = line;
+  problem.first = found;
+}
+
 // Of our own programs; empty where it is not described.
 std::string TrafficOf(const SweepRow& row) {
   if (row.software != &SoftwareOf("")) return "";
@@ -137,16 +145,16 @@ absl::StatusOr<SweepResult> RunSweep(const std::string& text,
     std::vector<std::string> cells = (*table)[i + 1].cells;
     absl::StatusOr<Prediction> prediction = Predict((*rows)[i]);
     ++result.rows;
-    if (const std::string& gpu = (*rows)[i].other_gpu; !gpu.empty())
-      if (++result.other_gpus.rows == 1) result.other_gpus.first = gpu;
+    const SweepRow& row = (*rows)[i];
+    CountProblem(row.other_gpu, row.line, result.other_gpus);
+    CountProblem(row.other_framework, row.line, result.other_frameworks);
     std::vector<std::string> more(added.size());
     if (prediction.ok()) {
       ++result.predicted;
       more = CellsOf((*rows)[i], *prediction);
     } else {
       more.back() = std::string(prediction.status().message());
-      SweepResult::Problem& problem = result.problems[KindOf(more.back())];
-      if (++problem.rows == 1) problem.first = more.back();
+      CountProblem(more.back(), row.line, result.problems[KindOf(more.back())]);
     }
     cells.insert(cells.end(), more.begin(), more.end());
     result.csv += WriteCsvRow(cells);

@@ -24,18 +24,19 @@ struct SweepRow {
   bool choose_microbatch = false;     // its cell was empty
   std::vector<std::string> defaults;  // "vpp=1": what cells left open
   std::string other_gpu;              // its `gpu`, where `cluster` has another
+  std::string other_framework;        // its `framework`, where not known
   std::string problem;                // why nothing can be predicted; or empty
+  int line = 0;                       // of the table
 };
 
 // The columns that are read; README.md says what they mean.
 const std::vector<std::string>& RowColumns();
 
 // Columns that are not among RowColumns are kept and not read. Refuses a table
-// without `layers` or
-// `hidden`, a column that is there twice, and a cell that is no number where
-// one is expected, each with file and line. A row that says too little, or
-// whose sizes do not go together, has a `problem`. All rows run on `cluster`,
-// or on what their `gpu`, `gpus_per_node` and `inter_node` name.
+// without a column that must be there, or with one twice, with file and line. A
+// row that says too little or what cannot be read, or whose sizes do not go
+// together, has a `problem`, and the others are read. All rows run on
+// `cluster`, or on what their `gpu`, `gpus_per_node` and `inter_node` name.
 absl::StatusOr<std::vector<SweepRow>> ReadSweep(
     const std::vector<CsvRow>& table, const std::string& name,
     const std::optional<Cluster>& cluster);
@@ -49,9 +50,11 @@ struct SweepResult {
   int rows = 0, predicted = 0;
   struct Problem {
     int rows = 0;       // that have one of this kind
-    std::string first;  // of these, what the first one has
+    int line = 0;       // of these, where the first one is
+    std::string first;  // and what it has
   };
   Problem other_gpus;                       // rows with `other_gpu`
+  Problem other_frameworks;                 // and with `other_framework`
   std::map<std::string, Problem> problems;  // by kind: what has no sizes
   // Columns that are not read, and look like ones that would be.
   std::vector<std::string> hints;

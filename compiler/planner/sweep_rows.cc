@@ -29,13 +29,20 @@ std::string LeadingDigits(const std::string& text) {
       0, std::min(text.find_first_not_of("0123456789"), text.size()));
 }
 
+// A count, also as tables write those that were numbers with a fraction: 8.0.
+StatusOr<int64_t> ParseWhole(const std::string& text) {
+  const size_t last = text.find_last_not_of('0');
+  const bool fraction = last != std::string::npos && last > 0 &&
+                        last + 1 < text.size() && text[last] == '.';
+  return plan::ParseCount(fraction ? text.substr(0, last) : text);
+}
+
 class RowReader {
  public:
-  RowReader(const std::vector<std::string>& header, const CsvRow& row,
-            const std::string& name)
-      : header_(header), row_(row), name_(name) {}
+  RowReader(const std::vector<std::string>& header, const CsvRow& row)
+      : header_(header), row_(row) {}
 
-  StatusOr<SweepRow> Read(const std::optional<Cluster>& cluster);
+  SweepRow Read(const std::optional<Cluster>& cluster);
 
  private:
   std::string Cell(const char* column) const {
@@ -44,19 +51,23 @@ class RowReader {
     return "";
   }
   Status Refuse(const char* column, const char* expected) const {
-    return InvalidArgumentError(name_ + ":" + std::to_string(row_.line) + ": " +
-                                column + ": expected " + expected + ", found " +
-                                plan::Quote(Cell(column)));
+    return InvalidArgumentError(std::string(column) + ": expected " + expected +
+                                ", found " + plan::Quote(Cell(column)));
   }
   // 1, 0, or -1: says nothing.
   StatusOr<int> YesNo(const char* column) const;
   // Empty: `otherwise`, noted as a default if that is more than 0.
   StatusOr<int64_t> Count(const char* column, int64_t otherwise);
+  // Refuses the first that was refused, or is too large to compute with.
+  Status CheckSizes(
+      std::initializer_list<std::pair<const char*, const StatusOr<int64_t>*>>
+          sizes) const;
   Status ReadModel();
   Status ReadExperts();
   Status ReadDivision();
   Status ReadWords();
   Status ReadCluster(const std::optional<Cluster>& cluster);
+  void CutEnds();
   void Default(const std::string& column, const std::string& value) {
     row_out_.defaults.push_back(column + "=" + value);
   }
@@ -66,7 +77,6 @@ class RowReader {
 
   const std::vector<std::string>& header_;
   const CsvRow& row_;
-  const std::string& name_;
   SweepRow row_out_;
 };
 
@@ -76,17 +86,29 @@ StatusOr<int64_t> RowReader::Count(const char* column, int64_t otherwise) {
     if (otherwise > 0) Default(column, std::to_string(otherwise));
     return otherwise;
   }
-  StatusOr<int64_t> count = plan::ParseCount(cell);
+  StatusOr<int64_t> count = ParseWhole(cell);
   if (!count.ok() || *count < 1 || *count > (int64_t{1} << 32))
     return Refuse(column, "a whole number of 1 to 4294967296");
   return count;
 }
 
+Status RowReader::CheckSizes(
+    std::initializer_list<std::pair<const char*, const StatusOr<int64_t>*>>
+        sizes) const {
+  for (const auto& [column, value] : sizes) {
+    if (!value->ok()) return value->status();
+    if (**value > (1 << 24)) return Refuse(column, "at most 16777216");
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<int> RowReader::YesNo(const char* column) const {
   const std::string cell = Lower(Cell(column));
   if (cell.empty()) return -1;
-  if (cell == "y" || cell == "1") return 1;
-  if (cell == "n" || cell == "0") return 0;
+  for (const char* word : {"y", "yes", "true", "1", "1.0"})
+    if (cell == word) return 1;
+  for (const char* word : {"n", "no", "false", "0", "0.0"})
+    if (cell == word) return 0;
   return Refuse(column, "y or n");
 }
 
@@ -109,7 +131,7 @@ Status RowReader::ReadModel() {
   // "24+24": an encoder's layers and a decoder's.
   const std::string layers = Cell("layers");
   const size_t plus = layers.find('+');
-  StatusOr<int64_t> count = plan::ParseCount(layers.substr(0, plus));
+  StatusOr<int64_t> count = ParseWhole(layers.substr(0, plus));
   const bool both = plus == std::string::npos ||
                     layers.substr(plus + 1) == layers.substr(0, plus);
   if (layers.empty()) {
@@ -149,26 +171,25 @@ Status RowReader::ReadModel() {
 
 Status RowReader::ReadExperts() {
   Architecture& a = row_out_.architecture;
-  const std::string experts = Cell("moe_experts");
-  if (experts.empty() || experts == "0") return absl::OkStatus();
+  const auto none = [&](const char* column) {
+    const std::string cell = Cell(column);
+    return cell.empty() || cell == "0" || cell == "0.0";
+  };
+  if (none("moe_experts")) return absl::OkStatus();
   StatusOr<int64_t> count = Count("moe_experts", 0);
   StatusOr<int64_t> topk = Count("moe_topk", 2);
   StatusOr<int64_t> width = Count("moe_ffn", a.ffn);
-  const std::string shared = Cell("shared_experts");
   StatusOr<int64_t> beside =
-      shared.empty() || shared == "0" ? 0 : Count("shared_experts", 0);
+      none("shared_experts") ? 0 : Count("shared_experts", 0);
   StatusOr<int64_t> parts =
       Cell("etp").empty() ? row_out_.division.tp : Count("etp", 1);
-  const std::pair<const char*, const StatusOr<int64_t>*> sizes[] = {
-      {"moe_experts", &count},
-      {"moe_topk", &topk},
-      {"moe_ffn", &width},
-      {"shared_experts", &beside},
-      {"etp", &parts}};
-  for (const auto& [column, value] : sizes) {
-    if (!value->ok()) return value->status();
-    if (**value > (1 << 24)) return Refuse(column, "at most 16777216");
-  }
+  if (Status status = CheckSizes({{"moe_experts", &count},
+                                  {"moe_topk", &topk},
+                                  {"moe_ffn", &width},
+                                  {"shared_experts", &beside},
+                                  {"etp", &parts}});
+      !status.ok())
+    return status;
   a.experts = *count;
   a.topk = *topk;
   a.expert_ffn = *width;
@@ -183,15 +204,16 @@ Status RowReader::ReadDivision() {
                     cp = Count("cp", 1), ep = Count("ep", 1);
   StatusOr<int64_t> devices = Count("n_gpus", 0), dp = Count("dp", 0),
                     gbs = Count("gbs", 0), mbs = Count("mbs", 0);
-  for (const StatusOr<int64_t>* value :
-       {&tp, &pp, &cp, &ep, &devices, &dp, &gbs, &mbs}) {
-    if (!value->ok()) return value->status();
-    if (**value > (1 << 24))
-      return InvalidArgumentError(
-          name_ + ":" + std::to_string(row_.line) +
-          ": expected sizes of at most 16777216, found " +
-          std::to_string(**value));
-  }
+  if (Status status = CheckSizes({{"tp", &tp},
+                                  {"pp", &pp},
+                                  {"cp", &cp},
+                                  {"ep", &ep},
+                                  {"n_gpus", &devices},
+                                  {"dp", &dp},
+                                  {"gbs", &gbs},
+                                  {"mbs", &mbs}});
+      !status.ok())
+    return status;
   const double model = double(*tp) * *pp * *cp;
   int64_t replicas = *dp;
   if (replicas == 0) {
@@ -242,23 +264,26 @@ Status RowReader::ReadWords() {
     d.recompute = Recomputation::kSelective;
   else if (recompute.empty())
     Default("recompute", "none");
-  else if (recompute.rfind("none", 0) != 0)
+  else if (recompute.rfind("n", 0) != 0)
     return Refuse("recompute", "none, selective or full");
-  const std::string zero = Cell("zero_stage");
+  const std::string zero = Lower(Cell("zero_stage"));
   if (zero.empty())
     Default("zero_stage", "0");
-  else if (LeadingDigits(zero).size() != 1 || zero[0] > '3')
+  else if (zero.rfind("fsdp", 0) == 0 || zero.rfind("hsdp", 0) == 0)
+    d.zero = 3;
+  else if (LeadingDigits(zero).size() == 1 && zero[0] <= '3')
+    d.zero = zero[0] - '0';
+  else
     return Refuse("zero_stage", "0 to 3");
-  d.zero = zero.empty() ? 0 : zero[0] - '0';
   const std::string precision = Lower(Cell("precision"));
-  if (Has(precision, "fp8"))
+  if (Has(precision, "fp8") || Has(precision, "float8"))
     d.precision = Precision::kFp8;
-  else if (Has(precision, "fp16") || Has(precision, "f16") ||
-           Has(precision, "16-bit"))
-    d.precision = Has(precision, "bf16") && !Has(precision, "fp16")
+  else if (Has(precision, "16"))
+    d.precision = (Has(precision, "bf16") || Has(precision, "bfloat16")) &&
+                          !Has(precision, "fp16")
                       ? Precision::kBf16
                       : Precision::kF16;
-  else if (precision == "f32" || precision == "fp32")
+  else if (precision == "f32" || precision == "fp32" || precision == "float32")
     d.precision = Precision::kF32;
   else if (precision.empty())
     Default("precision", "bf16");
@@ -266,31 +291,39 @@ Status RowReader::ReadWords() {
     return Refuse("precision", "f32, bf16, fp16 or fp8");
   const std::string framework = Cell("framework");
   row_out_.software = FindSoftware(framework);
-  if (row_out_.software == nullptr) {
-    row_out_.software = &SoftwareOf("");
-    Problem("framework: expected one of " + plan::Join(FrameworkWords()) +
-            ", found " + plan::Quote(framework) +
-            plan::Suggest(framework, FrameworkWords()));
-  }
   if (framework.empty()) Default("framework", "partita");
+  if (row_out_.software == nullptr) {
+    // What most of the others are measured against.
+    constexpr char kUsual[] = "megatron-core";
+    row_out_.software = &SoftwareOf(kUsual);
+    row_out_.other_framework = framework;
+    Default("framework", kUsual);
+  }
   return absl::OkStatus();
 }
 
 // "A100-80GB-SXM (DGX SuperPOD)" and the like.
 std::string DeviceName(const std::string& gpu) {
   const std::string name = Lower(gpu);
-  if (Has(name, "v100")) return Has(name, "dgx-2") ? "dgx-2" : "v100-32-sxm2";
+  if (Has(name, "v100"))
+    return Has(name, "dgx-2") ? "dgx-2"
+           : Has(name, "16g") || Has(name, "16 g") || Has(name, "v100-16")
+               ? "v100-16-sxm2"
+               : "v100-32-sxm2";
   if (Has(name, "a100")) return Has(name, "40") ? "a100-40-sxm" : "a100-80-sxm";
-  if (Has(name, "h100")) return "h100-sxm";
-  if (Has(name, "h200")) return "h200-sxm";
-  if (Has(name, "gb200")) return "gb200";
-  return name;
+  // A longer name before those that it has in it.
+  for (const char* own : {"gb300", "gb200", "gh200"})
+    if (Has(name, own)) return own;
+  if (Has(name, "h100") && Has(name, "96")) return "h100-96-sxm";
+  for (const char* own : {"h100", "h200", "h800", "b200", "b300"})
+    if (Has(name, own)) return own + std::string("-sxm");
+  return Has(name, "a800") ? "a800-80-sxm" : name;
 }
 
-// Bytes/s of a node: "8x HDR 200 Gbps", "RoCE 1600 Gbps per node", "8x NDR400";
-// 0: says nothing.
-double NodeBandwidth(const std::string& network) {
-  double ports = 1, rate = 0;
+// Bytes/s of a node: "8x HDR 200 Gbps", "RoCE 1600 Gbps per node", "8x NDR400",
+// "400 Gb/s per GPU"; 0: says nothing.
+double NodeBandwidth(const std::string& network, int64_t devices) {
+  double ports = Has(Lower(network), "per gpu") ? double(devices) : 1, rate = 0;
   for (size_t i = 0; i < network.size();) {
     const std::string digits = LeadingDigits(network.substr(i));
     if (digits.empty()) {
@@ -322,7 +355,8 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
     gpu = "a100-80-sxm";
     Default("gpu", gpu);
   }
-  StatusOr<Cluster> known = BuiltInCluster("2 nodes x " + DeviceName(gpu));
+  // More than a rack, so that all levels are there.
+  StatusOr<Cluster> known = BuiltInCluster("32 nodes x " + DeviceName(gpu));
   if (!known.ok()) {
     Problem("gpu: " + std::string(known.status().message()));
     return absl::OkStatus();
@@ -333,19 +367,56 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
   if (*per_node > (1 << 16)) return Refuse("gpus_per_node", "at most 65536");
   Cluster& own = row_out_.cluster;
   own = *std::move(known);
-  const double bandwidth = NodeBandwidth(Cell("inter_node"));
+  const std::string network = Cell("inter_node");
+  const double bandwidth = NodeBandwidth(network, *per_node);
   if (bandwidth > 0) own.levels.back().bandwidth = bandwidth / *per_node;
+  if (Has(Lower(network), "omni-path"))
+    own.levels.back().efficiency =
+        BuiltInCluster("jean-zay-a100")->levels.back().efficiency;
   own.levels.front().devices = static_cast<int>(*per_node);
   const int nodes = static_cast<int>((devices + *per_node - 1) / *per_node);
-  own.levels.back().devices = own.devices =
-      static_cast<int>(std::max(nodes, 1) * *per_node);
+  own.devices = static_cast<int>(std::max(nodes, 1) * *per_node);
+  // Racks: the largest level of a job that is in one, where it is in whole
+  // ones.
+  if (own.levels.size() > 2) {
+    const int rack = own.levels[1].devices;
+    if (own.devices <= rack)
+      own.levels.pop_back();
+    else if (own.devices % rack != 0 || rack % *per_node != 0)
+      own.levels.erase(own.levels.begin() + 1);
+  }
+  own.levels.back().devices = own.devices;
   return absl::OkStatus();
 }
 
-StatusOr<SweepRow> RowReader::Read(const std::optional<Cluster>& cluster) {
-  for (Status status : {ReadModel(), ReadDivision(), ReadExperts(), ReadWords(),
-                        ReadCluster(cluster)})
-    if (!status.ok()) return status;
+// Where one or two layers are missing, as of Llama 3's 126 in 128 stages (Llama
+// Team 2024, section 3.3.2), the last and the first stage have the head and the
+// embedding alone. Our own stages have a layer at least.
+void RowReader::CutEnds() {
+  const Architecture& a = row_out_.architecture;
+  Division& d = row_out_.division;
+  constexpr int64_t kMostStages = 1 << 12;
+  const int64_t stages = int64_t{d.pp} * d.vpp, missing = stages - a.layers;
+  if (stages > kMostStages || row_out_.software->own ||
+      a.kind == ModelKind::kT5 || d.vpp == 1 || missing < 1 || missing > 2)
+    return;
+  d.cut.assign(stages, 1);
+  d.cut.back() = 0;
+  if (missing == 2) d.cut.front() = 0;
+}
+
+SweepRow RowReader::Read(const std::optional<Cluster>& cluster) {
+  row_out_.line = row_.line;
+  row_out_.software = &SoftwareOf("");
+  // Each reads what those before it found.
+  for (Status (RowReader::*read)() :
+       {&RowReader::ReadModel, &RowReader::ReadDivision,
+        &RowReader::ReadExperts, &RowReader::ReadWords})
+    if (Status status = (this->*read)(); !status.ok())
+      Problem(std::string(status.message()));
+  if (Status status = ReadCluster(cluster); !status.ok())
+    Problem(std::string(status.message()));
+  CutEnds();
   if (Division& d = row_out_.division; d.tp > 1) {
     // Padded as Megatron does: equal parts of whole 128s.
     const int64_t part = int64_t{128} * d.tp;
@@ -397,9 +468,7 @@ StatusOr<std::vector<SweepRow>> ReadSweep(
           column + "', found " + plan::Join(header).substr(0, 200));
   std::vector<SweepRow> rows;
   for (size_t i = 1; i < table.size(); ++i) {
-    StatusOr<SweepRow> row = RowReader(header, table[i], name).Read(cluster);
-    if (!row.ok()) return row.status();
-    rows.push_back(*std::move(row));
+    rows.push_back(RowReader(header, table[i]).Read(cluster));
   }
   return rows;
 }

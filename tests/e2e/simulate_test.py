@@ -163,6 +163,11 @@ class SimulateTest(unittest.TestCase):
         with open(self.path("unknown.csv"), "w", encoding="utf-8") as file:
             file.write(header + "2,64,2,8,4,B9\n")
         self.simulate_sweep("--sweep", "unknown.csv", "-o", "p.csv", code=1)
+        with open(self.path("unknown.csv"), "a", encoding="utf-8") as file:
+            file.write("2,64,2,8,many,A100\n2,64,2,8,4,A100\n")
+        text = self.simulate_sweep("--sweep", "unknown.csv", "-o", "p.csv")
+        self.assertIn("1 of 3 rows predicted", text)
+        self.assertIn("1 without, in line 3: gbs: expected a whole number of 1 to 4294967296, found 'many'", text)
 
     def simulate_sweep(self, *options, code=0):
         done = subprocess.run([PARTITA, "simulate", *options], capture_output=True, text=True, check=False, cwd=self.folder.name)

@@ -43,6 +43,11 @@ int runSweep(SimulateCommand& command) {
                  << "', and are predicted on "
                  << result.getString("device").value_or("")
                  << "; leave out --cluster to predict each on its own\n";
+  if (const int64_t others = number("other_frameworks"); others > 0)
+    llvm::errs() << "warning: framework: of " << number("rows") << " rows "
+                 << others << " have one that is not known, the first '"
+                 << result.getString("other_framework").value_or("")
+                 << "', and are predicted as Megatron-Core\n";
   return number("rows") > 0 && number("predicted") == 0 ? kUserError : kSuccess;
 }
 

@@ -39,9 +39,11 @@ absl::StatusOr<Value> predictRows(const SweepArguments& arguments) {
   if (absl::Status status = (*file)->Append(result->csv); !status.ok())
     return status;
   if (absl::Status status = (*file)->Commit(); !status.ok()) return status;
-  Object problems;
+  llvm::json::Array problems;
   for (const auto& [kind, problem] : result->problems)
-    problems[problem.first] = problem.rows;
+    problems.push_back(Object{{"rows", problem.rows},
+                              {"first_line", problem.line},
+                              {"problem", problem.first}});
   return Object{{"kind", "sweep"},
                 {"rows", result->rows},
                 {"predicted", result->predicted},
@@ -49,6 +51,8 @@ absl::StatusOr<Value> predictRows(const SweepArguments& arguments) {
                 {"output", arguments.output},
                 {"other_gpus", result->other_gpus.rows},
                 {"other_gpu", result->other_gpus.first},
+                {"other_frameworks", result->other_frameworks.rows},
+                {"other_framework", result->other_frameworks.first},
                 {"device", cluster ? planner::NameOf(cluster->device) : ""},
                 {"problems", std::move(problems)},
                 {"hints", llvm::json::Array(result->hints)}};
@@ -61,11 +65,13 @@ void printSweep(const Value& value, llvm::raw_ostream& stream) {
                           facts.getInteger("rows").value_or(0),
                           facts.getNumber("seconds").value_or(0),
                           facts.getString("output").value_or(""));
-  for (const auto& [problem, rows] : *facts.getObject("problems")) {
-    const int64_t count = rows.getAsInteger().value_or(0);
-    stream << llvm::formatv("  {0} without{1}: {2}\n", count,
-                            count == 1 ? "" : ", the first one as",
-                            problem.str());
+  for (const Value& each : *facts.getArray("problems")) {
+    const Object& problem = *each.getAsObject();
+    const int64_t count = problem.getInteger("rows").value_or(0);
+    stream << llvm::formatv("  {0} without, {1} line {2}: {3}\n", count,
+                            count == 1 ? "in" : "the first in",
+                            problem.getInteger("first_line").value_or(0),
+                            problem.getString("problem").value_or(""));
   }
   for (const Value& hint : *facts.getArray("hints"))
     stream << "  " << *hint.getAsString() << "\n";

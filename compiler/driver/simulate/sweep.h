@@ -15,11 +15,12 @@ struct SweepArguments {
   std::string cluster;  // of all rows; empty: what each names
 };
 
-// Writes `output` and returns "rows", "predicted", "seconds", "problems": what
-// the first row of those that lack a prediction for the like of it has, and how
-// many they are; and "hints" about columns that are not read. Where there is
-// `cluster`, "other_gpus" says how many rows name another device, and
-// "other_gpu" which one the first does.
+// Writes `output` and returns "rows", "predicted", "seconds", "problems": of
+// rows that lack a prediction for the like of it how many there are, the first
+// one's line and what it has; and "hints" about columns that are not read.
+// Where there is `cluster`, "other_gpus" says how many rows name another
+// device, and "other_gpu" which one the first does; "other_frameworks" and
+// "other_framework" the same of software that is not known.
 absl::StatusOr<llvm::json::Value> predictRows(const SweepArguments& arguments);
 
 void printSweep(const llvm::json::Value& value, llvm::raw_ostream& stream);
