@@ -31,6 +31,10 @@ struct CompileOptions {
   std::optional<int64_t> memory;  // bytes per device, the same
 };
 
+// What is wrong with the processor or the target of `options`: their names are
+// unknown; or an empty text.
+std::string checkMachine(const CompileOptions& options);
+
 // Makes the folder for dumps. Returns what is wrong with `options` (the
 // processor is unknown, the folder cannot be made, the plan asks for
 // microbatches of what is not trained, a schedule excludes an option), or an

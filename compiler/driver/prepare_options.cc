@@ -72,6 +72,12 @@ std::string checkWithoutFlush(const CompileOptions& options,
 
 }  // namespace
 
+std::string checkMachine(const CompileOptions& options) {
+  if (std::string wrong = kernels::checkCpu(options.cpu); !wrong.empty())
+    return "--cpu: " + wrong;
+  return checkTarget(options.target);
+}
+
 std::string prepareOptions(const CompileOptions& options) {
   const bool trains = !options.train.optimizer.empty();
   if (options.plan && !trains)
@@ -94,10 +100,7 @@ std::string prepareOptions(const CompileOptions& options) {
            ": expected a pipeline with --schedule async, whose "
            "weights are old, found steps that wait for all updates before "
            "them; leave it out";
-  if (std::string wrong = kernels::checkCpu(options.cpu); !wrong.empty())
-    return "--cpu: " + wrong;
-  if (std::string wrong = checkTarget(options.target); !wrong.empty())
-    return wrong;
+  if (std::string wrong = checkMachine(options); !wrong.empty()) return wrong;
   std::error_code error;
   if (!options.dump_dir.empty())
     std::filesystem::create_directories(options.dump_dir, error);

@@ -189,10 +189,7 @@ StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
   return plan;
 }
 
-StatusOr<std::string> SlurmScript(const plan::Plan& plan,
-                                  const Cluster& cluster,
-                                  const std::string& artifact,
-                                  const SlurmOptions& options) {
+absl::Status CheckSlurm(const SlurmOptions& options) {
   if (options.time.find_first_not_of("0123456789:-") != std::string::npos)
     return InvalidArgumentError(
         "--time: expected minutes, HH:MM:SS or DAYS-HH:MM:SS, found " +
@@ -203,6 +200,14 @@ StatusOr<std::string> SlurmScript(const plan::Plan& plan,
           "--account: expected a name without spaces, "
           "found " +
           plan::Quote(options.account));
+  return absl::OkStatus();
+}
+
+StatusOr<std::string> SlurmScript(const plan::Plan& plan,
+                                  const Cluster& cluster,
+                                  const std::string& artifact,
+                                  const SlurmOptions& options) {
+  if (absl::Status status = CheckSlurm(options); !status.ok()) return status;
   const int64_t devices = plan.mesh.Size();
   if (devices > cluster.devices)
     return InvalidArgumentError(

@@ -40,10 +40,12 @@ struct SlurmOptions {
   std::string time, account;
 };
 
+// Refuses options that a line of a script cannot have.
+absl::Status CheckSlurm(const SlurmOptions& options);
+
 // The submission script for Slurm: a task for each device of the plan, whole
 // nodes of the cluster. `artifact` is the program's file. Refuses a plan of
-// more devices than the cluster has, and options that a line of the script
-// cannot have.
+// more devices than the cluster has, and what CheckSlurm refuses.
 absl::StatusOr<std::string> SlurmScript(const plan::Plan& plan,
                                         const Cluster& cluster,
                                         const std::string& artifact,

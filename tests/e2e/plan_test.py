@@ -132,6 +132,9 @@ class PlanTest(unittest.TestCase):
                          "not fit; for a device that has it, name a --cluster file with that memory\n$")
         self.assertIn("--batch", self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8", code=2))
         self.assertIn("--fix tp=", self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,tp=2", "--batch", "4", code=2))
+        for column, option in (("n_gpus", "--devices"), ("gpu", "--cluster"), ("precision", "--precision"), ("gbs", "--batch")):
+            self.assertIn("found '%s', which is given as %s" % (column, option),
+                          self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,%s=4" % column, "--batch", "4", code=2))
         self.assertIn("hidden: says nothing", self.plan("--row", "layers=2,hidden=,heads=2,seq_len=8", "--batch", "4", code=2))
 
     def test_refusals(self):
@@ -139,6 +142,7 @@ class PlanTest(unittest.TestCase):
         self.assertIn("--fix: expected NAME=VALUE with tp, pp,", self.plan(GPT2, "--dim", "batch=8,seq=8", "--fix", "tp=x", code=2))
         self.assertIn("--batch: expected the model's own, 8, found 4",
                       self.plan(GPT2, "--dim", "batch=8,seq=8", "--batch", "4", code=1))
+        self.assertIn("found 'tp' again as 'tp=2': leave out one", self.plan(GPT2, "--dim", "batch=8,seq=8", "--fix", "tp=1,tp=2", code=2))
         self.assertIn("tpu-v9", self.partita("plan", GPT2, "--dim", "batch=8,seq=8", "--cluster", "tpu-v9", code=1))
         self.assertIn("--devices: expected at most the 4 of", self.plan(GPT2, "--dim", "batch=8,seq=8", "--devices", "8", code=1))
         self.assertIn("at least 1", self.plan(GPT2, "--dim", "batch=8,seq=8", "--batch", "0", code=2))
@@ -153,6 +157,8 @@ class PlanTest(unittest.TestCase):
             self.plan(GPT2, "--dim", "batch=8,seq=8", "-o", name + ".yaml", "--fix", fixed + ",mbs=2,recompute=none")
         self.assertIn("zero: - -> 1", self.partita("plan", "diff", "a.yaml", "b.yaml", code=1))
         self.assertEqual(self.partita("plan", "diff", "b.yaml", "c.yaml"), "")
+        self.assertIn("zero: - -> 1", json.loads(self.partita("plan", "diff", "a.yaml", "b.yaml", "--json", code=1))["differences"])
+        self.assertEqual(json.loads(self.partita("plan", "diff", "b.yaml", "c.yaml", "--json"))["differences"], [])
         self.assertIn("no.yaml", self.partita("plan", "diff", "a.yaml", "no.yaml", code=2))
         # What it differs in is the output, what is wrong is not.
         with open(os.path.join(self.folder, "bad.yaml"), "w", encoding="utf-8") as file:
@@ -169,6 +175,9 @@ class PlanTest(unittest.TestCase):
         self.assertIn("srun --ntasks=4 ", script)
         self.assertIn("#SBATCH --time=30\n", self.partita(
             "slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm", "--time", "30"))
+        for option, value in (("--time", "soon"), ("--account", "a b")):
+            self.assertIn(option + ": expected", self.partita(
+                "slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm", option, value, code=2))
         # Compiled with another plan.
         options = [GPT2, "--dim", "batch=8,seq=8"]
         self.partita("compile", *options, "--mesh", "data=2", "--shard", "B=data", "--train", "adamw", "-o", "two.partita")

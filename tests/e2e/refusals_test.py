@@ -155,8 +155,9 @@ class RefusalsTest(unittest.TestCase):
 
     def test_unknown_cpu_names_the_near_ones(self):
         # Before the model is read: this one does not exist.
-        self.refuse(1, ["--cpu", "x86-64-v9", "x86-64-v3"], PARTITA, "compile", "no/model.onnx", "--cpu", "x86-64-v9", "-o",
+        self.refuse(2, ["--cpu", "x86-64-v9", "x86-64-v3"], PARTITA, "compile", "no/model.onnx", "--cpu", "x86-64-v9", "-o",
                     "m.partita")
+        self.refuse(2, ["--target", "tpu", "cuda:sm_90"], PARTITA, "compile", "no/model.onnx", "--target", "tpu", "-o", "m.partita")
 
     def test_named_cpu_is_recorded(self):
         output = self.path("m.partita")

@@ -76,6 +76,10 @@ int run(CompileCommand& command) {
   if (ExitCode code = finish(command.plan, options.plan); code != kSuccess)
     return code;
   // Before a large model is read.
+  if (std::string wrong = checkMachine(options); !wrong.empty()) {
+    complain(wrong);
+    return kUsageError;
+  }
   if (std::string wrong = prepareOptions(options); !wrong.empty()) {
     complain(wrong);
     return kUserError;

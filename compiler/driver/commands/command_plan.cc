@@ -216,7 +216,16 @@ int runDiff(const PlanCommand& command) {
       !take(plan::ReadPlan(command.after), after))
     return kTrouble;
   const std::vector<std::string> lines = plan::DiffPlans(before, after);
-  for (const std::string& line : lines) llvm::outs() << line << "\n";
+  show(llvm::json::Object{{"kind", "plan_diff"},
+                          {"before", command.before},
+                          {"after", command.after},
+                          {"differences", llvm::json::Array(lines)}},
+       command.json,
+       [](const llvm::json::Value& facts, llvm::raw_ostream& stream) {
+         for (const llvm::json::Value& line :
+              *facts.getAsObject()->getArray("differences"))
+           stream << *line.getAsString() << "\n";
+       });
   return lines.empty() ? kSame : kDiffer;
 }
 
@@ -228,6 +237,7 @@ void addDiff(PlanCommand& command, CLI::App* app) {
   command.diff->add_option("before", command.before, "A plan (.yaml)")
       ->required();
   command.diff->add_option("after", command.after, "Another")->required();
+  addJson(command.json, command.diff);
   command.diff->footer("Example:\n  partita plan diff a.yaml b.yaml");
 }
 
@@ -347,6 +357,11 @@ Command addSlurm(CLI::App& app) {
       "jean-zay-a100 --time 20:00:00 --account abc@a100 > job.sh && sbatch "
       "job.sh --data tokens.bin --steps 1000");
   return {command, [state] {
+            if (absl::Status status = planner::CheckSlurm(state->options);
+                !status.ok()) {
+              complain(std::string(status.message()));
+              return kUsageError;
+            }
             plan::Plan plan;
             planner::Cluster cluster;
             std::string script;

@@ -7,6 +7,7 @@
 #include "compiler/planner/rationale.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/base/atomic_file.h"
@@ -24,6 +25,26 @@ using llvm::json::Value;
 constexpr char kFixedWords[] =
     "tp, pp, dp, cp, vpp, zero, mbs, sp (y, n), offload (y, n), recompute "
     "(none, selective, full) or schedule (1f1b, gpipe, zb-h1, zb-v)";
+
+// Columns of a sweep's table that say nothing of a model, and what does.
+constexpr std::pair<const char*, const char*> kOtherOptions[] = {
+    {"tp", "chosen: --fix tp=... sets it"},
+    {"pp", "chosen: --fix pp=... sets it"},
+    {"dp", "chosen: --fix dp=... sets it"},
+    {"cp", "chosen: --fix cp=... sets it"},
+    {"vpp", "chosen: --fix vpp=... sets it"},
+    {"mbs", "chosen: --fix mbs=... sets it"},
+    {"sp", "chosen: --fix sp=... sets it"},
+    {"recompute", "chosen: --fix recompute=... sets it"},
+    {"zero_stage", "chosen: --fix zero=... sets it"},
+    {"ep", "chosen: leave it out"},
+    {"etp", "chosen: leave it out"},
+    {"gbs", "given as --batch"},
+    {"n_gpus", "given as --devices, or in --cluster"},
+    {"gpu", "given as --cluster"},
+    {"gpus_per_node", "given as --cluster"},
+    {"inter_node", "given as --cluster"},
+    {"precision", "given as --precision"}};
 
 Object toJson(const planner::Architecture& model) {
   return Object{{"kind", planner::ToString(model.kind)},
@@ -96,35 +117,43 @@ StatusOr<planner::SweepRow> parseRow(const std::string& text) {
     header.push_back(key.trim().str());
     cells.push_back(value.trim().str());
   }
-  if (!llvm::is_contained(header, "gbs")) {
-    header.push_back("gbs");
-    cells.push_back("1");
-  }
-  for (const std::string& column : header)
+  const std::vector<std::string> named = header;
+  // A table has one; here it is --batch.
+  header.push_back("gbs");
+  cells.push_back("1");
+  for (const std::string& column : named)
     if (!llvm::is_contained(planner::RowColumns(), column))
       return InvalidArgumentError("--row: expected NAME=VALUE with " +
                                   plan::Join(planner::RowColumns()) +
                                   ", found " + plan::Quote(column) +
                                   plan::Suggest(column, planner::RowColumns()));
-  for (const char* chosen : {"tp", "pp", "dp", "cp", "mbs", "n_gpus"})
-    if (llvm::is_contained(header, chosen))
-      return InvalidArgumentError(
-          "--row: expected sizes of a model, found '" + std::string(chosen) +
-          "', which is to be chosen: give it as --fix " + chosen + "=...");
+  for (const auto& [column, option] : kOtherOptions)
+    if (llvm::is_contained(named, column))
+      return InvalidArgumentError("--row: expected sizes of a model, found '" +
+                                  std::string(column) + "', which is " +
+                                  option);
   std::vector<planner::CsvRow> table(2);
   table[0].cells = header;
   table[1].cells = cells;
   StatusOr<std::vector<planner::SweepRow>> rows =
       planner::ReadSweep(table, "--row", std::nullopt);
   if (!rows.ok()) return rows.status();
-  if (!rows->front().problem.empty())
-    return InvalidArgumentError("--row: " + rows->front().problem);
-  return rows->front();
+  const planner::SweepRow& row = rows->front();
+  if (!row.problem.empty())
+    return InvalidArgumentError("--row: " + row.problem);
+  if (!row.other_framework.empty())
+    return InvalidArgumentError(
+        "--row: framework: expected one of " +
+        plan::Join(planner::FrameworkWords()) + ", found " +
+        plan::Quote(row.other_framework) +
+        plan::Suggest(row.other_framework, planner::FrameworkWords()));
+  return row;
 }
 
 StatusOr<planner::FixedChoices> parseFixed(
     const std::vector<std::string>& texts) {
   planner::FixedChoices fixed;
+  llvm::StringSet<> named;
   for (const std::string& text : texts) {
     llvm::SmallVector<StringRef> fields;
     StringRef(text).split(fields, ',');
@@ -133,6 +162,10 @@ StatusOr<planner::FixedChoices> parseFixed(
       int64_t number = 0;
       const bool is_number =
           !value.getAsInteger(10, number) && number >= 0 && number < (1 << 24);
+      if (!named.insert(key).second)
+        return InvalidArgumentError("--fix: expected each name once, found '" +
+                                    key.str() + "' again as '" + field.str() +
+                                    "': leave out one");
       const bool known = is_number ? setNumber(key, number, fixed)
                                    : setWord(key, value, fixed);
       if (!known)
