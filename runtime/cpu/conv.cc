@@ -2,6 +2,7 @@
 // program laid them out; weights take any layout.
 #include "runtime/cpu/conv.h"
 
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -79,10 +80,12 @@ absl::StatusOr<Described> Describe(const device::ConvDesc& desc) {
 absl::StatusOr<DnnlPrimitiveDesc> MakeForward(DnnlContext& context,
                                               const device::ConvDesc& desc,
                                               const Described& described,
-                                              dnnl_prop_kind_t kind) {
+                                              dnnl_prop_kind_t kind,
+                                              bool sums = false) {
   PARTITA_ASSIGN_OR_RETURN(
       const DnnlAttr attr,
-      MakeAttr(desc.activation, desc.has_residual ? &described.out : nullptr));
+      MakeAttr(desc.activation, desc.has_residual ? &described.out : nullptr,
+               sums));
   dnnl_convolution_desc_t convolution;
   PARTITA_RETURN_IF_ERROR(DnnlStatus(
       dnnl_dilated_convolution_forward_desc_init(
@@ -92,6 +95,17 @@ absl::StatusOr<DnnlPrimitiveDesc> MakeForward(DnnlContext& context,
           desc.low.data(), desc.high.data()),
       "convolution"));
   return MakePrimitiveDesc(&convolution, attr.get(), context.engine.get());
+}
+
+// With several groups oneDNN 2.6's convolutions by matrix products take what
+// they add to every group from the first one's place.
+bool AddsWrongly(const device::ConvDesc& desc,
+                 const_dnnl_primitive_desc_t primitive) {
+  const char* description = nullptr;
+  return desc.groups > 1 &&
+         dnnl_primitive_desc_query(primitive, dnnl_query_impl_info_str, 0,
+                                   &description) == dnnl_success &&
+         std::strstr(description, "gemm") != nullptr;
 }
 
 absl::StatusOr<DnnlPrimitiveDesc> MakeBackward(DnnlContext& context,
@@ -121,7 +135,7 @@ absl::StatusOr<DnnlPrimitiveDesc> MakeBackward(DnnlContext& context,
 
 std::vector<DnnlOperand> OperandsOf(const device::ConvDesc& desc,
                                     const Described& described,
-                                    const Constant& weight) {
+                                    const Constant& weight, bool sums) {
   switch (desc.direction) {
     case device::ConvDirection::kInputGrad:
       return {{DNNL_ARG_DIFF_DST, 0, described.out, {}},
@@ -141,9 +155,13 @@ std::vector<DnnlOperand> OperandsOf(const device::ConvDesc& desc,
   int index = 2;
   if (desc.has_bias)
     operands.push_back({DNNL_ARG_BIAS, index++, described.bias, {}});
-  if (desc.has_residual)
-    operands.push_back(
-        {ResidualArgument(desc.activation), index++, described.out, {}});
+  if (desc.has_residual) {
+    operands.push_back({sums ? kSummed : ResidualArgument(desc.activation),
+                        index,
+                        described.out,
+                        {}});
+    operands.back().output_index = ++index;
+  }
   operands.push_back({DNNL_ARG_DST, index, described.out, {}, /*output=*/true});
   return operands;
 }
@@ -160,9 +178,16 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeConv(
       desc.direction == device::ConvDirection::kForward
           ? MakeForward(context, desc, described, dnnl_forward_inference)
           : MakeBackward(context, desc, described));
-  PARTITA_ASSIGN_OR_RETURN(std::unique_ptr<DnnlOp> op,
-                           DnnlOp::Create(context, std::move(primitive),
-                                          OperandsOf(desc, described, weight)));
+  const bool sums = desc.has_residual && AddsWrongly(desc, primitive.get());
+  if (sums) {
+    PARTITA_ASSIGN_OR_RETURN(
+        primitive,
+        MakeForward(context, desc, described, dnnl_forward_inference, sums));
+  }
+  PARTITA_ASSIGN_OR_RETURN(
+      std::unique_ptr<DnnlOp> op,
+      DnnlOp::Create(context, std::move(primitive),
+                     OperandsOf(desc, described, weight, sums)));
   return std::unique_ptr<CpuOp>(std::move(op));
 }
 

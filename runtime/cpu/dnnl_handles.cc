@@ -105,7 +105,8 @@ int ResidualArgument(device::Activation activation) {
 }
 
 absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
-                                  const dnnl_memory_desc_t* residual) {
+                                  const dnnl_memory_desc_t* residual,
+                                  bool sums) {
   dnnl_primitive_attr_t handle = nullptr;
   PARTITA_RETURN_IF_ERROR(
       DnnlStatus(dnnl_primitive_attr_create(&handle), "attributes"));
@@ -126,7 +127,10 @@ absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
                                      AlgorithmOf(activation), alpha, 0.0f),
         "activation"));
   }
-  if (residual != nullptr) {
+  if (residual != nullptr && sums) {
+    PARTITA_RETURN_IF_ERROR(
+        DnnlStatus(dnnl_post_ops_append_sum(post_ops.get(), 1.0f), "residual"));
+  } else if (residual != nullptr) {
     PARTITA_RETURN_IF_ERROR(DnnlStatus(
         dnnl_post_ops_append_binary(post_ops.get(), dnnl_binary_add, residual),
         "residual"));

@@ -55,9 +55,11 @@ absl::StatusOr<DnnlMemory> MakeMemory(const dnnl_memory_desc_t& desc,
                                       dnnl_engine_t engine);
 
 // Post-operations activation, then addition of a residual (null: none);
-// scratchpad given by the caller.
+// scratchpad given by the caller. With `sums` the residual is what the output
+// holds before, else an argument of its own.
 absl::StatusOr<DnnlAttr> MakeAttr(device::Activation activation,
-                                  const dnnl_memory_desc_t* residual);
+                                  const dnnl_memory_desc_t* residual,
+                                  bool sums = false);
 // Index of the residual's argument among the post-operations.
 int ResidualArgument(device::Activation activation);
 

@@ -93,9 +93,11 @@ absl::StatusOr<std::unique_ptr<CpuOp>> MakeGemm(
   int index = 2;
   if (desc.has_bias)
     operands.push_back({DNNL_ARG_BIAS, index++, bias_desc, {}});
-  if (desc.has_residual)
+  if (desc.has_residual) {
     operands.push_back(
-        {ResidualArgument(desc.activation), index++, out_desc, {}});
+        {ResidualArgument(desc.activation), index, out_desc, {}});
+    operands.back().output_index = ++index;
+  }
   operands.push_back({DNNL_ARG_DST, index, out_desc, {}, /*output=*/true});
   PARTITA_ASSIGN_OR_RETURN(
       std::unique_ptr<DnnlOp> op,

@@ -144,8 +144,34 @@ absl::StatusOr<std::unique_ptr<DnnlOp>> DnnlOp::Create(
   return op;
 }
 
+absl::Status DnnlOp::StageResidual(const DnnlOperand& operand,
+                                   Argument& argument) {
+  // These add in registers, element by element.
+  if (description_.rfind("brg", 0) == 0) return absl::OkStatus();
+  argument.output_index = operand.output_index;
+  return Stage(operand.desc, operand, argument);
+}
+
+absl::Status DnnlOp::Sum(const DnnlOperand& operand) {
+  Argument argument;
+  argument.index = operand.index;
+  argument.output = false;
+  argument.output_index = operand.output_index;
+  argument.summed = true;
+  PARTITA_ASSIGN_OR_RETURN(argument.memory,
+                           MakeMemory(operand.desc, context_.engine.get()));
+  PARTITA_ASSIGN_OR_RETURN(argument.buffer,
+                           MakeMemory(operand.desc, context_.engine.get()));
+  PARTITA_ASSIGN_OR_RETURN(
+      argument.reorder,
+      MakeReorder(operand.desc, operand.desc, context_.engine.get()));
+  arguments_.push_back(std::move(argument));
+  return absl::OkStatus();
+}
+
 absl::Status DnnlOp::AddArgument(const_dnnl_primitive_desc_t desc,
                                  const DnnlOperand& operand) {
+  if (operand.argument == kSummed) return Sum(operand);
   const dnnl_memory_desc_t& wanted = *WantedDesc(desc, operand.argument);
   Argument argument;
   argument.index = operand.index;
@@ -161,6 +187,8 @@ absl::Status DnnlOp::AddArgument(const_dnnl_primitive_desc_t desc,
     PARTITA_RETURN_IF_ERROR(Point(argument, argument.packed->data));
   } else if (!same) {
     PARTITA_RETURN_IF_ERROR(Stage(wanted, operand, argument));
+  } else if (operand.output_index >= 0) {
+    PARTITA_RETURN_IF_ERROR(StageResidual(operand, argument));
   }
   exec_arguments_.push_back({operand.argument, argument.memory.get()});
   arguments_.push_back(std::move(argument));
@@ -217,7 +245,17 @@ absl::Status DnnlOp::Run(void* const* buffers, char* scratch) {
   }
   for (Argument& argument : arguments_) {
     if (argument.packed != nullptr) continue;
-    const bool staged = argument.reorder != nullptr;
+    const bool in_output =
+        argument.output_index >= 0 &&
+        buffers[argument.index] == buffers[argument.output_index];
+    if (argument.summed) {
+      if (in_output) continue;
+      PARTITA_RETURN_IF_ERROR(Point(argument, buffers[argument.output_index]));
+      PARTITA_RETURN_IF_ERROR(Reorder(argument, buffers[argument.index]));
+      continue;
+    }
+    const bool staged =
+        argument.reorder != nullptr && (argument.output_index < 0 || in_output);
     PARTITA_RETURN_IF_ERROR(
         Point(argument, staged ? scratch + argument.staging_offset
                                : buffers[argument.index]));

@@ -72,7 +72,13 @@ struct DnnlOperand {
   dnnl_memory_desc_t desc;  // as it lies in the buffer
   Constant constant;        // identity null: not a constant
   bool output = false;
+  // Of a residual, which may lie where the output does: the output's index.
+  int output_index = -1;
 };
+
+// An operand of this argument is copied to the output, to which the primitive
+// adds (MakeAttr).
+inline constexpr int kSummed = -1;
 
 // A primitive and its arguments. Operands whose layout is not what the
 // primitive wants are packed if they are constant, else reordered through
@@ -99,11 +105,16 @@ class DnnlOp : public CpuOp {
     DnnlMemory buffer;
     DnnlPrimitive reorder;
     int64_t staging_offset = 0;
+    int output_index = -1;  // staged only where it lies in this one
+    bool summed = false;    // goes into the output, unless it lies there
   };
 
   explicit DnnlOp(DnnlContext& context) : context_(context) {}
   absl::Status AddArgument(const_dnnl_primitive_desc_t desc,
                            const DnnlOperand& operand);
+  // A primitive may write results before it reads what is added to them.
+  absl::Status StageResidual(const DnnlOperand& operand, Argument& argument);
+  absl::Status Sum(const DnnlOperand& operand);
   absl::Status Stage(const dnnl_memory_desc_t& wanted,
                      const DnnlOperand& operand, Argument& argument);
   absl::Status Point(Argument& argument, void* data);
