@@ -163,12 +163,13 @@ TEST_F(PipelineTest, DevicesHoldWhatTheirStageNames) {
   ASSERT_EQ(uses.size(), 4u);
   for (size_t rank = 0; rank < 4; ++rank) {
     EXPECT_EQ(uses[rank].entry, static_cast<int>(rank % 2));
-    // u, or w; and the derived g, unless the library packs it for itself, which
+    // w, or u; and the derived g, unless the library packs it for itself, which
     // it does on some processors.
     const MemoryUse& memory = uses[rank].memory;
-    const int64_t derived = memory.packed > 0 ? 0 : 4 * kWidth * kWidth;
+    const bool first = rank % 2 == 0;
+    const int64_t derived = first && memory.packed == 0 ? kWidth * kWidth : 0;
     EXPECT_EQ(memory.globals,
-              4 * kHidden * (rank % 2 == 0 ? kWidth : kOut) + derived);
+              4 * (kHidden * (first ? kWidth : kOut) + derived));
     EXPECT_GT(uses[rank].flops, 0);
   }
   EXPECT_EQ(uses[0].steps, 11);
