@@ -76,7 +76,8 @@ struct Division {
   int vpp = 1;  // stages a rank
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   // Layers of each of the pp x vpp stages; empty: as even as can be, the first
-  // ones with one more. The first and the last may have none.
+  // ones with one more. The first and the last may have none,
+  // but of our own programs.
   std::vector<int64_t> cut;
   bool sequence_parallel = false;  // norms and residuals divided over tp too
   Recomputation recompute = Recomputation::kNone;

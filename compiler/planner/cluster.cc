@@ -23,6 +23,7 @@ using absl::StatusOr;
 constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6, kMicro = 1e-6;
 constexpr double kGibi = 1073741824;
 constexpr int kMostDevices = 1 << 24;
+constexpr int kRack = 72;  // devices of an NVL72
 // A CUDA context is about half a gigabyte (stas00/ml-engineering), NCCL's
 // communicators of a few groups are the rest.
 constexpr double kContext = 1 * kGiga;
@@ -182,7 +183,7 @@ std::vector<BuiltIn> BuiltIns() {
   const Device b300 = Blackwell("b300-sxm", 288 * kGiga, 2250 * kTera);
   const Level nvlink5 = NvLink(8, 900 * kGiga, 0.82);
   const Level nvlink5_of_4 = NvLink(4, 900 * kGiga, 0.82);
-  // Of 72, 64 make equal parts.
+  // Of kRack, 64 make equal parts.
   Level rack = NvLink(64, 900 * kGiga, 0.82);
   rack.name = "nvlink of a rack";
   const Level xdr = Network("infiniband", 100 * kGiga);
@@ -439,6 +440,16 @@ std::vector<std::string> BuiltInNames() {
   return names;
 }
 
+void DropRack(Cluster& cluster, int devices) {
+  std::vector<Level>& levels = cluster.levels;
+  if (levels.size() < 3) return;
+  if (devices <= kRack)
+    levels.pop_back();
+  else if (devices % levels[1].devices != 0 ||
+           levels[1].devices % levels[0].devices != 0)
+    levels.erase(levels.begin() + 1);
+}
+
 StatusOr<Cluster> BuiltInCluster(const std::string& text) {
   const Request request = ParseRequest(text);
   for (const BuiltIn& built_in : BuiltIns()) {
@@ -453,7 +464,9 @@ StatusOr<Cluster> BuiltInCluster(const std::string& text) {
       return InvalidArgumentError("expected a cluster of 1 to " +
                                   std::to_string(kMostDevices) +
                                   " devices, found " + plan::Quote(text));
-    return Resize(std::move(cluster), static_cast<int>(*count * each));
+    const int devices = static_cast<int>(*count * each);
+    DropRack(cluster, devices);
+    return Resize(std::move(cluster), devices);
   }
   return UnknownCluster(text, request);
 }

@@ -77,6 +77,10 @@ struct Cluster {
 // names are refused with those there are.
 absl::StatusOr<Cluster> BuiltInCluster(const std::string& text);
 std::vector<std::string> BuiltInNames();
+// Of a built-in cluster whose racks are a level: for so many devices, that
+// level is the last one where one rack has them all, and left out where they
+// are no whole racks.
+void DropRack(Cluster& cluster, int devices);
 
 // The same machine with that many devices: refuses what is not whole nodes.
 absl::StatusOr<Cluster> Resize(Cluster cluster, int devices);

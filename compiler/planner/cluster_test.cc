@@ -45,6 +45,9 @@ TEST(BuiltIn, ANumberIsOfDevicesOrOfNodes) {
   EXPECT_EQ(BuiltInCluster("32x gb200")->levels.back().devices, 32);
   EXPECT_EQ(BuiltInCluster("32x gb200")->levels.back().bandwidth, 900e9);
   EXPECT_EQ(BuiltInCluster("128x gb200")->levels.size(), 3u);
+  EXPECT_EQ(BuiltInCluster("72x gb200")->levels.back().bandwidth, 900e9);
+  EXPECT_EQ(BuiltInCluster("72x gb200")->levels.back().devices, 72);
+  EXPECT_EQ(BuiltInCluster("100x gb200")->levels.size(), 2u);
 }
 
 TEST(BuiltIn, RefusesWhatItDoesNotKnow) {

@@ -163,9 +163,11 @@ const Software* FindSoftware(const std::string& framework) {
     name = "fsdp";
   else if (has("nemo/megatron-core"))
     name = "nemo megatron-core";
+  else if (has("megatron-core") || has("megatron core"))
+    name = "megatron-core";
   else if (has("nemo megatron") || has("nemo-megatron"))
     name = "nemo megatron";
-  else if (has("megatron-core") || has("megatron core") || has("nemo"))
+  else if (has("nemo"))
     name = "megatron-core";
   else if (has("megatron-lm v1"))
     name = "megatron-lm v1";

@@ -147,10 +147,10 @@ absl::StatusOr<SweepResult> RunSweep(const std::string& text,
     ++result.rows;
     const SweepRow& row = (*rows)[i];
     CountProblem(row.other_gpu, row.line, result.other_gpus);
-    CountProblem(row.other_framework, row.line, result.other_frameworks);
     std::vector<std::string> more(added.size());
     if (prediction.ok()) {
       ++result.predicted;
+      CountProblem(row.other_framework, row.line, result.other_frameworks);
       more = CellsOf((*rows)[i], *prediction);
     } else {
       more.back() = std::string(prediction.status().message());

@@ -222,7 +222,7 @@ Status RowReader::ReadDivision() {
   }
   if (model * replicas > (1 << 24)) {
     Problem("tp x pp x cp x dp: more than 16777216 devices");
-    replicas = 1;
+    return absl::OkStatus();
   }
   d.tp = static_cast<int>(*tp);
   d.pp = static_cast<int>(*pp);
@@ -238,7 +238,7 @@ Status RowReader::ReadDivision() {
   const std::string vpp = Cell("vpp");
   const std::string per_stage = "layers_per_virtual_stage=";
   if (vpp.rfind(per_stage, 0) == 0) {
-    StatusOr<int64_t> layers = plan::ParseCount(vpp.substr(per_stage.size()));
+    StatusOr<int64_t> layers = ParseWhole(vpp.substr(per_stage.size()));
     if (!layers.ok() || *layers < 1)
       return Refuse("vpp", "a number of layers of a virtual stage");
     d.vpp = static_cast<int>(std::clamp<int64_t>(
@@ -302,15 +302,23 @@ Status RowReader::ReadWords() {
   return absl::OkStatus();
 }
 
+// "V100-16GB" or the name of a built-in, but not "640GB" or "16 GPUs".
+bool HasMemory(const std::string& name, const std::string& gigabytes) {
+  for (const char* before : {"-", " ", "_", "("})
+    for (const char* after : {"gb", " gb", "g ", "-sxm"})
+      if (Has(name, (before + gigabytes + after).c_str())) return true;
+  return false;
+}
+
 // "A100-80GB-SXM (DGX SuperPOD)" and the like.
 std::string DeviceName(const std::string& gpu) {
   const std::string name = Lower(gpu);
   if (Has(name, "v100"))
-    return Has(name, "dgx-2") ? "dgx-2"
-           : Has(name, "16g") || Has(name, "16 g") || Has(name, "v100-16")
-               ? "v100-16-sxm2"
-               : "v100-32-sxm2";
-  if (Has(name, "a100")) return Has(name, "40") ? "a100-40-sxm" : "a100-80-sxm";
+    return Has(name, "dgx-2")      ? "dgx-2"
+           : HasMemory(name, "16") ? "v100-16-sxm2"
+                                   : "v100-32-sxm2";
+  if (Has(name, "a100"))
+    return HasMemory(name, "40") ? "a100-40-sxm" : "a100-80-sxm";
   // A longer name before those that it has in it.
   for (const char* own : {"gb300", "gb200", "gh200"})
     if (Has(name, own)) return own;
@@ -358,7 +366,8 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
   // More than a rack, so that all levels are there.
   StatusOr<Cluster> known = BuiltInCluster("32 nodes x " + DeviceName(gpu));
   if (!known.ok()) {
-    Problem("gpu: " + std::string(known.status().message()));
+    Problem("gpu: expected one of " + plan::Join(BuiltInNames()) + ", found " +
+            plan::Quote(gpu));
     return absl::OkStatus();
   }
   StatusOr<int64_t> per_node =
@@ -376,15 +385,7 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
   own.levels.front().devices = static_cast<int>(*per_node);
   const int nodes = static_cast<int>((devices + *per_node - 1) / *per_node);
   own.devices = static_cast<int>(std::max(nodes, 1) * *per_node);
-  // Racks: the largest level of a job that is in one, where it is in whole
-  // ones.
-  if (own.levels.size() > 2) {
-    const int rack = own.levels[1].devices;
-    if (own.devices <= rack)
-      own.levels.pop_back();
-    else if (own.devices % rack != 0 || rack % *per_node != 0)
-      own.levels.erase(own.levels.begin() + 1);
-  }
+  DropRack(own, own.devices);
   own.levels.back().devices = own.devices;
   return absl::OkStatus();
 }

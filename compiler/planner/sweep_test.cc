@@ -144,6 +144,8 @@ TEST(Sweep, KnowsFrameworksInAnyCase) {
   EXPECT_EQ(row("megatron-lm").software->name, "megatron-lm");
   EXPECT_EQ(row("NEMO 24.05").software->name, "megatron-core");
   EXPECT_EQ(row("Partita").software, &SoftwareOf(""));
+  EXPECT_EQ(row("NeMo Megatron-Core").software->name, "megatron-core");
+  EXPECT_EQ(row("NeMo Megatron 22.09").software->name, "nemo megatron");
   EXPECT_EQ(row("").other_framework, "");
   EXPECT_EQ(row("MaxText").other_framework, "MaxText");
   EXPECT_EQ(row("MaxText").software->name, "megatron-core");
@@ -172,6 +174,9 @@ TEST(Sweep, ReadsWhatTablesOfOthersSay) {
   EXPECT_EQ(grand_teton.device.name, "h100-96-sxm");
   EXPECT_EQ(grand_teton.levels.back().bandwidth, 50e9);
   EXPECT_EQ(cluster("V100-SXM2-16GB", "").device.name, "v100-16-sxm2");
+  EXPECT_EQ(cluster("V100-SXM2-32GB 16 GPUs", "").device.name, "v100-32-sxm2");
+  EXPECT_EQ(cluster("DGX A100 640GB", "").device.name, "a100-80-sxm");
+  EXPECT_EQ(cluster("A100-40GB", "").device.name, "a100-40-sxm");
   const Level omni_path =
       cluster("A100-80GB-SXM", "4x Omni-Path 100G").levels.back();
   EXPECT_EQ(omni_path.bandwidth, 6.25e9);
