@@ -100,7 +100,7 @@ std::vector<Case> allCases() {
   return cases;
 }
 
-// To the bit, also on processors that have no instruction for it.
+// Exactly, also on processors that have no instruction for it.
 TEST(Rounding, ToBf16EqualsTheInterpreter) {
   const std::string text = R"(func.func @k(%a: tensor<3x77xf32>,
       %b: tensor<3x77xf64>, %c: tensor<3x77xbf16>, %i: tensor<3x77xi32>)

@@ -32,7 +32,8 @@ namespace {
 
 bool isBf16(Type type) { return getElementTypeOrSelf(type).isBF16(); }
 
-// Between f64 and bf16 by way of f32, as no processor does it at once.
+// Between f64 and bf16 by way of f32, as no processor does it at once: what
+// lies next to the middle of two numbers may go to the other one.
 template <typename Cast>
 struct CastTwice : OpRewritePattern<Cast> {
   using OpRewritePattern<Cast>::OpRewritePattern;

@@ -98,7 +98,9 @@ absl::StatusOr<DnnlPrimitiveDesc> MakeForward(DnnlContext& context,
 }
 
 // With several groups oneDNN 2.6's convolutions by matrix products take what
-// they add to every group from the first one's place.
+// they add to every group from the first one's place. What the output holds
+// they add rightly, but after an activation oneDNN has nothing but its
+// reference for that, which is slow.
 bool AddsWrongly(const device::ConvDesc& desc,
                  const_dnnl_primitive_desc_t primitive) {
   const char* description = nullptr;

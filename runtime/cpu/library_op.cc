@@ -144,15 +144,26 @@ absl::StatusOr<std::unique_ptr<DnnlOp>> DnnlOp::Create(
   return op;
 }
 
+absl::Status DnnlOp::CheckReorder(const Argument& argument) {
+  return ScratchpadBytes(argument.reorder.get()) == 0
+             ? absl::OkStatus()
+             : absl::UnimplementedError(
+                   "oneDNN has no reorder without scratch for this layout");
+}
+
 absl::Status DnnlOp::StageResidual(const DnnlOperand& operand,
                                    Argument& argument) {
-  // These add in registers, element by element.
-  if (description_.rfind("brg", 0) == 0) return absl::OkStatus();
   argument.output_index = operand.output_index;
   return Stage(operand.desc, operand, argument);
 }
 
-absl::Status DnnlOp::Sum(const DnnlOperand& operand) {
+absl::Status DnnlOp::Sum(const_dnnl_primitive_desc_t desc,
+                         const DnnlOperand& operand) {
+  // It would be added to what the primitive writes, not to the buffer.
+  if (dnnl_memory_desc_equal(WantedDesc(desc, DNNL_ARG_DST), &operand.desc) ==
+      0)
+    return absl::UnimplementedError(
+        "a residual in the output's place needs the output's layout");
   Argument argument;
   argument.index = operand.index;
   argument.output = false;
@@ -165,13 +176,14 @@ absl::Status DnnlOp::Sum(const DnnlOperand& operand) {
   PARTITA_ASSIGN_OR_RETURN(
       argument.reorder,
       MakeReorder(operand.desc, operand.desc, context_.engine.get()));
+  PARTITA_RETURN_IF_ERROR(CheckReorder(argument));
   arguments_.push_back(std::move(argument));
   return absl::OkStatus();
 }
 
 absl::Status DnnlOp::AddArgument(const_dnnl_primitive_desc_t desc,
                                  const DnnlOperand& operand) {
-  if (operand.argument == kSummed) return Sum(operand);
+  if (operand.argument == kSummed) return Sum(desc, operand);
   const dnnl_memory_desc_t& wanted = *WantedDesc(desc, operand.argument);
   Argument argument;
   argument.index = operand.index;
@@ -203,10 +215,7 @@ absl::Status DnnlOp::Stage(const dnnl_memory_desc_t& wanted,
   const dnnl_memory_desc_t& to = operand.output ? operand.desc : wanted;
   PARTITA_ASSIGN_OR_RETURN(argument.reorder,
                            MakeReorder(from, to, context_.engine.get()));
-  if (ScratchpadBytes(argument.reorder.get()) > 0) {
-    return absl::UnimplementedError(
-        "oneDNN has no reorder without scratch for this layout");
-  }
+  PARTITA_RETURN_IF_ERROR(CheckReorder(argument));
   argument.staging_offset = scratch_bytes_;
   scratch_bytes_ +=
       AlignUp(static_cast<int64_t>(dnnl_memory_desc_get_size(&wanted)));

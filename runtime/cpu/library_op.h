@@ -114,7 +114,9 @@ class DnnlOp : public CpuOp {
                            const DnnlOperand& operand);
   // A primitive may write results before it reads what is added to them.
   absl::Status StageResidual(const DnnlOperand& operand, Argument& argument);
-  absl::Status Sum(const DnnlOperand& operand);
+  absl::Status Sum(const_dnnl_primitive_desc_t desc,
+                   const DnnlOperand& operand);
+  static absl::Status CheckReorder(const Argument& argument);
   absl::Status Stage(const dnnl_memory_desc_t& wanted,
                      const DnnlOperand& operand, Argument& argument);
   absl::Status Point(Argument& argument, void* data);

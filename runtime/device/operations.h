@@ -23,7 +23,8 @@ enum class Activation : int8_t {
 
 // out[b,m,n] = activation(sum_k lhs[b,m,k] * rhs[b,k,n] + bias[n]) +
 // residual[b,m,n]. Strides in elements. Operands: lhs, rhs, bias if has_bias,
-// residual if has_residual, out. 16-bit floats are summed in f32.
+// residual if has_residual, out. 16-bit floats are summed in f32. The residual
+// may be the output, and must not lie partly in it.
 struct GemmDesc {
   base::DType dtype = base::DType::kF32;
   int64_t batch = 1, m = 1, n = 1, k = 1;
@@ -38,10 +39,10 @@ struct GemmDesc {
 enum class ConvDirection : int8_t { kForward = 0, kInputGrad, kWeightGrad };
 
 // As nn.conv. Operands: input, weight [O, C / groups, kernel...], bias if
-// has_bias, residual if has_residual, out. Of the gradients, which have neither
-// bias nor residual nor activation: out's gradient, weight, input's gradient;
-// or input, out's gradient, weight's gradient. Shapes are always those of the
-// convolution.
+// has_bias, residual if has_residual (no part of it in out), out. Of the
+// gradients, which have neither bias nor residual nor activation: out's
+// gradient, weight, input's gradient; or input, out's gradient, weight's
+// gradient. Shapes are always those of the convolution.
 struct ConvDesc {
   base::DType dtype = base::DType::kF32;
   std::vector<int64_t> input_shape, weight_shape, out_shape;  // as stored
