@@ -74,7 +74,7 @@ def sanitized_tests(name, tests, sanitizer):
     for i in range(len(tests)):
         sanitized_test(
             name = names[i],
-            size = "medium",
+            size = "large",
             binary = tests[i],
             sanitizer = sanitizer,
             tags = [
