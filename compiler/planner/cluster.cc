@@ -112,7 +112,7 @@ Device Grace(Device device, double memory) {
   return device;
 }
 
-// What is sold where half of the links may not be: the same otherwise.
+// The same but for its name and, where it is used, its links.
 Device Named(Device device, const char* name) {
   device.name = name;
   return device;

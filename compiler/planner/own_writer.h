@@ -3,6 +3,8 @@
 #define PARTITA_COMPILER_PLANNER_OWN_WRITER_H_
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -119,8 +121,15 @@ class Writer {
   // where there are several, may be left to the kernel that reads it.
   Value ColumnSum(std::vector<Value> reads, int64_t rows, int64_t elements,
                   bool leave_last = false) {
-    const std::vector<core::ReductionStep> steps = core::ReductionSteps(
-        {s.sequences, rows / s.sequences, elements}, {0, 1});
+    // A search sketches the same few sizes again and again.
+    thread_local std::map<std::array<int64_t, 3>,
+                          std::vector<core::ReductionStep>>
+        known;
+    const std::array<int64_t, 3> shape = {s.sequences, rows / s.sequences,
+                                          elements};
+    std::vector<core::ReductionStep>& steps = known[shape];
+    if (steps.empty())
+      steps = core::ReductionSteps({shape[0], shape[1], shape[2]}, {0, 1});
     for (size_t i = 0; i + 1 < steps.size(); ++i) {
       double left = kWide;
       for (const int64_t size : steps[i].left) left *= double(size);
