@@ -12,7 +12,6 @@ using absl::Status;
 // What no model exceeds, and 64 bits hold the products of.
 constexpr int64_t kMostLayers = 1 << 16, kMostWidth = 1 << 20;
 constexpr int64_t kMostTokens = 1 << 30, kMostVocab = 1 << 24;
-constexpr int64_t kMostDevices = 1 << 24;
 // A timetable has cells for each of them.
 constexpr int64_t kMostRanks = 256, kMostStages = 1024;
 

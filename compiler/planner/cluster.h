@@ -60,6 +60,8 @@ struct Level {
   double efficiency = 1;  // of bandwidth, large messages
 };
 
+constexpr int kMostDevices = 1 << 24;
+
 struct Cluster {
   std::string name;
   Device device;
