@@ -44,9 +44,11 @@ class LeastMemory {
 
   const Architecture& a_;
   const Software& software_;
-  std::map<std::tuple<int, int, int64_t, bool, Recomputation, Precision>,
-           std::unique_ptr<OwnSizes>>
-      sizes_;
+  using SizesMap =
+      std::map<std::tuple<int, int, int64_t, bool, Recomputation, Precision>,
+               std::unique_ptr<OwnSizes>>;
+  SizesMap sizes_;
+  SizesMap::iterator last_;  // that was asked for
   // Of a V, by pp and microbatches.
   std::map<std::pair<int, int>, std::vector<std::vector<Moment>>> moments_;
 };

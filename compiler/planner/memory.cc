@@ -263,10 +263,14 @@ double HostBytes(const Architecture& a, const Division& d,
 const OwnSizes& LeastMemory::SizesOf(const Division& d) {
   const auto key = std::make_tuple(
       d.tp, d.cp, d.microbatch, d.sequence_parallel, d.recompute, d.precision);
-  std::unique_ptr<OwnSizes>& sizes = sizes_[key];
-  if (!sizes)
-    sizes = std::make_unique<OwnSizes>(planner::SizesOf(a_, d, software_));
-  return *sizes;
+  if (last_ == sizes_.end() || last_->first != key) {
+    bool added;
+    std::tie(last_, added) = sizes_.try_emplace(key);
+    if (added)
+      last_->second =
+          std::make_unique<OwnSizes>(planner::SizesOf(a_, d, software_));
+  }
+  return *last_->second;
 }
 
 // `own`: what our programs' functions and states take at least.
@@ -335,7 +339,7 @@ double LeastMemory::Of(const Division& d) {
 }
 
 LeastMemory::LeastMemory(const Architecture& a, const Software& software)
-    : a_(a), software_(software) {}
+    : a_(a), software_(software), last_(sizes_.end()) {}
 LeastMemory::~LeastMemory() = default;
 
 void AddMemory(const Architecture& architecture, const Division& division,

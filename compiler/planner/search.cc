@@ -34,13 +34,14 @@ constexpr int kSqueezes = 4;
 constexpr double kTighterRoom = 0.98;
 
 // A division on its way to a timetable. `least` is at most its step: first by
-// its work alone, then, once `bounded`, by LeastStep.
+// its work alone, then, of one that may fit, by LeastStep.
 struct Candidate {
   Division division;
   double least = 0;
-  double rest = 0;  // of `least`, what is not the microbatches
-  bool bounded = false;
+  double rest = 0;        // of `least`, what is not the microbatches
   bool host_too = false;  // the same with states on the host is there, too
+  bool may_fit = false;   // in some cut; of one that was asked
+  bool bounded = false;
 };
 
 using Mesh = std::tuple<int, int, int, int>;
@@ -102,6 +103,9 @@ class SearchRun {
   // Layers are alike in many divisions, and are asked for once.
   const ModelWork& FindWork(const Division& division);
   void Collect();
+  bool MayFit(const Division& division);
+  // The same with its states on the host is looked at, too.
+  void AwaitOnHost(const Candidate& candidate);
   void Explore();
   // Whether one of them fits.
   bool EvaluateCuts(const Candidate& candidate);
@@ -120,8 +124,11 @@ class SearchRun {
   const Request& request_;
   LeastMemory least_memory_;
   Cluster cluster_;
-  std::map<std::tuple<int, int, int64_t, bool, Recomputation>, ModelWork> work_;
+  using WorkKey = std::tuple<int, int, int64_t, bool, Recomputation>;
+  std::map<WorkKey, ModelWork> work_;
+  using Entry = std::pair<double, size_t>;  // least, index of a candidate
   std::vector<Candidate> candidates_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
   std::map<Mesh, Choice> best_;
   // At most what any division takes that was left out for lack of time.
   double unseen_ = std::numeric_limits<double>::infinity();
@@ -136,31 +143,39 @@ const ModelWork& SearchRun::FindWork(const Division& d) {
   return place->second;
 }
 
+// Whether it fits is asked of those that are quick enough to matter.
 void SearchRun::Collect() {
-  bool on_device = false;  // the last one may, with its states on the device
+  std::vector<Entry> entries;
   ForEachDivision(request_, [&](const Division& division) {
     ++result_.considered;
     // States on the host only take time: what could be gained is another cut,
     // or that it fits at all, and it is looked at where this one is promising.
-    if (division.offload && on_device) {
+    if (division.offload && !request_.fixed.offload) {
       candidates_.back().host_too = true;
-      ++result_.fitting;
       return true;
     }
-    const bool one_cut = division.pp == 1 || request_.fixed.even_cut;
-    const bool fits =
-        least_memory_.Of(division) <= cluster_.device.room() ||
-        (!one_cut &&
-         !LayersThatFit(division, LeastMemory::Dealt::kQuickly).empty());
-    on_device = fits && !division.offload;
-    if (!fits) return true;
-    ++result_.fitting;
     Candidate candidate{division};
     candidate.least = double(division.microbatches()) *
                       FindWork(division).total / division.pp;
-    candidates_.push_back(candidate);
+    entries.push_back({candidate.least, candidates_.size()});
+    candidates_.push_back(std::move(candidate));
     return true;
   });
+  queue_ = decltype(queue_)(std::greater<Entry>(), std::move(entries));
+}
+
+bool SearchRun::MayFit(const Division& division) {
+  const bool one_cut = division.pp == 1 || request_.fixed.even_cut;
+  return least_memory_.Of(division) <= cluster_.device.room() ||
+         (!one_cut &&
+          !LayersThatFit(division, LeastMemory::Dealt::kQuickly).empty());
+}
+
+void SearchRun::AwaitOnHost(const Candidate& candidate) {
+  Candidate host{candidate.division, candidate.least};
+  host.division.offload = true;
+  queue_.push({host.least, candidates_.size()});
+  candidates_.push_back(std::move(host));
 }
 
 bool SearchRun::IsOfUse(const Division& division, double least) const {
@@ -267,18 +282,17 @@ bool SearchRun::EvaluateCuts(const Candidate& candidate) {
 }
 
 void SearchRun::Explore() {
-  using Entry = std::pair<double, size_t>;  // least, index
-  std::vector<Entry> entries;
-  for (size_t i = 0; i < candidates_.size(); ++i)
-    entries.push_back({candidates_[i].least, i});
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue(
-      std::greater<Entry>(), std::move(entries));
-  while (!queue.empty()) {
-    const auto [least, index] = queue.top();
-    queue.pop();
+  while (!queue_.empty()) {
+    const auto [least, index] = queue_.top();
+    queue_.pop();
     if (least > Bar() * (1 + kSame)) return;
     Candidate& candidate = candidates_[index];
     if (!IsOfUse(candidate.division, least)) continue;
+    if (!candidate.may_fit && !MayFit(candidate.division)) {
+      if (candidate.host_too) AwaitOnHost(candidate);
+      continue;
+    }
+    candidate.may_fit = true;
     if (spent_ >= request_.effort && !best_.empty()) {
       unseen_ = std::min(unseen_, least);
       return;
@@ -288,11 +302,7 @@ void SearchRun::Explore() {
       const bool one_cut =
           candidate.division.pp == 1 || request_.fixed.even_cut;
       // In the same cut, it would only take longer.
-      if (!candidate.host_too || (one_cut && fits)) continue;
-      Candidate host{candidate.division, least};
-      host.division.offload = true;
-      queue.push({least, candidates_.size()});
-      candidates_.push_back(std::move(host));
+      if (candidate.host_too && !(one_cut && fits)) AwaitOnHost(candidate);
       continue;
     }
     StatusOr<StepBound> bound =
@@ -302,7 +312,7 @@ void SearchRun::Explore() {
     candidate.bounded = true;
     candidate.least = std::max(least, bound->step());
     candidate.rest = bound->rest;
-    queue.push({candidate.least, index});
+    queue_.push({candidate.least, index});
   }
 }
 
@@ -349,6 +359,7 @@ void SearchRun::Rescue() {
       candidates_.begin(), candidates_.end(),
       [](const Candidate& a, const Candidate& b) { return a.least < b.least; });
   for (const Candidate& candidate : candidates_) {
+    if (!candidate.may_fit) continue;
     unseen_ = std::min(unseen_, candidate.least);
     if (candidate.division.pp > 1 &&
         candidate.division.stages() <= kSqueezedStages &&

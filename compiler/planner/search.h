@@ -57,7 +57,6 @@ struct SearchResult {
   // (candidates.h), in any cut into stages.
   double gap = 0;
   int64_t considered = 0;  // divisions whose sizes go together
-  int64_t fitting = 0;     // of those, that may fit in some cut
   int64_t evaluated = 0;   // timetables made: of a division one for each cut
 };
 

@@ -223,7 +223,6 @@ StatusOr<Value> choosePlan(const PlanRequest& request) {
   object["parts"] = std::move(parts);
   object["gap"] = result->gap;
   object["considered"] = result->considered;
-  object["fitting"] = result->fitting;
   object["evaluated"] = result->evaluated;
   object["search_seconds"] = taken.count();
   object["binds"] = why->binds;
@@ -252,11 +251,10 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
                           *facts.getString("division"),
                           *facts.getString("binds"))
          << llvm::formatv(
-                "of {0} divisions {1} may fit; bounds ruled out all but what "
-                "{2} timetables were made of, one for each cut into stages, "
-                "in {3:f2} s: none is more than {4:f1} % faster\n",
+                "of {0} divisions bounds on time and memory ruled out all but "
+                "what {1} timetables were made of, one for each cut into "
+                "stages, in {2:f2} s: none is more than {3:f1} % faster\n",
                 facts.getInteger("considered").value_or(0),
-                facts.getInteger("fitting").value_or(0),
                 facts.getInteger("evaluated").value_or(0),
                 number(facts, "search_seconds"), 100 * number(facts, "gap"));
   if (!facts.getArray("alternatives")->empty()) stream << "\nrunners-up:\n";
