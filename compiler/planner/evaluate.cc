@@ -44,6 +44,7 @@ class Evaluation {
 
  private:
   void MakeStages();
+  void AddSums();
   void FindGathers();
   void RunPipeline();
   void FindTransfer();
@@ -56,6 +57,7 @@ class Evaluation {
   std::vector<double> TableEnds(int64_t microbatches, const core::Costs& costs);
   void ReduceGradients();
   void Update();
+  double LayersOfRank(int rank) const;
   const OwnRest& RestOf(int rank);
   void FinishOwn();
   void FinishOwnPipeline();
@@ -156,10 +158,7 @@ void Evaluation::MakeStages() {
   stages_.back().forward += head.forward;
   stages_.back().backward += head.backward;
   stages_.back().weights += head.weights;
-  if (IsOwn(setting_) && d_.pp > 1)
-    for (int s = 0; s < stages; ++s)
-      stages_[s].backward.elementwise +=
-          RestOf(d_.RankOfStage(s)).sums / (d_.microbatches() * d_.vpp);
+  if (IsOwn(setting_) && d_.pp > 1) AddSums();
   rank_work_.resize(d_.pp);
   for (int s = 0; s < stages; ++s) {
     rank_work_[d_.RankOfStage(s)] += stages_[s].forward;
@@ -167,6 +166,19 @@ void Evaluation::MakeStages() {
   }
   for (int r = 1; r < d_.pp; ++r)
     if (rank_work_[r].total() > rank_work_[busiest_].total()) busiest_ = r;
+}
+
+// Over microbatches, of gradients: where they come from.
+void Evaluation::AddSums() {
+  for (int s = 0; s < d_.stages(); ++s) {
+    const int rank = d_.RankOfStage(s);
+    const OwnRest& rest = RestOf(rank);
+    double sums = (rest.sums - rest.first_sums - rest.last_sums) *
+                  d_.LayersOfStage(a_.layers, s) / LayersOfRank(rank);
+    if (s == 0) sums += rest.first_sums;
+    if (s + 1 == d_.stages()) sums += rest.last_sums;
+    stages_[s].backward.elementwise += sums / d_.microbatches();
+  }
 }
 
 // ZeRO-3: gathers before each pass of a layer, and with 2 and more a reduction
@@ -296,14 +308,18 @@ double Evaluation::LeastPipeline() const {
   return least;
 }
 
+double Evaluation::LayersOfRank(int rank) const {
+  double layers = 0;
+  for (int chunk = 0; chunk < d_.vpp; ++chunk)
+    layers += d_.LayersOfStage(a_.layers, d_.StageOfRank(rank, chunk));
+  return layers;
+}
+
 // What ranks with as many layers and the same ends do after them is the same.
 const OwnRest& Evaluation::RestOf(int rank) {
-  double layers = 0;
-  for (int s = 0; s < d_.stages(); ++s)
-    if (d_.RankOfStage(s) == rank) layers += d_.LayersOfStage(a_.layers, s);
   const bool last = d_.RankOfStage(d_.stages() - 1) == rank;
   const auto [found, is_new] =
-      rests_.try_emplace({layers, d_.RankOfStage(0) == rank, last});
+      rests_.try_emplace({LayersOfRank(rank), d_.RankOfStage(0) == rank, last});
   if (is_new) found->second = OwnRestTime(a_, d_, cluster_, rank);
   return found->second;
 }

@@ -33,6 +33,7 @@ class Rest {
     const double table = OwnEmbeddingParameters(a_, d_)[0];
     if (last) Part(OwnHeadParameters(a_, d_), 0);
     if (last && sends) Sum(table);
+    rest_.last_sums = rest_.sums;
     const double layer =
         OwnLayer(a_, d_).backward.Time(cluster_, tensor_).total();
     const std::vector<double> parameters = OwnLayerParameters(a_, d_);
@@ -40,9 +41,11 @@ class Rest {
       if (d_.RankOfStage(s) == rank_)
         for (int64_t l = d_.LayersOfStage(a_.layers, s); l-- > 0;)
           Part(parameters, layer);
+    const double behind = rest_.sums;
     if (first)
       Part(OwnEmbeddingParameters(a_, d_),
            OwnEmbedding(a_, d_).backward.Time(cluster_, tensor_).total());
+    rest_.first_sums = rest_.sums - behind;
     rest_.stall = now_ - computed_;
     const double last_sent =
         deferred_.empty() ? Seconds(bucket_bytes_) : Seconds(deferred_.back());

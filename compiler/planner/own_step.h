@@ -90,8 +90,9 @@ MemoryUse OwnStates(const OwnTotals& totals, const Architecture& architecture,
 
 // Seconds of a step on one of the ranks beyond its layers, embedding and head.
 struct OwnRest {
-  double sums = 0;     // over microbatches, of gradients
-  double packing = 0;  // of buckets, and cutting them up
+  double sums = 0;                       // over microbatches, of gradients
+  double first_sums = 0, last_sums = 0;  // of these, before and after layers
+  double packing = 0;                    // of buckets, and cutting them up
   double exposed = 0;  // of dp's collectives: what backward does not hide
   // Of the first rank of a pipeline: once the last one's gradient of a tied
   // table is there, to add it and to reduce the sum.
