@@ -145,7 +145,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importAny(const std::string& model,
   if (name.contains('/') || name.ends_with(".onnx") ||
       name.ends_with(".mlir")) {
     mlir::emitError(mlir::UnknownLoc::get(context))
-        << "no file or folder named " << model;
+        << "expected a model, found no file or folder '" << model
+        << "': name one, or a family, whose name says all (coatnet-0)";
     return nullptr;
   }
   return importByConfig(model, /*is_folder=*/false, options, context);

@@ -12,6 +12,8 @@
 
 namespace partita::planner {
 
+constexpr int64_t kMostBatch = 1 << 24;  // sequences of a step
+
 // kGpt: causal, learned positions, GELU. kBert: the same, not causal. kLlama:
 // causal, gated MLP (three products), no biases, own output weights. kT5:
 // `layers` encoder layers, not causal, and as many decoder layers on

@@ -2,6 +2,7 @@
 #include "compiler/planner/candidates.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace partita::planner {
@@ -145,6 +146,75 @@ void ForEachDivision(const Request& request,
   Enumeration(request, visit).Meshes();
 }
 
+absl::Status CheckFixed(const Request& request) {
+  const FixedChoices& fixed = request.fixed;
+  const Architecture& a = request.architecture;
+  const int64_t devices = request.cluster.devices;
+  const auto refuse = [](const std::string& name, int64_t found,
+                         const std::string& expected) {
+    return absl::InvalidArgumentError("--fix " + name + ": expected " +
+                                      expected + ", found " +
+                                      std::to_string(found));
+  };
+  struct Part {
+    const char* name;
+    const std::optional<int>& fixed;
+    std::vector<std::pair<int64_t, const char*>> wholes;  // that it divides
+  };
+  for (const Part& part :
+       {Part{"tp", fixed.tp, {{a.heads, "heads"}, {a.ffn, "ffn"}}},
+        Part{"pp", fixed.pp, {}},
+        Part{"dp", fixed.dp, {{request.batch, "sequences of the batch"}}},
+        Part{"cp", fixed.cp, {{a.seq, "tokens of a sequence"}}}}) {
+    if (!part.fixed) continue;
+    if (*part.fixed < 1 || *part.fixed > devices)
+      return refuse(part.name, *part.fixed,
+                    "1 to the " + std::to_string(devices) + " devices");
+    for (const auto& [whole, of] : part.wholes)
+      if (whole % *part.fixed != 0)
+        return refuse(part.name, *part.fixed,
+                      "a divisor of the " + std::to_string(whole) + " " + of);
+  }
+  const bool t5 = a.kind == ModelKind::kT5;
+  if (fixed.pp && (*fixed.pp > a.layers || (t5 && *fixed.pp > 1)))
+    return refuse("pp", *fixed.pp,
+                  t5 ? "1, as a T5 is not divided into stages"
+                     : "at most the " + std::to_string(a.layers) + " layers");
+  if (fixed.vpp && (*fixed.vpp < 1 || *fixed.vpp > kMostChunks))
+    return refuse("vpp", *fixed.vpp, "1 to " + std::to_string(kMostChunks));
+  if (fixed.zero && (*fixed.zero < 0 || *fixed.zero > 3))
+    return refuse("zero", *fixed.zero, "0 to 3");
+  if (fixed.microbatch &&
+      (*fixed.microbatch < 1 || *fixed.microbatch > kLargestMicrobatch ||
+       request.batch % *fixed.microbatch != 0))
+    return refuse("mbs", *fixed.microbatch,
+                  "a divisor of the batch's " + std::to_string(request.batch) +
+                      " sequences, " + std::to_string(kLargestMicrobatch) +
+                      " at most");
+  return absl::OkStatus();
+}
+
+std::string Describe(const FixedChoices& fixed) {
+  std::string text;
+  const auto add = [&](const char* name, const std::string& value) {
+    text += (text.empty() ? "" : ", ") + std::string(name) + "=" + value;
+  };
+  const std::pair<const char*, const std::optional<int>&> sizes[] = {
+      {"tp", fixed.tp}, {"pp", fixed.pp},   {"dp", fixed.dp},
+      {"cp", fixed.cp}, {"vpp", fixed.vpp}, {"zero", fixed.zero}};
+  for (const auto& [name, value] : sizes)
+    if (value) add(name, std::to_string(*value));
+  if (fixed.microbatch) add("mbs", std::to_string(*fixed.microbatch));
+  const std::pair<const char*, const std::optional<bool>&> flags[] = {
+      {"sp", fixed.sequence_parallel}, {"offload", fixed.offload}};
+  for (const auto& [name, value] : flags)
+    if (value) add(name, *value ? "y" : "n");
+  if (fixed.recompute) add("recompute", ToString(*fixed.recompute));
+  if (fixed.schedules.size() == 1)
+    add("schedule", ToString(fixed.schedules[0]));
+  return text;
+}
+
 int64_t DevicesOfFixed(const Request& request) {
   const FixedChoices& fixed = request.fixed;
   const Architecture& a = request.architecture;
@@ -169,11 +239,21 @@ int64_t CellsOf(const Division& d) {
 
 std::string GigaBytes(double bytes) {
   char text[32];
-  if (bytes < 0.05e9)
+  // 999.5 MB and more would be written as 1e+03.
+  if (bytes < 0.9995e9)
     std::snprintf(text, sizeof(text), "%.3g MB", bytes / 1e6);
   else
     std::snprintf(text, sizeof(text), "%.1f GB", bytes / 1e9);
   return text;
+}
+
+std::string GigaBytesUp(double bytes) {
+  // Of the last digit that is written.
+  const double step =
+      bytes < 0.9995e9
+          ? std::pow(10, std::floor(std::log10(std::max(bytes, 1.0))) - 2)
+          : 0.1e9;
+  return GigaBytes(std::ceil(bytes / step) * step);
 }
 
 }  // namespace partita::planner

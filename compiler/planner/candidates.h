@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "compiler/planner/search.h"
 
 namespace partita::planner {
@@ -22,11 +23,19 @@ void ForEachDivision(const Request& request,
 // multiples; 0 where the model, the batch or each other forbid those at once.
 int64_t DevicesOfFixed(const Request& request);
 
+// Refuses a fixed choice that no division of the request has, whatever the
+// others are, with what it could be.
+absl::Status CheckFixed(const Request& request);
+// "tp=8, zero=1, schedule=1f1b"; empty where nothing is fixed.
+std::string Describe(const FixedChoices& fixed);
+
 // Of the timetables that evaluating a division makes: what that takes.
 int64_t CellsOf(const Division& division);
 
-// "12.3 GB"; below 50 MB "4.56 MB".
+// "12.3 GB"; below a gigabyte "45.6 MB".
 std::string GigaBytes(double bytes);
+// As much or a little more: a limit that those bytes are within.
+std::string GigaBytesUp(double bytes);
 
 }  // namespace partita::planner
 

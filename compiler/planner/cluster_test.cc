@@ -144,14 +144,14 @@ TEST(ReadCluster, KnowsGpusFromProcessors) {
 
 TEST(ReadCluster, RefusesWithThePlace) {
   EXPECT_EQ(Refusal("device: a100-80-sxm\ndevices: 4\n"),
-            "c.yaml:2:10: devices: expected the 1 that the levels link, found "
-            "4");
+            "c.yaml:2:10: devices: expected 'levels', which link devices, the "
+            "last with all 4, found none");
   EXPECT_EQ(
       Refusal("device: h100\nlevels:\n  - {devices: 8, bandwidth: 1 GB/s, "
               "latency: 1 us}\n  - {devices: 12, bandwidth: 1 GB/s, latency: "
               "1 us}\n"),
-      "c.yaml:4:15: devices of level 'level 2': expected whole units of the 8 "
-      "of the level before, found 12");
+      "c.yaml:4:15: devices of level 'level 2': expected a multiple of 8, "
+      "which level 'level 1' before it has, found 12");
   EXPECT_EQ(Refusal("device: h100\nnodes: 3\n"),
             "c.yaml:2:1: a cluster: expected one of name, devices, device, "
             "levels, found 'nodes'");
@@ -199,11 +199,18 @@ TEST(ReadCluster, RefusesContradictionsAtTheirLine) {
             "c.yaml:4:65: efficiency: expected a number above 0, at most 2, "
             "found '2.5'");
   EXPECT_EQ(Refusal(levels(link, link + ", latency: 2 us")),
-            "c.yaml:4:53: levels: 'latency' is there twice");
+            "c.yaml:4:53: levels: expected 'latency' once, found another one "
+            "in line 4");
   EXPECT_EQ(Refusal("device: h100\nlevels:\n  - {devices: 8, " + link +
                     "}\n  - {devices: 4, " + link + "}\n"),
-            "c.yaml:4:15: devices of level 'level 2': expected whole units of "
-            "the 8 of the level before, found 4");
+            "c.yaml:4:15: devices of level 'level 2': expected a multiple of "
+            "8, which level 'level 1' before it has, found 4");
+  EXPECT_THAT(Refusal("device: h100\nlevels:\n  - {name: a, devices: 8, " +
+                      link + "}\n  - {name: a, devices: 16, " + link + "}\n"),
+              HasSubstr("expected levels of different names, found 'a' again"));
+  EXPECT_THAT(Refusal(levels(link, link + ", efficiency: -1")),
+              HasSubstr("efficiency: expected a number above 0, at most 2, "
+                        "found '-1'"));
   EXPECT_EQ(Refusal(levels(link, link) + "devices: 24\n"),
             "c.yaml:5:10: devices: expected the 16 that the levels link, found "
             "24");

@@ -126,7 +126,10 @@ Status Reader::CheckMap(const Node& node, const std::string& what,
                              ", found " + plan::Describe(key) +
                              plan::Suggest(key.scalar, fields));
     if (std::find(seen.begin(), seen.end(), key.scalar) != seen.end())
-      return Refuse(key, what + ": '" + key.scalar + "' is there twice");
+      return Refuse(key,
+                    what + ": expected '" + key.scalar +
+                        "' once, found another one in line " +
+                        std::to_string(Find(node, key.scalar)->where.line));
     seen.push_back(key.scalar);
   }
   for (const std::string& field : required)
@@ -148,15 +151,15 @@ Status Reader::ReadNumber(const Node& map, const char* field,
   char* stop = nullptr;
   const double number = std::strtod(digits.c_str(), &stop);
   const bool is_number = node->kind == Node::Kind::kScalar && !digits.empty() &&
-                         *stop == '\0' && std::isfinite(number) && number >= 0;
+                         *stop == '\0' && std::isfinite(number);
   const std::string unit = plan::Trim(text.substr(end));
   if (is_number)
     for (const Unit& known : units)
       if (unit == known.name) {
         value = number * known.factor;
-        if ((range.zero || value > 0) && value <= range.most)
+        if (value >= 0 && (range.zero || value > 0) && value <= range.most)
           return absl::OkStatus();
-        std::string expected = "a number above 0";
+        std::string expected = range.zero ? "0 or more" : "a number above 0";
         if (std::isfinite(range.most))
           expected += ", at most " + Number(range.most, 1, "", "");
         return Refuse(*node, std::string(field) + ": expected " + expected +
@@ -357,12 +360,16 @@ Status Reader::ReadLevels(const Node& node, std::vector<Level>& levels) const {
       if (!status.ok()) return status;
     const int below = levels.empty() ? 1 : levels.back().devices;
     if (level.devices < below || level.devices % below != 0)
-      return Refuse(*Find(item, "devices"), "devices of level '" + level.name +
-                                                "': expected whole "
-                                                "units of the " +
-                                                std::to_string(below) +
-                                                " of the level before, found " +
-                                                std::to_string(level.devices));
+      return Refuse(
+          *Find(item, "devices"),
+          "devices of level '" + level.name + "': expected a multiple of " +
+              std::to_string(below) + ", which level '" + levels.back().name +
+              "' before it has, found " + std::to_string(level.devices));
+    for (const Level& other : levels)
+      if (other.name == level.name)
+        return Refuse(item,
+                      "name: expected levels of different names, found '" +
+                          level.name + "' again");
     levels.push_back(std::move(level));
   }
   return absl::OkStatus();
@@ -388,6 +395,11 @@ StatusOr<Cluster> Reader::Read(const Node& root) {
   cluster.devices = linked;
   if (Status status = ReadCount(root, "devices", cluster.devices); !status.ok())
     return status;
+  if (cluster.devices != linked && cluster.levels.empty())
+    return Refuse(*Find(root, "devices"),
+                  "devices: expected 'levels', which link devices, the last "
+                  "with all " +
+                      std::to_string(cluster.devices) + ", found none");
   if (cluster.devices != linked)
     return Refuse(*Find(root, "devices"), "devices: expected the " +
                                               std::to_string(linked) +

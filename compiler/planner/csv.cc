@@ -20,6 +20,8 @@ absl::StatusOr<std::vector<CsvRow>> ReadCsv(const std::string& text,
   CsvRow row{1, {""}};
   int line = 1;
   bool quoted = false, was_quoted = false;
+  // Spreadsheets begin UTF-8 with a mark.
+  const size_t begin = text.rfind("\xef\xbb\xbf", 0) == 0 ? 3 : 0;
   const auto finish = [&]() -> absl::Status {
     const bool blank = row.cells.size() == 1 && row.cells[0].empty();
     if (!blank && !rows.empty() && row.cells.size() != rows[0].cells.size())
@@ -34,7 +36,7 @@ absl::StatusOr<std::vector<CsvRow>> ReadCsv(const std::string& text,
     was_quoted = false;
     return absl::OkStatus();
   };
-  for (size_t i = 0; i < text.size(); ++i) {
+  for (size_t i = begin; i < text.size(); ++i) {
     const char c = text[i];
     std::string& cell = row.cells.back();
     if (c == '\n') ++line;

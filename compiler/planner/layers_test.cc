@@ -176,7 +176,7 @@ TEST(SearchLayers, SaysWhatIsWrong) {
     for (size_t i = 0; i < 2; ++i)
       table.costs[i][m].memory = 1e9 * (1 + double(m));
   EXPECT_THAT(std::string(SearchLayers({table}, 0.5e9).status().message()),
-              HasSubstr("expected a division within 0.5 GB a device, found "
+              HasSubstr("expected a division within 500 MB a device, found "
                         "none: the least is 2.0 GB, 1.5 GB more"));
   EXPECT_THAT(
       std::string(EvaluateLayers({table}, {1, {0, 0}}).status().message()),

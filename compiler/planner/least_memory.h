@@ -37,6 +37,9 @@ class LeastMemory {
   double OfRank(const Division& division, int rank);
 
  private:
+  using SizesMap =
+      std::map<std::tuple<int, int, int64_t, bool, Recomputation, Precision>,
+               std::unique_ptr<OwnSizes>>;
   const OwnSizes& SizesOf(const Division& division);
   double OwnBytes(const OwnSizes& sizes, const Division& division, int rank,
                   double layers, double own) const;
@@ -44,11 +47,8 @@ class LeastMemory {
 
   const Architecture& a_;
   const Software& software_;
-  using SizesMap =
-      std::map<std::tuple<int, int, int64_t, bool, Recomputation, Precision>,
-               std::unique_ptr<OwnSizes>>;
   SizesMap sizes_;
-  SizesMap::iterator last_;  // that was asked for
+  SizesMap::iterator last_;  // asked for: ranks share it
   // Of a V, by pp and microbatches.
   std::map<std::pair<int, int>, std::vector<std::vector<Moment>>> moments_;
 };

@@ -33,6 +33,12 @@ class Rest {
     const double table = OwnEmbeddingParameters(a_, d_)[0];
     if (last) Part(OwnHeadParameters(a_, d_), 0);
     if (last && sends) Sum(table);
+    if (last) CountTargets();
+    // Slices of the batch, counts and losses; of pipelines those that cells
+    // wait for.
+    const double launches =
+        d_.microbatches() > 1 ? d_.microbatches() * cluster_.device.launch : 0;
+    if (last) rest_.sums += (d_.pp == 1 ? 5 : 2) * launches;
     rest_.last_sums = rest_.sums;
     const double layer =
         OwnLayer(a_, d_).backward.Time(cluster_, tensor_).total();
@@ -45,6 +51,13 @@ class Rest {
     if (first)
       Part(OwnEmbeddingParameters(a_, d_),
            OwnEmbedding(a_, d_).backward.Time(cluster_, tensor_).total());
+    if (first) rest_.sums += launches;
+    if (a_.tied && first && last) {
+      // Both gradients of the table: the sum over microbatches reads them, too.
+      const double bytes = element_ * table;
+      const double more = Kernel(3 * bytes) - Kernel(2 * bytes);
+      rest_.sums += Kernel(3 * bytes) + (d_.microbatches() - 1) * more;
+    }
     rest_.first_sums = rest_.sums - behind;
     rest_.stall = now_ - computed_;
     const double last_sent =
@@ -58,22 +71,10 @@ class Rest {
       rest_.table = Kernel(3 * gradient_ * table) + reduced;
       rest_.exposed -= reduced;
     }
-    if (last) CountTargets();
     if (d_.sequence_parallel && d_.tp > 1 && d_.dp == 1) SumWhole();
     // The step's number to what corrects the moments.
     rest_.update += 2 * cluster_.device.launch;
-    if (a_.tied && first && last) {
-      // Both gradients of the table: the sum over microbatches reads them, too.
-      const double bytes = element_ * table;
-      const double more = Kernel(3 * bytes) - Kernel(2 * bytes);
-      rest_.sums += Kernel(3 * bytes) + (d_.microbatches() - 1) * more;
-    }
     if (d_.zero >= 1 && d_.dp > 1) GatherUpdated();
-    // Slices of the batch, counts and losses; of pipelines those that cells
-    // wait for.
-    const double launches = d_.pp == 1 ? 6 : first + 2 * last;
-    if (d_.microbatches() > 1)
-      rest_.sums += launches * d_.microbatches() * cluster_.device.launch;
     if (d_.microbatches() > 1)
       for (const double size : parameters)
         rest_.layer_sum += Kernel((element_ + 2 * kSumBytes) *

@@ -40,7 +40,6 @@ struct Candidate {
   double least = 0;
   double rest = 0;        // of `least`, what is not the microbatches
   bool host_too = false;  // the same with states on the host is there, too
-  bool may_fit = false;   // in some cut; of one that was asked
   bool bounded = false;
 };
 
@@ -103,6 +102,10 @@ class SearchRun {
   // Layers are alike in many divisions, and are asked for once.
   const ModelWork& FindWork(const Division& division);
   void Collect();
+  bool HasOneCut(const Division& division) const {
+    return division.pp == 1 || request_.fixed.even_cut;
+  }
+  // In some cut.
   bool MayFit(const Division& division);
   // The same with its states on the host is looked at, too.
   void AwaitOnHost(const Candidate& candidate);
@@ -120,6 +123,11 @@ class SearchRun {
   // The worst of the meshes that are asked for.
   double Bar() const;
   absl::Status WhyNone();
+  // " with tp=3, pp=2": the fixed choices, behind a word; without: nothing.
+  std::string OfFixed(const char* before) const {
+    const std::string fixed = Describe(request_.fixed);
+    return fixed.empty() ? "" : std::string(before) + " " + fixed;
+  }
 
   const Request& request_;
   LeastMemory least_memory_;
@@ -143,14 +151,16 @@ const ModelWork& SearchRun::FindWork(const Division& d) {
   return place->second;
 }
 
-// Whether it fits is asked of those that are quick enough to matter.
+// With bounds of their work alone: whether one fits is asked in Explore, where
+// it is quick enough to matter.
 void SearchRun::Collect() {
   std::vector<Entry> entries;
   ForEachDivision(request_, [&](const Division& division) {
     ++result_.considered;
     // States on the host only take time: what could be gained is another cut,
-    // or that it fits at all, and it is looked at where this one is promising.
-    if (division.offload && !request_.fixed.offload) {
+    // or that it fits at all, and it is looked at where the one before, which
+    // has them on the device, is promising.
+    if (division.offload && !request_.fixed.offload.has_value()) {
       candidates_.back().host_too = true;
       return true;
     }
@@ -165,9 +175,8 @@ void SearchRun::Collect() {
 }
 
 bool SearchRun::MayFit(const Division& division) {
-  const bool one_cut = division.pp == 1 || request_.fixed.even_cut;
   return least_memory_.Of(division) <= cluster_.device.room() ||
-         (!one_cut &&
+         (!HasOneCut(division) &&
           !LayersThatFit(division, LeastMemory::Dealt::kQuickly).empty());
 }
 
@@ -245,7 +254,7 @@ bool SearchRun::EvaluateCuts(const Candidate& candidate) {
   using Dealt = LeastMemory::Dealt;
   const Setting setting = SettingOf(candidate.division);
   std::vector<int64_t> most = LayersThatFit(candidate.division, Dealt::kAnyhow);
-  const bool one_cut = candidate.division.pp == 1 || request_.fixed.even_cut;
+  const bool one_cut = HasOneCut(candidate.division);
   std::set<std::vector<int64_t>> tried;
   bool any = false;
   double others = 0;
@@ -288,21 +297,19 @@ void SearchRun::Explore() {
     if (least > Bar() * (1 + kSame)) return;
     Candidate& candidate = candidates_[index];
     if (!IsOfUse(candidate.division, least)) continue;
-    if (!candidate.may_fit && !MayFit(candidate.division)) {
+    if (!candidate.bounded && !MayFit(candidate.division)) {
       if (candidate.host_too) AwaitOnHost(candidate);
       continue;
     }
-    candidate.may_fit = true;
     if (spent_ >= request_.effort && !best_.empty()) {
       unseen_ = std::min(unseen_, least);
       return;
     }
     if (candidate.bounded) {
       const bool fits = EvaluateCuts(candidate);
-      const bool one_cut =
-          candidate.division.pp == 1 || request_.fixed.even_cut;
       // In the same cut, it would only take longer.
-      if (candidate.host_too && !(one_cut && fits)) AwaitOnHost(candidate);
+      if (candidate.host_too && !(fits && HasOneCut(candidate.division)))
+        AwaitOnHost(candidate);
       continue;
     }
     StatusOr<StepBound> bound =
@@ -355,11 +362,16 @@ bool SearchRun::Squeeze(Division division) {
 }
 
 void SearchRun::Rescue() {
-  std::sort(
+  // Those that may fit have been bounded, as nothing was found.
+  candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(),
+                                   [](const Candidate& candidate) {
+                                     return !candidate.bounded;
+                                   }),
+                    candidates_.end());
+  std::stable_sort(
       candidates_.begin(), candidates_.end(),
       [](const Candidate& a, const Candidate& b) { return a.least < b.least; });
   for (const Candidate& candidate : candidates_) {
-    if (!candidate.may_fit) continue;
     unseen_ = std::min(unseen_, candidate.least);
     if (candidate.division.pp > 1 &&
         candidate.division.stages() <= kSqueezedStages &&
@@ -390,15 +402,16 @@ absl::Status SearchRun::WhyNone() {
             std::to_string(request_.architecture.heads) + " heads and " +
             std::to_string(request_.batch) +
             " sequences, of which no product of parts is that: " +
-            std::to_string(n) +
-            " devices would do, or another batch or other fixed choices");
+            std::to_string(n) + " devices would do, or another batch" +
+            OfFixed(", not"));
     }
     return absl::InvalidArgumentError(
         "expected choices that go together, found none that " +
-        std::to_string(devices) +
-        " devices or fewer can have: fix fewer of them");
+        std::to_string(devices) + " devices or fewer can have" +
+        OfFixed(" with") + ": fix fewer of them");
   }
   const double limit = cluster_.device.room();
+  const std::string enough = GigaBytesUp(smallest->first);
   std::string text = "expected a division within " + GigaBytes(limit) +
                      " a device, found none: the least is " +
                      GigaBytes(smallest->first) + ", " +
@@ -410,11 +423,11 @@ absl::Status SearchRun::WhyNone() {
     const auto least = FindSmallest(more, least_memory_);
     if (least && least->first <= limit)
       return absl::ResourceExhaustedError(
-          text + "; it fits with a limit of " + GigaBytes(smallest->first) +
-          ", or on " + std::to_string(devices * times) + " devices");
+          text + "; it fits with a limit of " + enough + ", or on " +
+          std::to_string(devices * times) + " devices");
   }
   return absl::ResourceExhaustedError(text + "; it fits with a limit of " +
-                                      GigaBytes(smallest->first));
+                                      enough);
 }
 
 StatusOr<SearchResult> SearchRun::Run() {
@@ -442,8 +455,9 @@ StatusOr<SearchResult> SearchRun::Run() {
 }  // namespace
 
 StatusOr<SearchResult> Search(const Request& request) {
-  if (request.batch < 1)
-    return absl::InvalidArgumentError("batch: expected 1 or more, found " +
+  if (request.batch < 1 || request.batch > kMostBatch)
+    return absl::InvalidArgumentError("batch: expected 1 to " +
+                                      std::to_string(kMostBatch) + ", found " +
                                       std::to_string(request.batch));
   // Of sizes that no division has, one device's check says which.
   Division one;
@@ -453,6 +467,7 @@ StatusOr<SearchResult> Search(const Request& request) {
           request.architecture, one, request.cluster, *request.software);
       !checked.ok())
     return checked.status();
+  if (absl::Status status = CheckFixed(request); !status.ok()) return status;
   return SearchRun(request).Run();
 }
 

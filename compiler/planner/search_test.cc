@@ -314,7 +314,13 @@ TEST(Search, SaysWhatWouldFit) {
   EXPECT_THAT(text, HasSubstr("expected a division within 20.0 GB a device, "
                               "found none: the least is "));
   EXPECT_THAT(text, HasSubstr(" more, of tp "));
-  EXPECT_THAT(text, HasSubstr("it fits with a limit of "));
+  const std::string enough = "it fits with a limit of ";
+  const size_t limit = text.find(enough);
+  ASSERT_NE(limit, std::string::npos) << text;
+  // It does, as it is written.
+  request.memory = 1e9 * std::stod(text.substr(limit + enough.size()));
+  EXPECT_TRUE(Search(request).ok()) << Search(request).status();
+  request.memory = 20e9;
   const size_t on = text.find("or on ");
   ASSERT_NE(on, std::string::npos) << text;
   // It does.
@@ -331,13 +337,38 @@ TEST(Search, SaysWhatCanBeDivided) {
                         "devices would do"));
   request = Ask(Gpt(4, 256, 4), "8x a100-80-sxm", 16);
   request.fixed.tp = 3;
-  EXPECT_THAT(std::string(Search(request).status().message()),
-              HasSubstr("fix fewer of them"));
+  EXPECT_EQ(Search(request).status().message(),
+            "--fix tp: expected a divisor of the 4 heads, found 3");
   request.fixed.tp = 2;
   request.fixed.dp = 4;
   request.fixed.pp = 2;
   EXPECT_THAT(std::string(Search(request).status().message()),
-              HasSubstr("found none that 8 devices or fewer can have"));
+              HasSubstr("found none that 8 devices or fewer can have with "
+                        "tp=2, pp=2, dp=4: fix fewer of them"));
+  const auto refusal = [](const FixedChoices& fixed) {
+    Request request = Ask(Gpt(4, 256, 4), "8x a100-80-sxm", 16);
+    request.fixed = fixed;
+    return std::string(Search(request).status().message());
+  };
+  FixedChoices fixed;
+  fixed.dp = 16;
+  EXPECT_EQ(refusal(fixed), "--fix dp: expected 1 to the 8 devices, found 16");
+  fixed.dp = 0;
+  EXPECT_EQ(refusal(fixed), "--fix dp: expected 1 to the 8 devices, found 0");
+  fixed = {};
+  fixed.pp = 8;
+  EXPECT_EQ(refusal(fixed), "--fix pp: expected at most the 4 layers, found 8");
+  fixed = {};
+  fixed.microbatch = 3;
+  EXPECT_EQ(refusal(fixed),
+            "--fix mbs: expected a divisor of the batch's 16 sequences, 64 at "
+            "most, found 3");
+  fixed = {};
+  fixed.zero = 4;
+  EXPECT_EQ(refusal(fixed), "--fix zero: expected 0 to 3, found 4");
+  fixed = {};
+  fixed.vpp = 13;
+  EXPECT_EQ(refusal(fixed), "--fix vpp: expected 1 to 12, found 13");
   request.fixed = {};
   request.fixed.tp = request.fixed.pp = 2;
   request.fixed.zero = 0;
@@ -346,7 +377,7 @@ TEST(Search, SaysWhatCanBeDivided) {
               HasSubstr(" 4 devices would do"));
   request.batch = 0;
   EXPECT_THAT(std::string(Search(request).status().message()),
-              HasSubstr("batch: expected 1 or more, found 0"));
+              HasSubstr("batch: expected 1 to 16777216, found 0"));
 }
 
 TEST(Candidates, StopWhereOneIsEnough) {

@@ -130,6 +130,9 @@ absl::StatusOr<SweepResult> RunSweep(const std::string& text,
   if (!table.ok()) return table.status();
   absl::StatusOr<std::vector<SweepRow>> rows = ReadSweep(*table, name, cluster);
   if (!rows.ok()) return rows.status();
+  if (rows->empty())
+    return absl::InvalidArgumentError(
+        name + ": expected rows below the columns' names, found none");
   const std::vector<std::string>& added = PredictedColumns();
   std::vector<std::string> header = (*table)[0].cells;
   for (const std::string& column : added)

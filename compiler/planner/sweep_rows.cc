@@ -310,22 +310,34 @@ bool HasMemory(const std::string& name, const std::string& gigabytes) {
   return false;
 }
 
+// Whether a name has the device's in it: "a100" is not "a1000".
+bool HasDevice(const std::string& name, const std::string& device) {
+  for (size_t at = name.find(device); at != std::string::npos;
+       at = name.find(device, at + 1)) {
+    const size_t end = at + device.size();
+    if (end == name.size() ||
+        !std::isdigit(static_cast<unsigned char>(name[end])))
+      return true;
+  }
+  return false;
+}
+
 // "A100-80GB-SXM (DGX SuperPOD)" and the like.
 std::string DeviceName(const std::string& gpu) {
   const std::string name = Lower(gpu);
-  if (Has(name, "v100"))
+  if (HasDevice(name, "v100"))
     return Has(name, "dgx-2")      ? "dgx-2"
            : HasMemory(name, "16") ? "v100-16-sxm2"
                                    : "v100-32-sxm2";
-  if (Has(name, "a100"))
+  if (HasDevice(name, "a100"))
     return HasMemory(name, "40") ? "a100-40-sxm" : "a100-80-sxm";
   // A longer name before those that it has in it.
   for (const char* own : {"gb300", "gb200", "gh200"})
-    if (Has(name, own)) return own;
-  if (Has(name, "h100") && Has(name, "96")) return "h100-96-sxm";
+    if (HasDevice(name, own)) return own;
+  if (HasDevice(name, "h100") && Has(name, "96")) return "h100-96-sxm";
   for (const char* own : {"h100", "h200", "h800", "b200", "b300"})
-    if (Has(name, own)) return own + std::string("-sxm");
-  return Has(name, "a800") ? "a800-80-sxm" : name;
+    if (HasDevice(name, own)) return own + std::string("-sxm");
+  return HasDevice(name, "a800") ? "a800-80-sxm" : name;
 }
 
 // Bytes/s of a node: "8x HDR 200 Gbps", "RoCE 1600 Gbps per node", "8x NDR400",
@@ -359,10 +371,7 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
       row_out_.other_gpu = gpu;
     return absl::OkStatus();
   }
-  if (gpu.empty()) {
-    gpu = "a100-80-sxm";
-    Default("gpu", gpu);
-  }
+  if (gpu.empty()) gpu = "a100-80-sxm";
   // More than a rack, so that all levels are there.
   StatusOr<Cluster> known = BuiltInCluster("32 nodes x " + DeviceName(gpu));
   if (!known.ok()) {
@@ -370,6 +379,8 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
             plan::Quote(gpu));
     return absl::OkStatus();
   }
+  // What is taken of a cell that says it in other words, too.
+  if (Cell("gpu") != known->device.name) Default("gpu", known->device.name);
   StatusOr<int64_t> per_node =
       Count("gpus_per_node", known->devices_per_node());
   if (!per_node.ok()) return per_node.status();
@@ -466,7 +477,10 @@ StatusOr<std::vector<SweepRow>> ReadSweep(
     if (!seen.count(column))
       return InvalidArgumentError(
           name + ":" + std::to_string(table[0].line) + ": expected a column '" +
-          column + "', found " + plan::Join(header).substr(0, 200));
+          column + "', found " + plan::Join(header).substr(0, 200) +
+          (header.size() == 1 && Has(header[0], ";")
+               ? "; cells are separated by commas"
+               : ""));
   std::vector<SweepRow> rows;
   for (size_t i = 1; i < table.size(); ++i) {
     rows.push_back(RowReader(header, table[i]).Read(cluster));

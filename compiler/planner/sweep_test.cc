@@ -79,7 +79,8 @@ TEST(Sweep, ReadsAPublishedRow) {
   EXPECT_DOUBLE_EQ(row.cluster.levels[1].bandwidth, 25e9);
   EXPECT_EQ(row.software->name, "megatron-lm");
   EXPECT_EQ(row.problem, "");
-  EXPECT_THAT(row.defaults, ::testing::ElementsAre("ep=1", "vpp=1"));
+  EXPECT_THAT(row.defaults,
+              ::testing::ElementsAre("ep=1", "vpp=1", "gpu=a100-80-sxm"));
 }
 
 TEST(Sweep, ReadsNetworksInManyWords) {
@@ -95,6 +96,24 @@ TEST(Sweep, ReadsNetworksInManyWords) {
   EXPECT_DOUBLE_EQ(
       bandwidth("800 Gbps per node (config inter_node_bandwidth=800)"), 12.5e9);
   EXPECT_DOUBLE_EQ(bandwidth(""), 25e9);
+}
+
+TEST(Sweep, SaysWhichDeviceItTook) {
+  const auto row = [](const std::string& gpu) {
+    return Rows("layers,hidden,heads,seq_len,gbs,gpu\n2,64,2,32,16," + gpu +
+                "\n")[0];
+  };
+  EXPECT_THAT(row("H100-PCIe").defaults, ::testing::Contains("gpu=h100-sxm"));
+  EXPECT_THAT(row("a100-80-sxm").defaults,
+              ::testing::Not(::testing::Contains(HasSubstr("gpu="))));
+  EXPECT_THAT(row("A1000").problem, HasSubstr("found 'A1000'"));
+}
+
+// As spreadsheets begin UTF-8.
+TEST(Sweep, SkipsAByteOrderMark) {
+  EXPECT_EQ(Rows("\xef\xbb\xbflayers,hidden,heads,seq_len,gbs\n2,64,2,32,16\n")
+                .size(),
+            1u);
 }
 
 TEST(Sweep, AddsColumnsAndSaysDefaults) {
@@ -218,6 +237,10 @@ TEST(Sweep, RefusesWithTheLine) {
             "nothing");
   EXPECT_THAT(Refusal("layers,heads\n1,2\n"),
               HasSubstr("rows.csv:1: expected a column 'hidden'"));
+  EXPECT_EQ(Refusal(header),
+            "rows.csv: expected rows below the columns' names, found none");
+  EXPECT_THAT(Refusal("layers;heads\n1;2\n"),
+              HasSubstr("cells are separated by commas"));
   EXPECT_EQ(Refusal("layers,layers\n1,2\n"),
             "rows.csv:1: column 'layers' is there twice");
   EXPECT_EQ(Refusal("layers,hidden,heads,seq_len,gbs,fits\n1,1,1,1,1,y\n"),

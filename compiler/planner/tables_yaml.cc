@@ -79,7 +79,9 @@ Status TableReader::ReadSizes(const Node& node, const std::string& name,
       return status;
     if (std::adjacent_find(own.begin(), own.end(), std::greater_equal<>()) !=
         own.end())
-      return Refuse(list, "sizes: expected ascending numbers");
+      return Refuse(list,
+                    "sizes: expected ascending numbers, found one that "
+                    "is not above the one before");
   }
   return absl::OkStatus();
 }

@@ -116,6 +116,20 @@ plan::Entry EntryOf(const StepMapping& mapping, const std::set<int>& layers,
   return entry;
 }
 
+// As sbatch reads it: minutes, MM:SS, HH:MM:SS, and with days before a hyphen
+// also hours alone.
+bool IsTime(const std::string& text) {
+  const size_t hyphen = text.find('-');
+  const bool days = hyphen != std::string::npos;
+  std::vector<std::string> parts =
+      plan::SplitOutside(days ? text.substr(hyphen + 1) : text, ':');
+  if (parts.size() > 3) return false;
+  if (days) parts.push_back(text.substr(0, hyphen));
+  return std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return plan::ParseCount(part).ok();
+  });
+}
+
 }  // namespace
 
 StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
@@ -190,7 +204,7 @@ StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
 }
 
 absl::Status CheckSlurm(const SlurmOptions& options) {
-  if (options.time.find_first_not_of("0123456789:-") != std::string::npos)
+  if (!options.time.empty() && !IsTime(options.time))
     return InvalidArgumentError(
         "--time: expected minutes, HH:MM:SS or DAYS-HH:MM:SS, found " +
         plan::Quote(options.time));

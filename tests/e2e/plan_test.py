@@ -64,7 +64,7 @@ class PlanTest(unittest.TestCase):
                 self.assertIn(" x pp 2 x ", facts["division"])
                 self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita")
                 # More stages than layers.
-                self.assertIn("found none that 8 devices or fewer", self.partita(
+                self.assertIn("--fix pp: expected at most the %d layers, found 8" % layers, self.partita(
                     "plan", "--cluster", "8x a100-80-sxm", *options, "--fix", "pp=8", code=1))
         self.assertEqual(facts["model"]["kv_heads"], 2)
         # The head of a large vocabulary is a layer's worth: the cut is uneven, and says where.
@@ -135,6 +135,9 @@ class PlanTest(unittest.TestCase):
         for column, option in (("n_gpus", "--devices"), ("gpu", "--cluster"), ("precision", "--precision"), ("gbs", "--batch")):
             self.assertIn("found '%s', which is given as %s" % (column, option),
                           self.plan("--row", "layers=2,hidden=64,heads=2,seq_len=8,%s=4" % column, "--batch", "4", code=2))
+        self.assertIn("--dim: expected a model", self.plan(*row, "--dim", "batch=3", code=2))
+        self.assertIn("found no 'hidden'", self.plan("--row", "layers=2,heads=2,seq_len=8", "--batch", "4", code=2))
+        self.assertIn("found more than one 'layers'", self.plan("--row", "layers=2,layers=3,hidden=64,heads=2,seq_len=8", "--batch", "4", code=2))
         self.assertIn("hidden: says nothing", self.plan("--row", "layers=2,hidden=,heads=2,seq_len=8", "--batch", "4", code=2))
 
     def test_refusals(self):
@@ -175,7 +178,7 @@ class PlanTest(unittest.TestCase):
         self.assertIn("srun --ntasks=4 ", script)
         self.assertIn("#SBATCH --time=30\n", self.partita(
             "slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm", "--time", "30"))
-        for option, value in (("--time", "soon"), ("--account", "a b")):
+        for option, value in (("--time", "soon"), ("--time", "-5"), ("--time", "1:2:3:4"), ("--time", "1-"), ("--account", "a b")):
             self.assertIn(option + ": expected", self.partita(
                 "slurm", "step.partita", "--plan", "plan.yaml", "--cluster", "8x a100-80-sxm", option, value, code=2))
         # Compiled with another plan.

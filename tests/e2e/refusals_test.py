@@ -250,7 +250,7 @@ class RefusalsTest(unittest.TestCase):
                 (2, "--operations: expected a whole number of at least 0, found '-1'", (*simulating, "--operations", "-1")),
                 (2, "--costs: expected times", ("inspect", "no.yaml", "--schedule", "--costs", "X=1")),
                 (2, "--data-range: expected two shares from 0 to 1", ("train", "no.partita", "--data-range", "1:0")),
-                (1, "found none", ("plan", gpt2, "--dim", "batch=8,seq=8", "--cluster", "8x a100-80-sxm", "--fix", "tp=3"))):
+                (1, "expected a divisor of the 4 heads, found 3", ("plan", gpt2, "--dim", "batch=8,seq=8", "--cluster", "8x a100-80-sxm", "--fix", "tp=3"))):
             with self.subTest(arguments=arguments):
                 self.refuse(code, [fragment], PARTITA, *arguments)
 

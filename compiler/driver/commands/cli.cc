@@ -8,6 +8,7 @@
 #include "CLI/CLI.hpp"
 #include "compiler/driver/commands/commands.h"
 #include "compiler/driver/session.h"
+#include "compiler/plan/text.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -17,13 +18,6 @@ namespace {
 // Where the command line has a command or an option that does not exist, says
 // so: parsing may complain of something missing first.
 bool explainUnknown(const CLI::App& app) {
-  auto nearest = [](llvm::StringRef found, llvm::ArrayRef<std::string> known) {
-    constexpr unsigned kTypo = 2;
-    for (const std::string& name : known)
-      if (found.edit_distance(name) <= kTypo)
-        return "; did you mean '" + name + "'?";
-    return std::string();
-  };
   std::vector<std::string> commands;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     commands.push_back(command->get_name());
@@ -36,7 +30,7 @@ bool explainUnknown(const CLI::App& app) {
       if (word.size() < 2 || word[0] != '-') continue;
       llvm::errs() << "error: partita " << command->get_name()
                    << " has no option '" << word << "'"
-                   << nearest(llvm::StringRef(word).split('=').first, options)
+                   << plan::Suggest(word.substr(0, word.find('=')), options)
                    << "\n";
       return true;
     }
@@ -44,7 +38,7 @@ bool explainUnknown(const CLI::App& app) {
   for (const std::string& word : app.remaining()) {
     llvm::errs() << "error: expected a command, one of "
                  << llvm::join(commands, ", ") << "; found '" << word << "'"
-                 << nearest(word, commands) << "\n";
+                 << plan::Suggest(word, commands) << "\n";
     return true;
   }
   return false;

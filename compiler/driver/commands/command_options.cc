@@ -14,6 +14,7 @@
 namespace partita::driver {
 
 void ModelArguments::add(CLI::App* command, const std::string& what) {
+  this->command = command;
   command->add_option("model", model, what)->required();
   command
       ->add_option("--dim", dims,
@@ -48,6 +49,14 @@ void ModelArguments::add(CLI::App* command, const std::string& what) {
                    ? std::string()
                    : "expected a probability from 0 to below 1, found " + text;
       });
+}
+
+std::string ModelArguments::given() const {
+  for (const char* name :
+       {"--dim", "--input-shape", "--optional-inputs", "--onnx-configuration",
+        "--weights", "--seed", "--dropout"})
+    if (command->get_option(name)->count() > 0) return name;
+  return "";
 }
 
 bool ModelArguments::finish() {

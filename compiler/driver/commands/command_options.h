@@ -30,9 +30,12 @@ struct ModelArguments {
   std::string model, optional_inputs;
   std::vector<std::string> dims, shapes;
   ImportOptions options;
+  const CLI::App* command = nullptr;  // that has them, once added
 
   // `what` says which models the command takes.
   void add(CLI::App* command, const std::string& what);
+  // The first of its options that is given, as "--dim"; none: empty.
+  std::string given() const;
   // Reads the texts of options; prints what is wrong.
   bool finish();
   // Null after diagnostics where the model cannot be read.

@@ -181,6 +181,13 @@ int run(PlanCommand& command) {
         "--row");
     return kUsageError;
   }
+  if (const std::string other = command.model.given();
+      !command.row.empty() && !other.empty()) {
+    complain(other +
+             ": expected a model, which it is of, found --row, whose "
+             "columns and --batch say all sizes: leave it out");
+    return kUsageError;
+  }
   if (!command.row.empty() && command.batch == 0) {
     complain("expected --batch: the sequences of a step, of all devices");
     return kUsageError;

@@ -132,6 +132,12 @@ StatusOr<planner::SweepRow> parseRow(const std::string& text) {
       return InvalidArgumentError("--row: expected sizes of a model, found '" +
                                   std::string(column) + "', which is " +
                                   option);
+  for (const char* column : {"layers", "hidden", "heads", "seq_len"})
+    if (const auto times = llvm::count(named, column); times != 1)
+      return InvalidArgumentError(
+          "--row: expected layers, hidden, heads and seq_len, each once, "
+          "found " +
+          std::string(times == 0 ? "no '" : "more than one '") + column + "'");
   std::vector<planner::CsvRow> table(2);
   table[0].cells = header;
   table[1].cells = cells;
@@ -251,9 +257,9 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
                           *facts.getString("division"),
                           *facts.getString("binds"))
          << llvm::formatv(
-                "of {0} divisions bounds on time and memory ruled out all but "
-                "what {1} timetables were made of, one for each cut into "
-                "stages, in {2:f2} s: none is more than {3:f1} % faster\n",
+                "search: {0} divisions, timetables of {1} cuts into stages in "
+                "{2:f2} s; bounds on time and memory ruled out the others: "
+                "none is more than {3:f1} % faster\n",
                 facts.getInteger("considered").value_or(0),
                 facts.getInteger("evaluated").value_or(0),
                 number(facts, "search_seconds"), 100 * number(facts, "gap"));
