@@ -1,5 +1,5 @@
 """partita simulate --html in a real browser, Debian's headless chromium: nothing on the console, no request beside the file itself, every
-section with its tables and drawings, nothing wider than the page at 1280 and 400 pixels, zoom works. Skipped where there is no chromium.
+section with its tables and drawings, nothing wider than the page at 1280 and 400 pixels, zoom works. `./bazelw test //tests:long` installs it.
 With --screenshots FOLDER among its arguments it leaves what it saw there."""
 
 import base64
@@ -89,10 +89,11 @@ class Browser:
         self.process.wait(timeout=30)
 
 
-@unittest.skipUnless(CHROMIUM, "needs chromium: apt-get install chromium")
 class ReportBrowserTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        if not CHROMIUM:
+            raise RuntimeError("expected chromium, found none: apt-get install chromium")
         cls.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         cls.addClassCleanup(cls.folder.cleanup)
         model = [GPT2, "--dim", "batch=16,seq=8"]
