@@ -222,4 +222,8 @@ Status CheckDivision(const Architecture& a, const Division& d) {
   return absl::OkStatus();
 }
 
+WeightForms FormsOf(const Architecture& a) {
+  return a.kind == ModelKind::kGpt ? kInByOut : kOutByIn;
+}
+
 }  // namespace partita::planner

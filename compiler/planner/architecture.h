@@ -112,6 +112,19 @@ struct Division {
 absl::Status CheckDivision(const Architecture& architecture,
                            const Division& division);
 
+// How a weight lies in its forward product, and in that of its input's
+// gradient.
+struct WeightForms {
+  ProductForm ahead, back;
+};
+constexpr WeightForms kInByOut = {ProductForm::kPlain,
+                                  ProductForm::kRhsTransposed};
+constexpr WeightForms kOutByIn = {ProductForm::kRhsTransposed,
+                                  ProductForm::kPlain};
+// Of layers: GPT-2's are in x out, all others out x in. So are tables, the
+// head's with them.
+WeightForms FormsOf(const Architecture& architecture);
+
 }  // namespace partita::planner
 
 #endif  // PARTITA_COMPILER_PLANNER_ARCHITECTURE_H_

@@ -59,12 +59,18 @@ class LayerModel {
 
  private:
   double Product(int64_t batch, int64_t m, int64_t n, int64_t k,
-                 Precision precision) const {
-    return MatmulTime(device_, precision, batch, m, n, k) / software_.products;
+                 Precision precision,
+                 ProductForm form = ProductForm::kPlain) const {
+    return MatmulTime(device_, precision, batch, m, n, k, form) /
+           software_.products;
   }
   // A linear layer and both gradients; or as many as `batch` at once.
   void AddLinear(int64_t tokens, int64_t in, int64_t out, Precision precision,
-                 int64_t batch = 1);
+                 int64_t batch = 1) {
+    AddLinear(tokens, in, out, precision, batch, FormsOf(a_));
+  }
+  void AddLinear(int64_t tokens, int64_t in, int64_t out, Precision precision,
+                 int64_t batch, const WeightForms& forms);
   void AddElementwise(double elements) {
     cost_.forward.elementwise += Kernel(elements);
     cost_.backward.elementwise += Kernel(kBackwardPasses * elements);
@@ -88,11 +94,15 @@ class LayerModel {
 };
 
 void LayerModel::AddLinear(int64_t tokens, int64_t in, int64_t out,
-                           Precision precision, int64_t batch) {
-  cost_.forward.products += Product(batch, tokens, out, in, precision);
-  cost_.backward.products += Product(batch, tokens, in, out, precision);
+                           Precision precision, int64_t batch,
+                           const WeightForms& forms) {
+  cost_.forward.products +=
+      Product(batch, tokens, out, in, precision, forms.ahead);
+  cost_.backward.products +=
+      Product(batch, tokens, in, out, precision, forms.back);
   if (!a_.frozen) {
-    const double time = Product(batch, in, out, tokens, precision);
+    const double time =
+        Product(batch, in, out, tokens, precision, ProductForm::kLhsTransposed);
     cost_.backward.products += time;
     cost_.weights += time;
   }
@@ -246,7 +256,7 @@ PartCost LayerModel::Head() {
   const int64_t seq = a_.kind == ModelKind::kT5 ? a_.decoder_seq : a_.seq;
   const int64_t tokens = d_.microbatch * seq / d_.cp;
   const int64_t columns = (a_.vocab + d_.tp - 1) / d_.tp;
-  AddLinear(tokens, a_.hidden, columns, sixteen_bit());
+  AddLinear(tokens, a_.hidden, columns, sixteen_bit(), 1, kOutByIn);
   const double logits = double(tokens) * columns;
   cost_.forward.elementwise += MemoryBoundTime(device_, 16 * logits);
   cost_.backward.elementwise += MemoryBoundTime(device_, 8 * logits);

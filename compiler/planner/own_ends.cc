@@ -90,7 +90,8 @@ class Head : public Writer {
     const Value gradient =
         f.Kernel({logits, f.Argument(3 * s.PerToken())}, s.logits);
     const Value x = f.Argument(s.stream);
-    const Value back = Sum(f.Product(s.tokens, s.hidden, s.vocab, {gradient}));
+    const Value back =
+        Sum(f.Product(s.tokens, s.hidden, s.vocab, {gradient}, kOutByIn.back));
     const Value normed = s.again ? normed_ : Gather(Norm(x));
     Gradient(s.vocab, s.hidden, s.tokens, {gradient, normed});
     const Value wide = Wide(back);
@@ -101,7 +102,7 @@ class Head : public Writer {
  private:
   Value Logits() {
     normed_ = Gather(Norm(f.Argument(s.stream)));
-    return f.Product(s.tokens, s.vocab, s.hidden, {normed_});
+    return f.Product(s.tokens, s.vocab, s.hidden, {normed_}, kOutByIn.ahead);
   }
   Value Targets() {
     const Value targets = f.Argument(kIndex * double(s.own));

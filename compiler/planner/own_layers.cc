@@ -17,8 +17,8 @@ class LayerForward : public Writer {
     const Value x = f.Argument(s.stream);
     const Value attention = s.gated ? Rotated(x) : Packed(x);
     const Value heads = s.again ? attention : f.Kernel({attention}, s.queries);
-    const Value projected =
-        Save(Sum(f.Product(s.tokens, s.hidden, s.wide, {heads})));
+    const Value projected = Save(
+        Sum(f.Product(s.tokens, s.hidden, s.wide, {heads}, s.forms.ahead)));
     const std::vector<Value> both = f.Kernel(
         s.gated ? std::vector<Value>{projected, x, Weight(s.hidden)}
                 : std::vector<Value>{projected, x, Weight(3 * s.hidden)},
@@ -43,8 +43,8 @@ class LayerForward : public Writer {
     const Value normed = Gather(Norm(x));
     std::vector<Value> parts;
     for (const Value weight : cut)
-      parts.push_back(
-          Save(f.Product(s.tokens, s.wide, s.hidden, {normed, weight})));
+      parts.push_back(Save(f.Product(s.tokens, s.wide, s.hidden,
+                                     {normed, weight}, s.forms.ahead)));
     parts.push_back(Weight(3.0 * s.wide));
     return Save(f.Kernel(parts, s.queries, Operations(core::kAttention)));
   }
@@ -53,7 +53,8 @@ class LayerForward : public Writer {
     const Value normed = Gather(Norm(x));
     const Value tables = Tables();
     const auto projected = [&](int64_t columns) {
-      return Save(f.Product(s.tokens, columns, s.hidden, {normed}));
+      return Save(
+          f.Product(s.tokens, columns, s.hidden, {normed}, s.forms.ahead));
     };
     const Value q = projected(s.wide);
     const Value rotated_q = f.Kernel({q, tables}, s.queries);
@@ -65,11 +66,13 @@ class LayerForward : public Writer {
   }
 
   Value Mlp(Value x) {
-    std::vector<Value> up = {Save(f.Product(s.tokens, s.inner, s.hidden, {x}))};
-    up.push_back(s.gated ? Save(f.Product(s.tokens, s.inner, s.hidden, {x}))
+    std::vector<Value> up = {
+        Save(f.Product(s.tokens, s.inner, s.hidden, {x}, s.forms.ahead))};
+    up.push_back(s.gated ? Save(f.Product(s.tokens, s.inner, s.hidden, {x},
+                                          s.forms.ahead))
                          : Weight(s.inner));
     const Value active = f.Kernel(up, s.middle);
-    return Sum(f.Product(s.tokens, s.hidden, s.inner, {active}));
+    return Sum(f.Product(s.tokens, s.hidden, s.inner, {active}, s.forms.ahead));
   }
 };
 
@@ -101,9 +104,10 @@ class LayerBackward : public Writer {
     CutWeights();
     normed_ = Gather(Norm(x_));
     const auto product = [&](int64_t columns, size_t part) {
-      return s.gated ? f.Product(s.tokens, columns, s.hidden, {normed_})
+      return s.gated ? f.Product(s.tokens, columns, s.hidden, {normed_},
+                                 s.forms.ahead)
                      : f.Product(s.tokens, columns, s.hidden,
-                                 {normed_, cut_[part]});
+                                 {normed_, cut_[part]}, s.forms.ahead);
     };
     q_ = product(s.wide, 0);
     k_ = product(s.gated ? s.kv : s.wide, 1);
@@ -112,7 +116,8 @@ class LayerBackward : public Writer {
     attention_ =
         f.Kernel({q_, k_, v_}, s.queries, Operations(core::kAttention));
     heads_ = f.Kernel({attention_}, s.queries);
-    projected_ = Sum(f.Product(s.tokens, s.hidden, s.wide, {heads_}));
+    projected_ =
+        Sum(f.Product(s.tokens, s.hidden, s.wide, {heads_}, s.forms.ahead));
   }
   void CutWeights() {
     if (s.gated || !cut_.empty()) return;
@@ -135,8 +140,9 @@ class LayerBackward : public Writer {
   }
   void UpAgain(Value normed) {
     if (!s.again) return;
-    up_ = f.Product(s.tokens, s.inner, s.hidden, {normed});
-    if (s.gated) gate_ = f.Product(s.tokens, s.inner, s.hidden, {normed});
+    up_ = f.Product(s.tokens, s.inner, s.hidden, {normed}, s.forms.ahead);
+    if (s.gated)
+      gate_ = f.Product(s.tokens, s.inner, s.hidden, {normed}, s.forms.ahead);
   }
 
   // The residual stream behind attention, in f32 too what comes in.
@@ -174,7 +180,8 @@ class LayerBackward : public Writer {
   void Plain(Value gradient) {
     f.Return(ColumnSum({gradient}, s.own, s.hidden));
     const Value whole = Gather(gradient);
-    const Value active = f.Product(s.tokens, s.inner, s.hidden, {whole});
+    const Value active =
+        f.Product(s.tokens, s.inner, s.hidden, {whole}, s.forms.back);
     Middle m;
     if (s.again) {
       Again();
@@ -189,7 +196,8 @@ class LayerBackward : public Writer {
     const Value input = f.Kernel({parts[0], parts[1]}, s.middle);
     Gradient(s.inner, s.hidden, s.tokens, {input, whole});
     f.Return(ColumnSum({parts[2]}, s.tokens, s.inner));
-    const Value back = Sum(f.Product(s.tokens, s.hidden, s.inner, {parts[2]}));
+    const Value back =
+        Sum(f.Product(s.tokens, s.hidden, s.inner, {parts[2]}, s.forms.back));
     if (!s.again) {
       m = Residual();
       m.normed = Gather(m.normed);
@@ -205,7 +213,8 @@ class LayerBackward : public Writer {
 
   Value Projection(Value stream) {
     const Value whole = Gather(stream);
-    const Value of_heads = f.Product(s.tokens, s.wide, s.hidden, {whole});
+    const Value of_heads =
+        f.Product(s.tokens, s.wide, s.hidden, {whole}, s.forms.back);
     if (!s.again) heads_ = f.Kernel({attention_}, s.queries);
     Gradient(s.wide, s.hidden, s.tokens, {heads_, whole});
     return of_heads;
@@ -238,10 +247,12 @@ class LayerBackward : public Writer {
       const Value weight =
           s.again ? cut_[i]
                   : f.Piece(packed, s.element * double(s.hidden) * s.wide);
-      back.push_back(f.Product(s.tokens, s.hidden, s.wide, {parts[i], weight}));
+      back.push_back(f.Product(s.tokens, s.hidden, s.wide, {parts[i], weight},
+                               s.forms.back));
       if (normed_ < 0) normed_ = Gather(Norm(x_));
-      weights.push_back(
-          f.Product(s.hidden, s.wide, s.tokens, {normed_, parts[i]}, true));
+      weights.push_back(f.Product(s.hidden, s.wide, s.tokens,
+                                  {normed_, parts[i]},
+                                  ProductForm::kLhsTransposed));
     }
     const Value sum = SumOf(back);
     VectorGradient(weights, 3.0 * s.hidden * s.wide);
@@ -251,7 +262,8 @@ class LayerBackward : public Writer {
 
   void Gated(Value gradient) {
     const Value whole = Gather(gradient);
-    const Value active = f.Product(s.tokens, s.inner, s.hidden, {whole});
+    const Value active =
+        f.Product(s.tokens, s.inner, s.hidden, {whole}, s.forms.back);
     Middle m;
     if (s.again) {
       Again();
@@ -262,13 +274,15 @@ class LayerBackward : public Writer {
     const auto [of_gate, of_up, input] = GateBackward(active);
     Gradient(s.hidden, s.inner, s.tokens, {whole, input});
     std::vector<Value> back;
-    back.push_back(f.Product(s.tokens, s.hidden, s.inner, {of_up}));
+    back.push_back(
+        f.Product(s.tokens, s.hidden, s.inner, {of_up}, s.forms.back));
     if (!s.again) {
       m = Residual();
       m.normed = Gather(m.normed);
     }
     Gradient(s.inner, s.hidden, s.tokens, {of_up, m.normed});
-    back.push_back(f.Product(s.tokens, s.hidden, s.inner, {of_gate}));
+    back.push_back(
+        f.Product(s.tokens, s.hidden, s.inner, {of_gate}, s.forms.back));
     Gradient(s.inner, s.hidden, s.tokens, {of_gate, m.normed});
     const Value stream = NormBackward(SumOf(back), m.wide, gradient);
     const Value of_heads = Projection(stream);
@@ -307,7 +321,8 @@ class LayerBackward : public Writer {
     };
     std::vector<Value> back;
     const auto linear = [&](Value grad, int64_t columns) {
-      back.push_back(f.Product(s.tokens, s.hidden, columns, {grad}));
+      back.push_back(
+          f.Product(s.tokens, s.hidden, columns, {grad}, s.forms.back));
       if (normed_ < 0) normed_ = Gather(Norm(x_));
       Gradient(columns, s.hidden, s.tokens, {grad, normed_});
     };

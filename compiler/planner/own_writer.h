@@ -27,6 +27,7 @@ struct Sizes {
         again(d.recompute == Recomputation::kFull),
         narrow(BytesOf(d.precision) < 4),
         one_kv_head(a.kv_heads <= d.tp),
+        forms(FormsOf(a)),
         tensor_cores(core::FitsTensorCores(a.hidden / a.heads,
                                            a.hidden / a.heads, narrow ? 2 : 4,
                                            /*gradient=*/true)),
@@ -53,6 +54,7 @@ struct Sizes {
                           : double(a.seq) * a.seq)) {}
 
   bool gated, split, sequence, again, narrow, one_kv_head;
+  WeightForms forms;  // of layers
   bool tensor_cores;  // for the gradient of attention
   int64_t sequences, tokens, own, hidden, wide, kv, inner, vocab;
   double element;
@@ -112,7 +114,7 @@ class Writer {
                      : s.PerToken());
   }
   void Gradient(int64_t m, int64_t n, int64_t k, std::vector<Value> reads) {
-    f.Return(f.Product(m, n, k, std::move(reads), true));
+    f.Return(f.Product(m, n, k, std::move(reads), ProductForm::kLhsTransposed));
   }
   void VectorGradient(std::vector<Value> reads, double elements) {
     f.Return(f.Kernel(std::move(reads), s.element * elements));

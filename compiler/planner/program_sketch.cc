@@ -50,13 +50,13 @@ Value ProgramSketch::Piece(Value from, double bytes) {
 }
 
 Value ProgramSketch::Product(int64_t m, int64_t n, int64_t k,
-                             std::vector<Value> reads, bool weight) {
+                             std::vector<Value> reads, ProductForm form) {
   Operation operation;
   operation.kind = Operation::Kind::kProduct;
   operation.m = m;
   operation.n = n;
   operation.k = k;
-  operation.weight = weight;
+  operation.form = form;
   return Append(operation, reads, {element_ * double(m) * double(n)})[0];
 }
 
@@ -122,9 +122,10 @@ Pass ProgramSketch::Time(const Cluster& cluster,
         break;
       }
       case Operation::Kind::kProduct:
-        pass.products += std::max(device.launch,
-                                  MatmulTime(device, precision_, 1, operation.m,
-                                             operation.n, operation.k));
+        pass.products +=
+            std::max(device.launch,
+                     MatmulTime(device, precision_, 1, operation.m, operation.n,
+                                operation.k, operation.form));
         break;
       case Operation::Kind::kCollective:
         pass.tensor += CollectiveTime(cluster, operation.collective,
@@ -140,10 +141,10 @@ Pass ProgramSketch::Time(const Cluster& cluster,
 double ProgramSketch::WeightTime(const Cluster& cluster) const {
   double seconds = 0;
   for (const Operation& operation : operations_)
-    if (operation.weight)
+    if (operation.form == ProductForm::kLhsTransposed)
       seconds += std::max(cluster.device.launch,
                           MatmulTime(cluster.device, precision_, 1, operation.m,
-                                     operation.n, operation.k));
+                                     operation.n, operation.k, operation.form));
   return seconds;
 }
 

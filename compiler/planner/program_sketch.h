@@ -31,9 +31,9 @@ class ProgramSketch {
   }
   // A kernel that reads no more of `from` than it writes.
   Value Piece(Value from, double bytes);
-  // m x k by k x n; of weights' gradients `weight`.
+  // m x k by k x n; a weight's gradient is kLhsTransposed.
   Value Product(int64_t m, int64_t n, int64_t k, std::vector<Value> reads,
-                bool weight = false);
+                ProductForm form);
   // Of tensor parallelism; `sent` as cost.h counts bytes.
   Value Collective(core::CollectiveKind kind, Value input, double sent,
                    double writes);
@@ -64,7 +64,7 @@ class ProgramSketch {
     double bytes = 0;  // read and written; of a collective sent; of a call held
     double operations = 0;
     int64_t m = 0, n = 0, k = 0;
-    bool weight = false;
+    ProductForm form = ProductForm::kPlain;
     core::CollectiveKind collective = core::CollectiveKind::kAllReduce;
   };
 
