@@ -97,6 +97,8 @@ struct Division {
                ? 2 * pp - 1 - stage
                : stage % pp;
   }
+  // Whether the rank of the embedding is that of the head.
+  bool SameEnds() const { return RankOfStage(stages() - 1) == 0; }
   int StageOfRank(int rank, int chunk) const {  // chunk: 0 .. vpp
     return schedule == PipelineSchedule::kZbV && chunk == 1 ? 2 * pp - 1 - rank
                                                             : chunk * pp + rank;

@@ -45,6 +45,7 @@ class Evaluation {
  private:
   void MakeStages();
   void AddSums();
+  void AddFormulaSums();
   void FindGathers();
   void RunPipeline();
   void FindTransfer();
@@ -83,8 +84,6 @@ class Evaluation {
     GroupShape group;
   };
   std::vector<Share> Shares() const;
-  // Whether the rank of the embedding is that of the head.
-  bool SameEnds() const { return d_.RankOfStage(d_.stages() - 1) == 0; }
   GroupShape DataGroup() const {
     return ShapeOfStride(cluster_, d_.tp, d_.dp * d_.cp);
   }
@@ -123,7 +122,7 @@ double Evaluation::RankParameters() const {
   if (a_.kind == ModelKind::kT5)
     parameters += a_.layers * DecoderLayerParameters(a_);
   parameters += EmbeddingParameters(a_);
-  if (SameEnds() && !a_.tied) parameters += double(a_.vocab) * a_.hidden;
+  if (d_.SameEnds() && !a_.tied) parameters += double(a_.vocab) * a_.hidden;
   return parameters / d_.tp;
 }
 
@@ -158,7 +157,10 @@ void Evaluation::MakeStages() {
   stages_.back().forward += head.forward;
   stages_.back().backward += head.backward;
   stages_.back().weights += head.weights;
-  if (IsOwn(setting_) && d_.pp > 1) AddSums();
+  if (!IsOwn(setting_))
+    AddFormulaSums();
+  else if (d_.pp > 1)
+    AddSums();
   rank_work_.resize(d_.pp);
   for (int s = 0; s < stages; ++s) {
     rank_work_[d_.RankOfStage(s)] += stages_[s].forward;
@@ -179,6 +181,20 @@ void Evaluation::AddSums() {
     if (s + 1 == d_.stages()) sums += rest.last_sums;
     stages_[s].backward.elementwise += sums / d_.microbatches();
   }
+}
+
+// The same where no operation is looked at. A tied table has two where its ends
+// are on different ranks.
+void Evaluation::AddFormulaSums() {
+  const double layer = SumTime(setting_, LayerParameters(a_));
+  for (int s = 0; s < d_.stages(); ++s)
+    stages_[s].backward.elementwise +=
+        double(d_.LayersOfStage(a_.layers, s)) * layer;
+  stages_.front().backward.elementwise +=
+      SumTime(setting_, EmbeddingParameters(a_));
+  if (!a_.tied || !d_.SameEnds())
+    stages_.back().backward.elementwise +=
+        SumTime(setting_, double(a_.vocab) * a_.hidden);
 }
 
 // ZeRO-3: gathers before each pass of a layer, and with 2 and more a reduction
@@ -296,7 +312,8 @@ double Evaluation::LeastPipeline() const {
   double alone = work + 2 * (d_.stages() - 1) * transfer_;
   if (zero_bubble)
     for (const PartCost& stage : stages_) alone -= stage.weights;
-  const PartCost layer = LayerCost(setting_);
+  PartCost layer = LayerCost(setting_);
+  layer.backward.elementwise += SumTime(setting_, LayerParameters(a_));
   const double passed = layer.forward.total() + transfer_ +
                         (zero_bubble ? 0 : layer.backward.total() + transfer_);
   double least = std::max(alone, m * work / p + (p - 1) / 2 * passed);
@@ -367,7 +384,7 @@ void Evaluation::ReduceGradients() {
     time -= std::min(Hidden(software_.gradient_overlap) * time, last);
   }
   // A tied embedding's gradients are added up between first and last stage.
-  if (!SameEnds() && a_.tied)
+  if (!d_.SameEnds() && a_.tied)
     time += 2 * TransferTime(
                     cluster_, 0, d_.devices - d_.devices / d_.pp,
                     double(a_.vocab) * a_.hidden / d_.tp * GradientBytes());

@@ -6,6 +6,7 @@
 
 #include "compiler/planner/cost.h"
 #include "compiler/planner/own_layers.h"
+#include "compiler/planner/own_step.h"
 
 namespace partita::planner {
 namespace {
@@ -302,6 +303,15 @@ Pass operator*(double times, Pass pass) {
 bool IsOwn(const Setting& setting) {
   return setting.software.own &&
          KnowsOwn(setting.architecture, setting.division);
+}
+
+double SumTime(const Setting& setting, double parameters) {
+  const Division& d = setting.division;
+  if (!setting.software.own_memory || IsOwn(setting)) return 0;
+  const double bytes = BytesOf(d.precision) + 2 * kSumBytes;
+  const double share = d.tp * double(d.zero >= 2 ? d.dp : 1);
+  return (1 - 1 / double(d.microbatches())) *
+         MemoryBoundTime(setting.cluster.device, bytes * parameters / share);
 }
 
 PartCost LayerCost(const Setting& setting) {

@@ -43,6 +43,10 @@ PartCost LayerCost(const Setting& setting);
 PartCost DecoderLayerCost(const Setting& setting);
 PartCost EmbeddingCost(const Setting& setting);
 PartCost HeadCost(const Setting& setting);
+// Of our own programs by formulas, a microbatch: what adding the gradients of
+// so many parameters, of all ranks of tp, to sums in f32 takes. The first ones
+// are not added. 0 of other software, and where IsOwn.
+double SumTime(const Setting& setting, double parameters);
 
 }  // namespace partita::planner
 

@@ -132,7 +132,8 @@ class SearchRun {
   const Request& request_;
   LeastMemory least_memory_;
   Cluster cluster_;
-  using WorkKey = std::tuple<int, int, int64_t, bool, Recomputation>;
+  using WorkKey =
+      std::tuple<int, int, int64_t, bool, Recomputation, int, int64_t, bool>;
   std::map<WorkKey, ModelWork> work_;
   using Entry = std::pair<double, size_t>;  // least, index of a candidate
   std::vector<Candidate> candidates_;
@@ -146,7 +147,8 @@ class SearchRun {
 
 const ModelWork& SearchRun::FindWork(const Division& d) {
   auto [place, added] = work_.try_emplace(
-      {d.tp, d.cp, d.microbatch, d.sequence_parallel, d.recompute});
+      {d.tp, d.cp, d.microbatch, d.sequence_parallel, d.recompute,
+       d.zero >= 2 ? d.dp : 1, d.microbatches(), d.SameEnds()});
   if (added) place->second = WorkOf(SettingOf(d));
   return place->second;
 }

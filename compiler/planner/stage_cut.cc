@@ -166,6 +166,10 @@ ModelWork WorkOf(const Setting& setting) {
   work.embedding = Seconds(embedding);
   work.embedding_forward = embedding.forward.total();
   work.head = Seconds(HeadCost(setting));
+  work.layer += SumTime(setting, LayerParameters(a));
+  work.embedding += SumTime(setting, EmbeddingParameters(a));
+  if (!a.tied || !setting.division.SameEnds())
+    work.head += SumTime(setting, double(a.vocab) * a.hidden);
   work.total = a.layers * work.layer + work.embedding + work.head;
   if (a.kind == ModelKind::kT5)
     work.total += a.layers * Seconds(DecoderLayerCost(setting));
