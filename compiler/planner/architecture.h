@@ -123,8 +123,8 @@ constexpr WeightForms kInByOut = {ProductForm::kPlain,
                                   ProductForm::kRhsTransposed};
 constexpr WeightForms kOutByIn = {ProductForm::kRhsTransposed,
                                   ProductForm::kPlain};
-// Of layers: GPT-2's are in x out, all others out x in. So are tables, the
-// head's with them.
+// Of layers: GPT-2's are in x out, all others out x in. Tables, also the
+// head's, are out x in.
 WeightForms FormsOf(const Architecture& architecture);
 
 }  // namespace partita::planner

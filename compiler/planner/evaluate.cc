@@ -183,18 +183,15 @@ void Evaluation::AddSums() {
   }
 }
 
-// The same where no operation is looked at. A tied table has two where its ends
-// are on different ranks.
+// The same where no operation is looked at.
 void Evaluation::AddFormulaSums() {
-  const double layer = SumTime(setting_, LayerParameters(a_));
+  const Sums sums = SumsOf(setting_);
   for (int s = 0; s < d_.stages(); ++s)
     stages_[s].backward.elementwise +=
-        double(d_.LayersOfStage(a_.layers, s)) * layer;
+        double(d_.LayersOfStage(a_.layers, s)) * sums.layer;
   stages_.front().backward.elementwise +=
-      SumTime(setting_, EmbeddingParameters(a_));
-  if (!a_.tied || !d_.SameEnds())
-    stages_.back().backward.elementwise +=
-        SumTime(setting_, double(a_.vocab) * a_.hidden);
+      sums.embedding + double(a_.layers) * sums.decoder;
+  stages_.back().backward.elementwise += sums.head;
 }
 
 // ZeRO-3: gathers before each pass of a layer, and with 2 and more a reduction
@@ -313,7 +310,7 @@ double Evaluation::LeastPipeline() const {
   if (zero_bubble)
     for (const PartCost& stage : stages_) alone -= stage.weights;
   PartCost layer = LayerCost(setting_);
-  layer.backward.elementwise += SumTime(setting_, LayerParameters(a_));
+  layer.backward.elementwise += SumsOf(setting_).layer;
   const double passed = layer.forward.total() + transfer_ +
                         (zero_bubble ? 0 : layer.backward.total() + transfer_);
   double least = std::max(alone, m * work / p + (p - 1) / 2 * passed);

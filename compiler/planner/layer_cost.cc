@@ -305,13 +305,28 @@ bool IsOwn(const Setting& setting) {
          KnowsOwn(setting.architecture, setting.division);
 }
 
-double SumTime(const Setting& setting, double parameters) {
+Sums SumsOf(const Setting& setting) {
+  const Architecture& a = setting.architecture;
   const Division& d = setting.division;
-  if (!setting.software.own_memory || IsOwn(setting)) return 0;
+  Sums sums;
+  if (!setting.software.own_memory || IsOwn(setting) || a.frozen) return sums;
   const double bytes = BytesOf(d.precision) + 2 * kSumBytes;
-  const double share = d.tp * double(d.zero >= 2 ? d.dp : 1);
-  return (1 - 1 / double(d.microbatches())) *
-         MemoryBoundTime(setting.cluster.device, bytes * parameters / share);
+  const double times = 1 - 1 / double(d.microbatches());
+  const auto of = [&](double parameters, double copies) {
+    return times *
+           MemoryBoundTime(setting.cluster.device,
+                           bytes * parameters / (d.zero >= 2 ? copies : 1));
+  };
+  sums.layer = of(double(LayerParameters(a)) / d.tp, d.dp);
+  if (a.experts > 0)
+    sums.layer +=
+        of(double(ExpertParameters(a)) / (d.ep * d.etp), d.expert_copies());
+  if (a.kind == ModelKind::kT5)
+    sums.decoder = of(double(DecoderLayerParameters(a)) / d.tp, d.dp);
+  sums.embedding = of(double(EmbeddingParameters(a)) / d.tp, d.dp);
+  if (!a.tied || !d.SameEnds())
+    sums.head = of(double(a.vocab) * a.hidden / d.tp, d.dp);
+  return sums;
 }
 
 PartCost LayerCost(const Setting& setting) {

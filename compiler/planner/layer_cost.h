@@ -43,10 +43,15 @@ PartCost LayerCost(const Setting& setting);
 PartCost DecoderLayerCost(const Setting& setting);
 PartCost EmbeddingCost(const Setting& setting);
 PartCost HeadCost(const Setting& setting);
-// Of our own programs by formulas, a microbatch: what adding the gradients of
-// so many parameters, of all ranks of tp, to sums in f32 takes. The first ones
-// are not added. 0 of other software, and where IsOwn.
-double SumTime(const Setting& setting, double parameters);
+// Of our own programs by formulas, seconds of adding gradients to sums in f32,
+// in the mean over microbatches, of which the first is not added: of a layer,
+// of a T5's decoder layer, and of what is before and after them. A tied table
+// has two sums where its ends are on different ranks. 0 of other software,
+// where IsOwn, and of adapters.
+struct Sums {
+  double layer = 0, decoder = 0, embedding = 0, head = 0;
+};
+Sums SumsOf(const Setting& setting);
 
 }  // namespace partita::planner
 

@@ -166,13 +166,14 @@ ModelWork WorkOf(const Setting& setting) {
   work.embedding = Seconds(embedding);
   work.embedding_forward = embedding.forward.total();
   work.head = Seconds(HeadCost(setting));
-  work.layer += SumTime(setting, LayerParameters(a));
-  work.embedding += SumTime(setting, EmbeddingParameters(a));
-  if (!a.tied || !setting.division.SameEnds())
-    work.head += SumTime(setting, double(a.vocab) * a.hidden);
+  const Sums sums = SumsOf(setting);
+  work.layer += sums.layer;
+  work.embedding += sums.embedding;
+  work.head += sums.head;
   work.total = a.layers * work.layer + work.embedding + work.head;
   if (a.kind == ModelKind::kT5)
-    work.total += a.layers * Seconds(DecoderLayerCost(setting));
+    work.total +=
+        a.layers * (Seconds(DecoderLayerCost(setting)) + sums.decoder);
   return work;
 }
 

@@ -18,7 +18,8 @@ struct ModelWork {
   double head = 0;
   double total = 0;  // of all layers, a t5's decoder too
 };
-// Does not depend on the division's pp, vpp, dp, zero, schedule and cut.
+// Does not depend on the division's cut; on pp, vpp and schedule only by
+// SameEnds, on dp and zero only by its sums (SumsOf).
 ModelWork WorkOf(const Setting& setting);
 
 struct StageCut {
