@@ -405,7 +405,7 @@ absl::Status SearchRun::WhyNone() {
             std::to_string(request_.batch) +
             " sequences, of which no product of parts is that: " +
             std::to_string(n) + " devices would do, or another batch" +
-            OfFixed(", not"));
+            OfFixed(" or other choices than"));
     }
     return absl::InvalidArgumentError(
         "expected choices that go together, found none that " +
