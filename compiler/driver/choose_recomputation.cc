@@ -4,11 +4,7 @@
 
 #include <map>
 
-#include "compiler/driver/cut_model.h"
-#include "compiler/driver/device_scratch.h"
-#include "compiler/driver/memory_limit.h"
-#include "compiler/driver/model_phases.h"
-#include "compiler/driver/pipeline.h"
+#include "compiler/driver/compilation.h"
 #include "compiler/memory/memory_table.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringExtras.h"
@@ -36,15 +32,12 @@ std::string patternOf(const std::string& name) {
 
 class Choice {
  public:
-  Choice(mlir::ModuleOp module, const plan::Plan* plan,
-         const TrainOptions& train, bool overlap, bool on_gpu, Fault& fault)
+  Choice(mlir::ModuleOp module, const CompileOptions& options, Fault& fault)
       : module_(module),
-        plan_(plan),
-        train_(train),
-        overlap_(overlap),
-        on_gpu_(on_gpu),
+        options_(options),
         fault_(fault),
-        rules_(recomputeRules(plan, train)) {
+        rules_(recomputeRules(options.plan ? &*options.plan : nullptr,
+                              options.train)) {
     // Rules for some layers leave others to other rules.
     for (const Recompute& rule : rules_)
       if (rule.policy == RecomputePolicy::kBudget && rule.at.empty())
@@ -112,58 +105,28 @@ class Choice {
   }
 
   FailureOr<int64_t> bytesOf(size_t candidate) {
-    mlir::OwningOpRef<mlir::ModuleOp> module(module_.clone());
-    TrainOptions train = train_;
-    train.recompute = rulesOf(candidate);
+    CompileOptions options = options_;
+    options.progress = false;
+    options.dump_dir.clear();
+    options.train.recompute = rulesOf(candidate);
+    if (options.plan) options.plan->recompute = options.train.recompute;
     // Only what is chosen shall be warned of.
     mlir::ScopedDiagnosticHandler quiet(
         module_.getContext(), [](mlir::Diagnostic& diagnostic) {
           return mlir::success(diagnostic.getSeverity() !=
                                mlir::DiagnosticSeverity::Error);
         });
-    FailureOr<Programs> programs = divided(std::move(module), train);
-    if (mlir::failed(programs) ||
-        mlir::failed(
-            runPhases(*programs, lowerToExec({true, on_gpu_}), fault_)) ||
-        mlir::failed(runPhases(
-            *programs, planResources(orderOf(plan_, overlap_)), fault_)))
+    Compilation trial(mlir::OwningOpRef<mlir::ModuleOp>(module_.clone()),
+                      options, Milestone::kSimplified, /*machine_code=*/false);
+    if (mlir::failed(trial.runTo(Milestone::kPlanned))) {
+      fault_ = trial.fault();
       return failure();
-    int64_t& most = bytes_[candidate];
-    for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs) {
-      const int64_t scratch = on_gpu_ ? deviceScratch(*program) : 0;
-      for (auto [table, slots, inputs] : llvm::zip_equal(
-               memory::tabulateMemory(*program, statesOnHost(plan_)),
-               transferSlots(*program), nextInputs(*program)))
-        most = std::max(
-            most, table.total() + scratch + (on_gpu_ ? slots + inputs : 0));
     }
-    return most;
-  }
-
-  FailureOr<Programs> divided(mlir::OwningOpRef<mlir::ModuleOp> module,
-                              const TrainOptions& train) {
-    Programs programs;
-    if (plan_ == nullptr) {
-      if (mlir::failed(runPhases(*module, trainModel(train), fault_)))
-        return failure();
-      programs.push_back(std::move(module));
-      return programs;
-    }
-    plan::Plan plan = *plan_;
-    plan.recompute = train.recompute;
-    if (mlir::failed(runPhases(*module, divideModel(plan, &train), fault_)))
-      return failure();
-    FailureOr<Programs> cut = cutModel(std::move(module), plan, &train, fault_);
-    if (mlir::failed(cut) ||
-        mlir::failed(runPhases(*cut, {partitionModel(plan)}, fault_)))
-      return failure();
-    return cut;
+    return bytes_[candidate] = trial.report().memoryTable().total();
   }
 
   mlir::ModuleOp module_;
-  const plan::Plan* const plan_;
-  const TrainOptions& train_;
-  const bool overlap_, on_gpu_;
+  const CompileOptions& options_;
   Fault& fault_;
   const std::vector<Recompute>& rules_;
   std::vector<std::string> layers_;
@@ -205,11 +168,9 @@ std::vector<std::string> layersOf(mlir::ModuleOp module) {
 }
 
 FailureOr<RecomputeChoice> chooseRecomputation(mlir::ModuleOp module,
-                                               const plan::Plan* plan,
-                                               const TrainOptions& train,
-                                               bool overlap, bool on_gpu,
+                                               const CompileOptions& options,
                                                int64_t limit, Fault& fault) {
-  return Choice(module, plan, train, overlap, on_gpu, fault).run(limit);
+  return Choice(module, options, fault).run(limit);
 }
 
 }  // namespace partita::driver

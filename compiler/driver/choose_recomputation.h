@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/driver/compile_options.h"
 #include "compiler/driver/run_phase.h"
-#include "compiler/driver/train_options.h"
 #include "compiler/plan/plan.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -27,16 +27,14 @@ struct RecomputeChoice {
   std::string text;  // "full in transformer.h.0 and 3 more of 12 layers, ..."
 };
 
-// Of a simplified module, which stays as it is and whose collectives run beside
-// other work if `overlap` says so: the first of none, selective,
+// For a simplified module, which stays as it is: the first of none, selective,
 // full in the first layer, in the first two, ..., full everywhere, that takes
-// at most `limit` bytes, or the last of them. Each is compiled up to its memory
-// table, before there is code: the scratch of generated kernels is not known.
-// More is taken to need less. Fails after diagnostics where one cannot
-// be compiled.
+// at most `limit` bytes on a device, or the last of them. Each is compiled up
+// to its memory table, without machine code. Later ones are assumed to need
+// less. Fails after diagnostics where one cannot be compiled.
 mlir::FailureOr<RecomputeChoice> chooseRecomputation(
-    mlir::ModuleOp module, const plan::Plan* plan, const TrainOptions& train,
-    bool overlap, bool on_gpu, int64_t limit, Fault& fault);
+    mlir::ModuleOp module, const CompileOptions& options, int64_t limit,
+    Fault& fault);
 
 }  // namespace partita::driver
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <tuple>
 
-#include "compiler/driver/model_phases.h"
+#include "compiler/driver/compilation.h"
 #include "compiler/driver/pipeline.h"
 #include "compiler/driver/plan_trials.h"
 #include "compiler/driver/session.h"
@@ -163,16 +163,19 @@ FailureOr<llvm::json::Array> overlapsUnder(mlir::ModuleOp module,
         return mlir::success(diagnostic.getSeverity() !=
                              mlir::DiagnosticSeverity::Error);
       });
-  auto programs = programsUnder(module, plan, train, fault);
-  if (mlir::failed(programs) ||
-      mlir::failed(
-          runPhases(*programs, lowerToExec({train != nullptr}), fault)) ||
-      mlir::failed(runPhases(*programs, {orderWork(orderOf(&plan))}, fault)))
-    return failure();
+  Compilation lowered(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()),
+                      optionsToJudge(plan, train), Milestone::kSimplified,
+                      /*machine_code=*/false);
+  const mlir::LogicalResult result = lowered.runTo(Milestone::kLowered);
+  if (lowered.fault() == Fault::kOurs) fault = Fault::kOurs;
+  if (mlir::failed(result)) return failure();
   std::map<std::tuple<std::string, int64_t, std::string>, int64_t> times;
-  for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs)
-    for (const memory::OverlapUse& use : memory::listOverlaps(*program))
+  for (mlir::ModuleOp program : lowered.programs()) {
+    if (mlir::failed(runPhase(program, orderWork(orderOf(&plan)), fault)))
+      return failure();
+    for (const memory::OverlapUse& use : memory::listOverlaps(program))
       ++times[{use.kind, use.bytes, use.beside}];
+  }
   llvm::json::Array rows;
   for (const auto& [use, count] : times)
     rows.push_back(llvm::json::Object{{"kind", std::get<0>(use)},
@@ -190,21 +193,20 @@ FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
                                          Fault* fault) {
   Fault unasked = Fault::kUser;
   Fault& blamed = fault == nullptr ? unasked : *fault;
-  mlir::OwningOpRef<mlir::ModuleOp> simplified(module.clone());
-  if (mlir::failed(runPhases(*simplified, simplifyModel(train), blamed)) ||
-      mlir::failed(
-          runPhases(*simplified,
-                    reducePrecision(
-                        plan.precision.value_or(plan::Precision::kF32), train),
-                    blamed)))
-    return failure();
-  auto costs = costsUnder(*simplified, plan, train, blamed);
+  Compilation model(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()),
+                    optionsToJudge(plan, train), Milestone::kImported,
+                    /*machine_code=*/false);
+  const mlir::LogicalResult result = model.runTo(Milestone::kSimplified);
+  blamed = model.fault();
+  if (mlir::failed(result)) return failure();
+  mlir::ModuleOp simplified = model.module();
+  auto costs = costsUnder(simplified, plan, train, blamed);
   if (mlir::failed(costs)) return failure();
-  auto trials = PlanTrials::run(*simplified, plan, train, blamed);
+  auto trials = PlanTrials::run(simplified, plan, train, blamed);
   if (mlir::failed(trials)) return failure();
   llvm::json::Array collectives, paddings;
   int64_t padded = 0;
-  auto overlapped = overlapsUnder(*simplified, plan, train, blamed);
+  auto overlapped = overlapsUnder(simplified, plan, train, blamed);
   if (mlir::failed(overlapped)) return failure();
   for (const CollectiveUse& use : costs->collectives)
     collectives.push_back(toJson(use, *trials));

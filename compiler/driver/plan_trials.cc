@@ -1,8 +1,7 @@
 // Divides copies of the model, under the plan and under plans of one part less.
 #include "compiler/driver/plan_trials.h"
 
-#include "compiler/driver/cut_model.h"
-#include "compiler/driver/model_phases.h"
+#include "compiler/driver/compilation.h"
 #include "compiler/driver/session.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -29,29 +28,28 @@ std::string keyOf(const Padding& padding) {
 
 }  // namespace
 
-FailureOr<Programs> programsUnder(mlir::ModuleOp module, const plan::Plan& plan,
-                                  const TrainOptions* train, Fault& fault,
-                                  std::vector<Padding>* paddings) {
-  mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
-  if (mlir::failed(runPhases(*copy, divideModel(plan, train), fault)))
-    return failure();
-  auto found = partition::listPaddings(*copy);
-  if (mlir::failed(found)) return failure();
-  if (paddings) *paddings = std::move(*found);
-  auto programs = cutModel(std::move(copy), plan, train, fault);
-  if (mlir::failed(programs) ||
-      mlir::failed(runPhases(*programs, {partitionModel(plan)}, fault)))
-    return failure();
-  return programs;
+CompileOptions optionsToJudge(const plan::Plan& plan,
+                              const TrainOptions* train) {
+  CompileOptions options;
+  options.plan = plan;
+  options.progress = false;
+  if (train != nullptr) options.train = *train;
+  return options;
 }
 
 FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
                                 const TrainOptions* train, Fault& fault) {
+  Compilation divided(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()),
+                      optionsToJudge(plan, train), Milestone::kSimplified,
+                      /*machine_code=*/false);
+  divided.listPaddings();
+  const LogicalResult result = divided.runTo(Milestone::kPartitioned);
+  if (divided.fault() == Fault::kOurs) fault = Fault::kOurs;
+  if (mlir::failed(result)) return failure();
   PlanCosts costs;
-  auto programs = programsUnder(module, plan, train, fault, &costs.paddings);
-  if (mlir::failed(programs)) return failure();
-  for (mlir::OwningOpRef<mlir::ModuleOp>& program : *programs) {
-    auto uses = partition::listCollectives(*program);
+  costs.paddings = divided.paddings();
+  for (mlir::ModuleOp program : divided.programs()) {
+    auto uses = partition::listCollectives(program);
     if (mlir::failed(uses)) return failure();
     int64_t sent = 0;
     for (const CollectiveUse& use : *uses) sent += use.bytes * use.times;

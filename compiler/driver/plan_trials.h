@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/driver/cut_model.h"
+#include "compiler/driver/compile_options.h"
 #include "compiler/driver/run_phase.h"
 #include "compiler/driver/train_options.h"
 #include "compiler/partition/collective_report.h"
@@ -24,12 +24,10 @@ struct PlanCosts {
   std::vector<partition::Padding> paddings;
 };
 
-// A copy of the simplified `module`, divided: a program, or one for each rank
-// of a pipeline. For training where `train` is given. Fails after diagnostics,
-// `fault` says whose fault it is.
-mlir::FailureOr<Programs> programsUnder(
-    mlir::ModuleOp module, const plan::Plan& plan, const TrainOptions* train,
-    Fault& fault, std::vector<partition::Padding>* paddings = nullptr);
+// Of a model at kSimplified that is divided to be judged, not to be run.
+// `train` may be null.
+CompileOptions optionsToJudge(const plan::Plan& plan,
+                              const TrainOptions* train);
 
 // Divides a copy of the simplified `module`; for training where `train` is
 // given. Fails after diagnostics, `fault` says whose fault it is.

@@ -292,8 +292,11 @@ std::string ptxOf(const std::string& text, const std::string& chip,
                      ptxCodegenOptions({.chip = chip}));
   if (failed(code)) return "";
   if (std::getenv("PARTITA_DUMP_KERNELS")) target->dump();
-  FailureOr<std::string> ptx =
-      compileToPtx(*target, {*code}, {.chip = chip}, launches);
+  const PtxOptions options = {.chip = chip};
+  for (const KernelCode& part : code->before)
+    launches.push_back(ptxKernelOf(part, options));
+  launches.push_back(ptxKernelOf(*code, options));
+  FailureOr<std::string> ptx = compileToPtx(*target, {*code}, options);
   return succeeded(ptx) ? *ptx : "";
 }
 

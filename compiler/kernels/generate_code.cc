@@ -121,14 +121,11 @@ ArrayAttr mapsOf(MLIRContext* context, const PtxKernel& kernel) {
   return ArrayAttr::get(context, maps);
 }
 
-}  // namespace
-
-FailureOr<std::string> generateObject(ModuleOp module,
-                                      const ObjectOptions& options) {
-  OwningOpRef<ModuleOp> code = makeCodeModule(module);
+// Appends the code of all kernels to `code`; false where there are none.
+FailureOr<bool> addHostCode(ModuleOp module, ModuleOp code) {
   const SmallVector<func::FuncOp> kernels = kernelsOf(module);
-  if (kernels.empty()) return std::string();
-  HostCode host(*code);
+  if (kernels.empty()) return false;
+  HostCode host(code);
   for (const FlatGroup& group : findFlatGroups(kernelsOfUpdates(module)))
     if (failed(host.addGroup(group))) return failure();
   for (func::FuncOp kernel : kernels)
@@ -139,33 +136,22 @@ FailureOr<std::string> generateObject(ModuleOp module,
     launch.setGrain(kernel.grain);
     launch.setScratch(kernel.scratch_bytes);
   });
-  return compileToObject(*code, options);
+  return true;
 }
 
-llvm::StringMap<double> cyclesOfCode(ModuleOp module) {
-  llvm::StringMap<double> cycles;
-  for (func::FuncOp kernel : kernelsOf(module))
-    if (auto own = kernel->getAttrOfType<FloatAttr>(kCyclesAttr))
-      cycles[kernel->getAttrOfType<StringAttr>(exec::kKernelAttr)] =
-          own.getValueAsDouble();
-  return cycles;
-}
-
-FailureOr<std::string> generatePtx(ModuleOp module, const PtxOptions& options) {
-  OwningOpRef<ModuleOp> code = makeCodeModule(module);
+FailureOr<SmallVector<KernelCode>> addGpuCode(ModuleOp module, ModuleOp code,
+                                              const PtxOptions& options) {
   SmallVector<KernelCode> kernels;
+  llvm::StringMap<PtxKernel> by_name;
   for (func::FuncOp kernel : kernelsOf(module)) {
     FailureOr<KernelCode> generated =
-        generateKernel(kernel, *code, ptxCodegenOptions(options));
+        generateKernel(kernel, code, ptxCodegenOptions(options));
     if (failed(generated)) return failure();
-    kernels.push_back(*generated);
+    for (const KernelCode& part : generated->before)
+      by_name[part.symbol] = ptxKernelOf(part, options);
+    by_name[generated->symbol] = ptxKernelOf(*generated, options);
+    kernels.push_back(std::move(*generated));
   }
-  if (kernels.empty()) return std::string();
-  SmallVector<PtxKernel> launches;
-  FailureOr<std::string> ptx = compileToPtx(*code, kernels, options, launches);
-  if (failed(ptx)) return failure();
-  llvm::StringMap<PtxKernel> by_name;
-  for (const PtxKernel& kernel : launches) by_name[kernel.symbol] = kernel;
   for (const KernelCode& kernel : kernels)
     markParts(module.lookupSymbol<func::FuncOp>(kernel.symbol), kernel,
               by_name);
@@ -178,7 +164,45 @@ FailureOr<std::string> generatePtx(ModuleOp module, const PtxOptions& options) {
     if (!kernel.maps.empty())
       launch.setMapsAttr(mapsOf(module.getContext(), kernel));
   });
-  return ptx;
+  return kernels;
+}
+
+}  // namespace
+
+FailureOr<std::string> generateObject(ModuleOp module,
+                                      const ObjectOptions& options) {
+  OwningOpRef<ModuleOp> code = makeCodeModule(module);
+  FailureOr<bool> any = addHostCode(module, *code);
+  if (failed(any)) return failure();
+  if (!*any) return std::string();
+  return compileToObject(*code, options);
+}
+
+FailureOr<std::string> generatePtx(ModuleOp module, const PtxOptions& options) {
+  OwningOpRef<ModuleOp> code = makeCodeModule(module);
+  auto kernels = addGpuCode(module, *code, options);
+  if (failed(kernels)) return failure();
+  if (kernels->empty()) return std::string();
+  return compileToPtx(*code, *kernels, options);
+}
+
+LogicalResult describeObject(ModuleOp module) {
+  OwningOpRef<ModuleOp> code = makeCodeModule(module);
+  return success(succeeded(addHostCode(module, *code)));
+}
+
+LogicalResult describePtx(ModuleOp module, const PtxOptions& options) {
+  OwningOpRef<ModuleOp> code = makeCodeModule(module);
+  return success(succeeded(addGpuCode(module, *code, options)));
+}
+
+llvm::StringMap<double> cyclesOfCode(ModuleOp module) {
+  llvm::StringMap<double> cycles;
+  for (func::FuncOp kernel : kernelsOf(module))
+    if (auto own = kernel->getAttrOfType<FloatAttr>(kCyclesAttr))
+      cycles[kernel->getAttrOfType<StringAttr>(exec::kKernelAttr)] =
+          own.getValueAsDouble();
+  return cycles;
 }
 
 }  // namespace partita::kernels

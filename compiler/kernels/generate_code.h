@@ -18,13 +18,19 @@ namespace partita::kernels {
 mlir::FailureOr<std::string> generateObject(mlir::ModuleOp module,
                                             const ObjectOptions& options);
 
-// After that: cycles of one core for one of a launch's range, as estimated, by
-// the name of the code.
-llvm::StringMap<double> cyclesOfCode(mlir::ModuleOp module);
-
 // As PTX, which is complete; each kernel has code of its own.
 mlir::FailureOr<std::string> generatePtx(mlir::ModuleOp module,
                                          const PtxOptions& options);
+
+// Write the same onto kernels and launches (ranges, blocks, scratch, parts,
+// cycles) and generate no machine code: all that prices and memory depend on.
+mlir::LogicalResult describeObject(mlir::ModuleOp module);
+mlir::LogicalResult describePtx(mlir::ModuleOp module,
+                                const PtxOptions& options);
+
+// After any of these for a CPU: estimated cycles of one core for one item of a
+// launch's range, by the name of the code.
+llvm::StringMap<double> cyclesOfCode(mlir::ModuleOp module);
 
 }  // namespace partita::kernels
 

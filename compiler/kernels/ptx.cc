@@ -237,9 +237,17 @@ CodegenOptions ptxCodegenOptions(const PtxOptions& target) {
   return options;
 }
 
-mlir::FailureOr<std::string> compileToPtx(
-    mlir::ModuleOp target, llvm::ArrayRef<KernelCode> kernels,
-    const PtxOptions& options, llvm::SmallVectorImpl<PtxKernel>& launches) {
+PtxKernel ptxKernelOf(const KernelCode& code, const PtxOptions& options) {
+  const Layout layout = layOut(code, ptxCodegenOptions(options).shared_bytes);
+  return {code.symbol, layout.blocks,
+          code.memory_bytes > 0 ? code.memory_bytes
+                                : scratchInMemory(code, layout),
+          layout.asked ? code.scratch_bytes : 0, code.maps};
+}
+
+mlir::FailureOr<std::string> compileToPtx(mlir::ModuleOp target,
+                                          llvm::ArrayRef<KernelCode> kernels,
+                                          const PtxOptions& options) {
   target.walk([](mlir::Operation* op) { op->removeAttr(kBuffersAttr); });
   if (mlir::failed(lowerToLlvm(target, MathLibrary::kNone)))
     return mlir::failure();
@@ -257,13 +265,9 @@ mlir::FailureOr<std::string> compileToPtx(
 
   defineTargetFunctions(*module);
   KernelBuilder builder(*module);
+  const int64_t most_shared = ptxCodegenOptions(options).shared_bytes;
   const auto wrap = [&](const KernelCode& code) {
-    Layout layout = layOut(code, ptxCodegenOptions(options).shared_bytes);
-    builder.wrap(code, layout);
-    launches.push_back({code.symbol, layout.blocks,
-                        code.memory_bytes > 0 ? code.memory_bytes
-                                              : scratchInMemory(code, layout),
-                        layout.asked ? code.scratch_bytes : 0, code.maps});
+    builder.wrap(code, layOut(code, most_shared));
   };
   for (const KernelCode& code : kernels) {
     llvm::for_each(code.before, wrap);

@@ -35,12 +35,15 @@ struct PtxOptions {
 // What generateKernel is to be given for this target.
 CodegenOptions ptxCodegenOptions(const PtxOptions& options = {});
 
+// How a kernel of generateKernel's is launched, without those before it.
+PtxKernel ptxKernelOf(const KernelCode& code, const PtxOptions& options);
+
 // Lowers what generateKernel appended to `target` (which it consumes) to PTX
-// text, and says how each of `kernels` is launched, those that run before it in
-// front of it; they have the same scratch. Emits a diagnostic where it fails.
-mlir::FailureOr<std::string> compileToPtx(
-    mlir::ModuleOp target, llvm::ArrayRef<KernelCode> kernels,
-    const PtxOptions& options, llvm::SmallVectorImpl<PtxKernel>& launches);
+// text: each of `kernels`, and those that run before it. Emits a diagnostic
+// where it fails.
+mlir::FailureOr<std::string> compileToPtx(mlir::ModuleOp target,
+                                          llvm::ArrayRef<KernelCode> kernels,
+                                          const PtxOptions& options);
 
 }  // namespace partita::kernels
 

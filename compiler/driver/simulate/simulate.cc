@@ -5,11 +5,10 @@
 #include <map>
 #include <tuple>
 
-#include "compiler/core/schedule_csv.h"
 #include "compiler/driver/simulate/read_choice.h"
 #include "compiler/planner/cluster.h"
-#include "compiler/simulator/cluster_costs.h"
 #include "compiler/simulator/memory.h"
+#include "compiler/simulator/price.h"
 #include "compiler/simulator/report.h"
 #include "compiler/simulator/simulate.h"
 #include "compiler/simulator/trace.h"
@@ -31,28 +30,6 @@ using llvm::json::Array;
 using llvm::json::Object;
 using llvm::json::Value;
 using simulator::Simulation;
-
-absl::StatusOr<planner::Cluster> openCluster(const std::string& name,
-                                             int64_t devices) {
-  auto cluster = planner::OpenCluster(name);
-  if (!cluster.ok()) return cluster.status();
-  if (devices <= cluster->devices) return cluster;
-  return absl::InvalidArgumentError(
-      formatv("--cluster: expected at least {0} devices, which the program "
-              "runs on, found '{1}' with {2}; take a larger cluster, as in "
-              "\"{0}x a100-80-sxm\"",
-              devices, name, cluster->devices)
-          .str());
-}
-
-// A schedule that does not flush shows its step when the pipeline is full.
-int stepsOf(const program::Program& program) {
-  const auto* text = program.schedule();
-  if (text == nullptr || text->size() == 0) return 1;
-  auto schedule = core::ReadScheduleCsv(text->str(), "schedule");
-  if (!schedule.ok() || schedule->flushes) return 1;
-  return 2 * schedule->stages + 1;
-}
 
 absl::Status write(const std::string& option, const std::string& path,
                    const std::string& text) {
@@ -209,19 +186,15 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
   const program::Program& program = artifact.program();
   const int64_t devices = program::SizeOf(program.mesh());
   PARTITA_ASSIGN_OR_RETURN(const planner::Cluster cluster,
-                           openCluster(arguments.cluster, devices));
-  PARTITA_ASSIGN_OR_RETURN(simulator::Faults faults,
+                           planner::OpenCluster(arguments.cluster));
+  PARTITA_ASSIGN_OR_RETURN(const simulator::Faults faults,
                            simulator::ParseFaults(arguments.faults, devices));
-  simulator::SimulateOptions options;
-  options.steps = stepsOf(program);
-  options.spans = !arguments.trace.empty() || !arguments.html.empty();
-  const simulator::ClusterCosts costs(cluster, std::move(faults),
-                                      simulator::KernelCyclesOf(program),
-                                      simulator::UpdatesOf(program));
-  if (absl::Status status = simulator::CheckPeaks(program, costs); !status.ok())
-    return absl::InvalidArgumentError("--cluster: " +
-                                      std::string(status.message()));
-  Simulation simulation = simulator::Simulate(program, costs, options);
+  PARTITA_ASSIGN_OR_RETURN(
+      simulator::StepPrice price,
+      simulator::PriceStep(
+          program, cluster, faults,
+          /*spans=*/!arguments.trace.empty() || !arguments.html.empty()));
+  Simulation& simulation = price.simulation;
   addReasons(program, simulation);
   if (!arguments.trace.empty())
     PARTITA_RETURN_IF_ERROR(write("--trace", arguments.trace,
@@ -240,11 +213,6 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
         write("--html", arguments.html,
               simulator::WriteReport(simulation, program, page)));
   }
-  int64_t most = 0;
-  for (const simulator::DeviceClass& each : simulation.classes)
-    most = std::max(most, simulator::MemoryOf(program, each.entry).total());
-  // As the planner judges it: what the driver takes is no program's.
-  const int64_t has = static_cast<int64_t>(cluster.device.room());
   return Object{{"kind", "simulation"},
                 {"cluster", cluster.name},
                 {"device", cluster.device.name},
@@ -253,9 +221,9 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
                 {"step_seconds", simulation.step},
                 {"bubble", simulation.Bubble()},
                 {"exposed", simulation.Exposed()},
-                {"memory_bytes", most},
-                {"device_memory_bytes", has},
-                {"fits", most <= has},
+                {"memory_bytes", price.memory_bytes},
+                {"device_memory_bytes", price.room_bytes},
+                {"fits", price.fits()},
                 {"ranks", ranksOf(simulation, program)},
                 {"traffic", trafficOf(simulation)},
                 {"operations", operationsOf(simulation, arguments.operations)}};

@@ -1,0 +1,258 @@
+// Each step between two milestones is a list of phases from model_phases.cc and
+// pipeline.cc, or one of the few that are no list of passes.
+#include "compiler/driver/compilation.h"
+
+#include <chrono>
+#include <utility>
+
+#include "compiler/driver/device_scratch.h"
+#include "compiler/driver/index_limits.h"
+#include "compiler/driver/memory_limit.h"
+#include "compiler/driver/pipeline.h"
+#include "compiler/kernels/generate_code.h"
+#include "compiler/pipeline/merge.h"
+#include "compiler/plan/plan_schedule.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/Diagnostics.h"
+
+namespace partita::driver {
+namespace {
+
+using mlir::failure;
+using mlir::FailureOr;
+using mlir::LogicalResult;
+using mlir::success;
+
+constexpr llvm::StringRef kCuda = "cuda:";
+// Compilations that take less print nothing.
+constexpr double kSlowSeconds = 2;
+
+double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Milestone after(Milestone milestone) {
+  return static_cast<Milestone>(static_cast<int>(milestone) + 1);
+}
+
+}  // namespace
+
+Compilation::Compilation(mlir::ModuleOp module, const CompileOptions& options,
+                         Milestone at, bool machine_code)
+    : programs_{module},
+      options_(options),
+      plan_(options.plan),
+      train_(options.train),
+      at_(at),
+      machine_code_(machine_code),
+      start_(now()) {
+  if (!plan_) return;
+  train_.microbatches = plan_->microbatches;
+  if (!plan_->memory) plan_->memory = options.memory;
+}
+
+Compilation::Compilation(mlir::OwningOpRef<mlir::ModuleOp> module,
+                         const CompileOptions& options, Milestone at,
+                         bool machine_code)
+    : Compilation(*module, options, at, machine_code) {
+  owned_ = std::move(module);
+}
+
+LogicalResult Compilation::runTo(Milestone milestone) {
+  while (at_ < milestone) {
+    const Milestone next = after(at_);
+    const auto step = [&]() -> LogicalResult {
+      switch (next) {
+        case Milestone::kImported:
+          return success();
+        case Milestone::kSimplified:
+          return simplify();
+        case Milestone::kDivided:
+          return divide();
+        case Milestone::kPartitioned:
+          return partition();
+        case Milestone::kLowered:
+          return runPhases(lowerToExec({train() != nullptr, onGpu()}));
+        case Milestone::kMerged:
+          return merge();
+        case Milestone::kCoded:
+          return generateCode();
+        case Milestone::kPlanned:
+          return planMemory();
+      }
+      return failure();
+    };
+    if (mlir::failed(step())) return failure();
+    at_ = next;
+  }
+  return success();
+}
+
+LogicalResult Compilation::simplify() {
+  if (mlir::failed(runPhases(simplifyModel(train())))) return failure();
+  markIndexLimits(module());
+  return runPhases(reducePrecision(precision(), train()));
+}
+
+LogicalResult Compilation::divide() {
+  if (!plan_) return train() ? runPhases(trainModel(*train())) : success();
+  report_.devices = plan_->mesh.Size();
+  plan::Plan followed = *plan_;
+  if (cuts_by_time_) followed.memory.reset();
+  if (mlir::failed(runPhases(divideModel(followed, train())))) return failure();
+  if (!lists_paddings_) return success();
+  auto found = partition::listPaddings(module());
+  if (mlir::failed(found)) return failure();
+  paddings_ = std::move(*found);
+  return success();
+}
+
+LogicalResult Compilation::partition() {
+  if (!plan_) return success();
+  if (isPipeline() &&
+      mlir::failed(phase("cut", [&]() -> LogicalResult {
+        ports_ = namePorts(module());
+        auto ranks = cutModel(module().clone(), *plan_, train(), fault_);
+        if (mlir::failed(ranks)) return failure();
+        ranks_ = std::move(*ranks);
+        programs_.clear();
+        for (auto& rank : ranks_) programs_.push_back(*rank);
+        return success();
+      })))
+    return failure();
+  return runPhases({partitionModel(*plan_)});
+}
+
+LogicalResult Compilation::merge() {
+  if (!ranks_.empty() && mlir::failed(phase("merge", [&] {
+        merged_ = pipeline::mergePrograms(ranks_);
+        ranks_.clear();
+        programs_ = {*merged_};
+        return success();
+      })))
+    return failure();
+  report_.countProgram(module());
+  return success();
+}
+
+LogicalResult Compilation::generateCode() {
+  const bool has_code = machine_code_;
+  if (mlir::failed(phase(has_code ? "code" : "launches", [&] {
+        return has_code ? generate()
+               : onGpu() ? kernels::describePtx(module(), {.chip = chip()})
+                         : kernels::describeObject(module());
+      })))
+    return blameUs(module(), "code", fault_);
+  if (!has_code || onGpu() || code_.empty()) return success();
+  return phase("link", [&]() -> LogicalResult {
+    FailureOr<std::string> linked = kernels::linkSharedObject(
+        mlir::UnknownLoc::get(module().getContext()), code_);
+    if (mlir::failed(linked)) return failure();
+    code_ = std::move(*linked);
+    return success();
+  });
+}
+
+LogicalResult Compilation::generate() {
+  kernels::ObjectOptions object;
+  object.cpu = options_.cpu;
+  FailureOr<std::string> generated =
+      onGpu() ? kernels::generatePtx(module(), {.chip = chip()})
+              : kernels::generateObject(module(), object);
+  if (mlir::failed(generated)) return failure();
+  code_ = std::move(*generated);
+  return success();
+}
+
+LogicalResult Compilation::planMemory() {
+  if (mlir::failed(runPhases(planResources(orderOf(plan(), options_.overlap)))))
+    return failure();
+  report_.memory_tables =
+      memory::tabulateMemory(module(), statesOnHost(plan()));
+  if (!onGpu()) return success();
+  for (auto [table, slots, inputs] :
+       llvm::zip_equal(report_.memory_tables, transferSlots(module()),
+                       nextInputs(module()))) {
+    table.of(memory::MemoryClass::kScratch) = deviceScratch(module());
+    table.of(memory::MemoryClass::kCommunication) += slots;
+    table.of(memory::MemoryClass::kPorts) += inputs;
+  }
+  return success();
+}
+
+LogicalResult Compilation::phase(const std::string& name,
+                                 llvm::function_ref<LogicalResult()> body) {
+  const double begin = now();
+  LogicalResult result = body();
+  report_.phase_seconds.push_back({name, now() - begin});
+  if (options_.progress && now() - start_ > kSlowSeconds)
+    llvm::errs() << llvm::formatv("  {0,-14} {1,6:F1} s\n", name,
+                                  now() - start_);
+  if (mlir::failed(result)) return failure();
+  return dump(name);
+}
+
+LogicalResult Compilation::runPhases(const std::vector<Phase>& phases) {
+  for (const Phase& next : phases)
+    if (mlir::failed(phase(next.name, [&]() -> LogicalResult {
+          for (mlir::ModuleOp program : programs_)
+            if (mlir::failed(runPhase(program, next, fault_))) return failure();
+          return success();
+        })))
+      return failure();
+  return success();
+}
+
+void Compilation::continueAfter(const Compilation& before) {
+  dumps_ = before.dumps_;
+  start_ = before.start_;
+  report_ = before.report_;
+}
+
+plan::Precision Compilation::precision() const {
+  return plan_ ? plan_->precision.value_or(options_.precision)
+               : options_.precision;
+}
+
+std::string Compilation::chip() const {
+  const llvm::StringRef target = options_.target;
+  return target.starts_with(kCuda) ? target.substr(kCuda.size()).str() : "";
+}
+
+bool Compilation::isPipeline() const {
+  return plan_ && !plan::DepthAxes(*plan_).empty();
+}
+
+LogicalResult Compilation::dump(const std::string& name) {
+  if (options_.dump_dir.empty()) return success();
+  const std::string path =
+      llvm::formatv("{0}/{1:02}-{2}", options_.dump_dir, dumps_++, name);
+  for (auto [rank, program] : llvm::enumerate(programs_))
+    if (mlir::failed(dump(
+            program, path + (programs_.size() == 1
+                                 ? ".mlir"
+                                 : ".rank" + std::to_string(rank) + ".mlir"))))
+      return failure();
+  return success();
+}
+
+LogicalResult Compilation::dump(mlir::ModuleOp program,
+                                const std::string& path) {
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (error)
+    return mlir::emitError(mlir::UnknownLoc::get(program.getContext()))
+           << "cannot write " << path << ": " << error.message();
+  program.print(stream, mlir::OpPrintingFlags().elideLargeElementsAttrs(64));
+  stream.close();
+  if (!stream.has_error()) return success();
+  error = stream.error();
+  stream.clear_error();  // or the stream's destructor ends the process
+  return mlir::emitError(mlir::UnknownLoc::get(program.getContext()))
+         << "cannot write " << path << ": " << error.message();
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,33 @@
+// What a user says of a compilation.
+#ifndef PARTITA_COMPILER_DRIVER_COMPILE_OPTIONS_H_
+#define PARTITA_COMPILER_DRIVER_COMPILE_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "compiler/driver/train_options.h"
+#include "compiler/plan/plan.h"
+
+namespace partita::driver {
+
+struct CompileOptions {
+  std::string output;  // path of the artifact
+  std::string source_folder =
+      ".";  // relative weight paths in the module are relative to it
+  std::string target = "cpu";      // or "cuda:sm_90", "cuda:sm_80" ...
+  std::string cpu = "host";        // an LLVM CPU name, or host
+  bool embed_weights = false;      // copy weights into the artifact
+  bool overlap = true;             // collectives run beside other work
+  bool progress = true;            // print where slow compilations are
+  std::string dump_dir;            // numbered IR after each phase; empty: none
+  std::optional<plan::Plan> plan;  // how to divide; none: one device
+  TrainOptions train;              // without an optimizer: inference
+  plan::Precision precision =
+      plan::Precision::kF32;      // where the plan does not say one
+  std::optional<int64_t> memory;  // bytes per device, the same
+};
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_COMPILE_OPTIONS_H_

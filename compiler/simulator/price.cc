@@ -1,0 +1,55 @@
+// The simulator on the cost model of a cluster, and the fullest device.
+#include "compiler/simulator/price.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/core/schedule_csv.h"
+#include "compiler/simulator/cluster_costs.h"
+#include "compiler/simulator/memory.h"
+#include "runtime/program/mesh.h"
+
+namespace partita::simulator {
+namespace {
+
+// A schedule that does not flush shows its step when the pipeline is full.
+int StepsOf(const program::Program& program) {
+  const auto* text = program.schedule();
+  if (text == nullptr || text->size() == 0) return 1;
+  auto schedule = core::ReadScheduleCsv(text->str(), "schedule");
+  if (!schedule.ok() || schedule->flushes) return 1;
+  return 2 * schedule->stages + 1;
+}
+
+}  // namespace
+
+absl::StatusOr<StepPrice> PriceStep(const program::Program& program,
+                                    const planner::Cluster& cluster,
+                                    const Faults& faults, bool spans) {
+  const int64_t devices = program::SizeOf(program.mesh());
+  if (devices > cluster.devices)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--cluster: expected at least ", devices,
+        " devices, which the program runs on, found '", cluster.name,
+        "' with ", cluster.devices, "; take a larger cluster, as in \"",
+        devices, "x a100-80-sxm\""));
+  SimulateOptions options;
+  options.steps = StepsOf(program);
+  options.spans = spans;
+  const ClusterCosts costs(cluster, faults, KernelCyclesOf(program),
+                           UpdatesOf(program));
+  if (absl::Status status = CheckPeaks(program, costs); !status.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cluster: ", std::string(status.message())));
+  StepPrice price;
+  price.simulation = Simulate(program, costs, options);
+  for (const DeviceClass& each : price.simulation.classes)
+    price.memory_bytes = std::max(price.memory_bytes,
+                                  MemoryOf(program, each.entry).total());
+  // What the driver takes is no program's.
+  price.room_bytes = static_cast<int64_t>(cluster.device.room());
+  return price;
+}
+
+}  // namespace partita::simulator
