@@ -365,7 +365,7 @@ class MappingCosts {
   };
 
   Extents ExtentsOf(int op) {
-    const core::Rule& rule = graph_.ops[op].rule;
+    const core::ShardingRule& rule = graph_.ops[op].rule;
     const core::OpSharding& decided = Resolved(op);
     Extents sizes;
     for (size_t f = 0; f < rule.factors.size(); ++f) {

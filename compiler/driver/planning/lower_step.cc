@@ -66,26 +66,11 @@ bool updates(Operation* op) {
   });
 }
 
-core::CollectiveKind kindOf(exec::CollectiveKind kind) {
-  switch (kind) {
-    case exec::CollectiveKind::all_reduce:
-      return core::CollectiveKind::kAllReduce;
-    // Everyone ends with all of it.
-    case exec::CollectiveKind::broadcast:
-    case exec::CollectiveKind::all_gather:
-      return core::CollectiveKind::kAllGather;
-    case exec::CollectiveKind::reduce_scatter:
-      return core::CollectiveKind::kReduceScatter;
-    case exec::CollectiveKind::all_to_all:
-      return core::CollectiveKind::kAllToAll;
-    case exec::CollectiveKind::all_slice:
-      return core::CollectiveKind::kAllSlice;
-    case exec::CollectiveKind::exchange:
-      return core::CollectiveKind::kExchange;
-    case exec::CollectiveKind::permute:
-      return core::CollectiveKind::kPermute;
-  }
-  return core::CollectiveKind::kAllReduce;
+// After a broadcast, as after a gather, every device has all of the bytes.
+core::CollectiveKind kindOf(core::CollectiveKind kind) {
+  return kind == core::CollectiveKind::kBroadcast
+             ? core::CollectiveKind::kAllGather
+             : kind;
 }
 
 // What the busiest device sends to its neighbours.
@@ -222,7 +207,7 @@ class Lister {
     StepLaunch& launch = add(op, Kind::kCollective);
     launch.collective = kindOf(op.getKind());
     launch.bytes = static_cast<double>(
-        op.getKind() == exec::CollectiveKind::exchange
+        op.getKind() == exec::CollectiveKind::kExchange
             ? exchangedBytes(op)
             : std::max(exec::bufferBytes(typeOf(op.getInput())),
                        exec::bufferBytes(typeOf(op.getResult()))));
@@ -238,8 +223,8 @@ class Lister {
   // (Steps are listed without clipping, whose norm would be another reader.)
   bool isOfGradients(exec::CollectiveOp op) {
     if (!op->getParentOfType<FuncOp>().isPublic() ||
-        (op.getKind() != exec::CollectiveKind::all_reduce &&
-         op.getKind() != exec::CollectiveKind::reduce_scatter))
+        (op.getKind() != exec::CollectiveKind::kAllReduce &&
+         op.getKind() != exec::CollectiveKind::kReduceScatter))
       return false;
     llvm::SmallVector<Value> open = {op.getResult()};
     while (!open.empty()) {
