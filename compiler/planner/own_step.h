@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "compiler/core/buckets.h"
 #include "compiler/core/schedule.h"
 #include "compiler/planner/architecture.h"
 #include "compiler/planner/cluster.h"
@@ -14,9 +15,9 @@
 namespace partita::planner {
 
 // compiler/partition/passes.td: a bucket of collectives is full.
-inline constexpr double kBucketBytes = 26214400;
+using core::kBucketBytes;
 // compiler/memory/passes.td: inputs and results of what is in flight.
-inline constexpr double kMostInFlight = 67108864;
+inline constexpr double kMostInFlight = core::kBytesInFlight;
 // Of an element of sums over microbatches.
 inline constexpr double kSumBytes = 4;
 

@@ -39,7 +39,7 @@ ALLOWED = {
     "compiler/pipeline": (("dialects", "compiler/core", "compiler/plan", "compiler/sharding", "compiler/autodiff"),
                           "stages are marked before gradients are there, and cut when all values have shardings"),
     "compiler/kernels": (("dialects", "compiler/core"), "kernels see operations, not plans or artifacts; the planner counts what they compute, too"),
-    "compiler/memory": (("dialects",), "memory is planned on exec alone"),
+    "compiler/memory": (("dialects", "compiler/core"), "memory is planned on exec alone; core holds the limits that the planner counts with"),
     "compiler/emit": (("dialects", "compiler/core", "compiler/format", "runtime/program", "runtime/base"),
                       "compiler and runtime meet in the artifact only; the planner counts what kernels compute, too"),
     "compiler/driver": (("compiler", "dialects", "frontends", "runtime/program", "runtime/base"),
