@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/core/attention_work.h"
+#include "compiler/core/buckets.h"
 #include "compiler/core/projection.h"
 #include "compiler/core/reshard.h"
 #include "compiler/planner/cost.h"
@@ -18,10 +19,8 @@ namespace {
 
 using core::AxisRef;
 using core::CollectiveKind;
+using core::kBucketBytes;
 using core::Sharding;
-
-// compiler/partition/passes.td: a bucket of collectives is full then.
-constexpr double kBucketBytes = 26214400;
 
 // The same axes on a mesh of other sizes.
 std::vector<AxisRef> Resized(const core::Mesh& mesh,
@@ -335,7 +334,7 @@ class MappingCosts {
   };
 
   Extents ExtentsOf(int op) {
-    const core::Rule& rule = graph_.ops[op].rule;
+    const core::ShardingRule& rule = graph_.ops[op].rule;
     const core::OpSharding& decided = Resolved(op);
     Extents sizes;
     for (size_t f = 0; f < rule.factors.size(); ++f) {
