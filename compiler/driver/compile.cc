@@ -2,10 +2,8 @@
 // the choices that depend on what a program takes, and writing.
 #include "compiler/driver/compile.h"
 
-#include <array>
 #include <chrono>
 #include <filesystem>
-#include <set>
 
 #include "compiler/core/schedule_csv.h"
 #include "compiler/driver/budgets.h"
@@ -18,7 +16,6 @@
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/dist/numbered_axes.h"
-#include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -41,30 +38,6 @@ double now() {
   return std::chrono::duration<double>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-// Why collectives and transfers are there, by the function and the operation
-// that they are for: what a simulation of the program can say of them.
-llvm::json::Value reasonsOf(mlir::ModuleOp module) {
-  std::set<std::array<std::string, 4>> rows;
-  for (FuncOp function : module.getOps<FuncOp>())
-    function.walk([&](mlir::Operation* op) {
-      auto why = op->getAttrOfType<mlir::StringAttr>("why");
-      if (!why) return;
-      auto name = op->getLoc()->findInstanceOf<mlir::NameLoc>();
-      llvm::StringRef kind = op->getName().stripDialect();
-      if (auto collective = llvm::dyn_cast<exec::CollectiveOp>(op))
-        kind = exec::stringifyCollectiveKind(collective.getKind());
-      rows.insert(
-          {function.getName().str(), kind.str(),
-           name ? name.getName().str() : op->getName().getStringRef().str(),
-           why.str()});
-    });
-  llvm::json::Array reasons;
-  for (const auto& [function, kind, name, why] : rows)
-    reasons.push_back(llvm::json::Object{
-        {"function", function}, {"kind", kind}, {"name", name}, {"why", why}});
-  return reasons;
 }
 
 // Exporters that fold constants take the names of weights with them.
@@ -171,15 +144,9 @@ LogicalResult describePipeline(const Compilation& compilation,
 }
 
 std::string summaryOf(Compilation& compilation) {
-  mlir::ModuleOp module = compilation.module();
   llvm::json::Value summary = compilation.report().toJson();
   for (const char* unknown_yet : {"artifact_bytes", "seconds"})
     summary.getAsObject()->erase(unknown_yet);
-  (*summary.getAsObject())["reasons"] = reasonsOf(module);
-  llvm::json::Object cycles;
-  for (const auto& code : kernels::cyclesOfCode(module))
-    cycles[code.getKey().str()] = code.getValue();
-  (*summary.getAsObject())["kernel_cycles"] = std::move(cycles);
   return llvm::formatv("{0}", summary).str();
 }
 
@@ -262,6 +229,9 @@ FailureOr<program::ArtifactParts> artifactOf(Compilation& compilation) {
                                   ? kernels::kPtxFeatures
                                   : kernels::requiredFeatures(options.cpu);
   emit_options.summary_json = summaryOf(compilation);
+  emit_options.kernel_cycles = kernels::cyclesOfCode(compilation.module());
+  for (const memory::MemoryTable& table : compilation.report().memory_tables)
+    emit_options.memory.push_back(toProgram(table));
   emit_options.source_folder = options.source_folder;
   emit_options.artifact_folder =
       std::filesystem::path(options.output).parent_path().string();

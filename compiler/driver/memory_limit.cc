@@ -114,6 +114,22 @@ bool statesOnHost(const plan::Plan* plan) {
   return plan != nullptr && plan->offload == plan::Offload::kOptimizer;
 }
 
+program::MemoryTableT toProgram(const MemoryTable& table) {
+  program::MemoryTableT result;
+  result.parameters = table.of(MemoryClass::kParameters);
+  result.states = table.of(MemoryClass::kStates);
+  result.gradients = table.of(MemoryClass::kGradients);
+  result.activations = table.of(MemoryClass::kActivations);
+  result.communication = table.of(MemoryClass::kCommunication);
+  result.derived = table.of(MemoryClass::kDerived);
+  result.ports = table.of(MemoryClass::kPorts);
+  result.scratch = table.of(MemoryClass::kScratch);
+  result.gaps = table.gaps;
+  result.most_gradients = table.most_gradients;
+  result.host = table.host;
+  return result;
+}
+
 llvm::json::Object toJson(const MemoryTable& table) {
   llvm::json::Object object{{"total", table.total()},
                             {"gaps", table.gaps},

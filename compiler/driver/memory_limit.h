@@ -1,4 +1,5 @@
-// What a plan allows a device's memory to be, against what a program takes.
+// What a program takes of a device's memory: against what a plan allows, and
+// in the forms in which programs and people read it.
 #ifndef PARTITA_COMPILER_DRIVER_MEMORY_LIMIT_H_
 #define PARTITA_COMPILER_DRIVER_MEMORY_LIMIT_H_
 
@@ -11,6 +12,7 @@
 #include "llvm/Support/JSON.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
+#include "runtime/program/artifact.h"
 
 namespace partita::driver {
 
@@ -31,6 +33,8 @@ mlir::LogicalResult checkMemory(mlir::ModuleOp module,
 // Whether what the optimizer keeps lies on the host; `plan` may be null.
 bool statesOnHost(const plan::Plan* plan);
 
+// As the program of an artifact has it.
+program::MemoryTableT toProgram(const memory::MemoryTable& table);
 // By class, and "total", "gaps", "most_gradients" and "host".
 llvm::json::Object toJson(const memory::MemoryTable& table);
 // "parameters 1 GB, optimizer states 2 GB, ...", those there are.

@@ -93,6 +93,9 @@ class ModuleEmitter {
       return failure();
     entry->main = function_index_.lookup(main.getName());
     if (init) entry->init = function_index_.lookup(init.getName());
+    if (const size_t i = program_.entries.size(); i < options_.memory.size())
+      entry->memory =
+          std::make_unique<program::MemoryTableT>(options_.memory[i]);
     program_.entries.push_back(std::move(entry));
     return success();
   }
@@ -285,7 +288,7 @@ class ModuleEmitter {
         llvm::StringRef name = code ? code.getValue() : function.getName();
         auto [known, is_new] =
             codes.try_emplace(name, static_cast<int>(program_.kernels.size()));
-        if (is_new) program_.kernels.push_back(name.str());
+        if (is_new) addKernel(name);
         kernel_index_[function.getName()] = known->second;
         addParts(function);
       } else {
@@ -301,8 +304,15 @@ class ModuleEmitter {
     if (parts.empty()) return;
     for (const exec::KernelPart& part : llvm::ArrayRef(parts).drop_back()) {
       kernel_index_[part.code] = static_cast<int>(program_.kernels.size());
-      program_.kernels.push_back(part.code);
+      addKernel(part.code);
     }
+  }
+
+  void addKernel(llvm::StringRef code) {
+    auto kernel = std::make_unique<program::KernelT>();
+    kernel->name = code.str();
+    kernel->cycles = options_.kernel_cycles.lookup(code);
+    program_.kernels.push_back(std::move(kernel));
   }
 
   LogicalResult addFunctions() {

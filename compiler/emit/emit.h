@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "llvm/ADT/StringMap.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Support/LLVM.h"
 #include "runtime/program/artifact.h"
@@ -17,7 +18,11 @@ inline constexpr char kLimitAttr[] = "program.limit";
 struct EmitOptions {
   std::string target = "cpu";
   std::string cpu_features;  // what the kernels need, in LLVM's spelling
-  std::string summary_json;  // free form, for `partita inspect`
+  std::string summary_json;  // free form, for `partita inspect` to print
+  // Estimated cycles of a core, by the name of a kernel's code: Kernel.cycles.
+  llvm::StringMap<double> kernel_cycles;
+  // By entry, or empty where nobody has counted it.
+  std::vector<program::MemoryTableT> memory;
   std::string
       source_folder;  // relative weight paths in the module are relative to it
   std::string artifact_folder;  // and are stored relative to this one, where

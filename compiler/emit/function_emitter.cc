@@ -130,6 +130,8 @@ class FunctionEmitter {
     }
     instruction->outputs = op.getNumResults();
     instruction->name = describe(op);
+    if (auto why = op.getAttrOfType<mlir::StringAttr>("why"))
+      instruction->why = why.getValue().str();
     if (auto launch = llvm::dyn_cast<exec::LaunchOp>(op))
       addParts(launch, *instruction, function);
     else

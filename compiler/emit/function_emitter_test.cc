@@ -46,6 +46,7 @@ func.func @main(%x: !t) -> !t attributes {exec.frame_bytes = 0 : i64} {
   const auto name = [&](unsigned i) {
     return program.kernels()
         ->Get(static_cast<unsigned>(launch(i)->kernel()))
+        ->name()
         ->str();
   };
   EXPECT_EQ(name(0), "k_part_0");

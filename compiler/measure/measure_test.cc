@@ -118,7 +118,7 @@ TEST(MeasureTables, OneDeviceSendsNothing) {
 
 TEST(PushOutCaches, LaunchesComeAfterBlocksLargerThanCaches) {
   program::TrainingProgram sample(4, 1, 1);
-  sample.program.kernels = {"kernel"};
+  sample.program.kernels.push_back(program::MakeKernel("kernel"));
   program::LaunchT kernel;
   kernel.range = kernel.grain = 1;
   auto& body = sample.program.functions[0]->body;

@@ -153,7 +153,8 @@ class RankProgram {
 
   void receive(mlir::OpBuilder& builder, Value value, int from) {
     auto received = dist::ReceiveOp::create(
-        builder, value.getLoc(), value.getType(), axes_, from, /*why=*/nullptr);
+        builder, value.getLoc(), value.getType(), axes_, from,
+        builder.getStringAttr(reasonFor({value, from, rank_})));
     if (dist::ShardingAttr sharding = sharding::shardingOf(value))
       sharding::setSharding(received.getResult(), sharding);
     map_.map(value, received.getResult());

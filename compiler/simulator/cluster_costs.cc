@@ -9,7 +9,6 @@
 #include "compiler/core/traffic.h"
 #include "compiler/format/format.h"
 #include "compiler/planner/cost.h"
-#include "nlohmann/json.hpp"
 #include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
 
@@ -164,20 +163,9 @@ int64_t CostBytes(const program::Collective& collective) {
 }
 
 std::vector<double> KernelCyclesOf(const program::Program& program) {
-  std::vector<double> cycles(
-      static_cast<size_t>(program::SizeOrZero(program.kernels())), 0);
-  if (program.model() == nullptr) return cycles;
-  const auto model = nlohmann::json::parse(program.model()->str(), nullptr,
-                                           /*allow_exceptions=*/false);
-  if (!model.is_object() || !model.contains("kernel_cycles") ||
-      !model["kernel_cycles"].is_object())
-    return cycles;
-  for (size_t i = 0; i < cycles.size(); ++i) {
-    const auto known = model["kernel_cycles"].find(
-        program.kernels()->Get(static_cast<unsigned>(i))->str());
-    if (known != model["kernel_cycles"].end() && known->is_number())
-      cycles[i] = std::max(0.0, known->get<double>());
-  }
+  std::vector<double> cycles;
+  for (unsigned i = 0; i < program::SizeOrZero(program.kernels()); ++i)
+    cycles.push_back(program.kernels()->Get(i)->cycles());
   return cycles;
 }
 

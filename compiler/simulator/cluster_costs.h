@@ -13,8 +13,8 @@
 
 namespace partita::simulator {
 
-// Cycles of one core for one of a launch's range, by kernel, as the compiler
-// estimates them and writes them into the program's description; 0: unknown.
+// Cycles of one core for one unit of a launch's range, by kernel, as the
+// compiler estimates them; 0: unknown.
 std::vector<double> KernelCyclesOf(const program::Program& program);
 
 // Launches of mains that write parameters over those they read.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "nlohmann/json.hpp"
 #include "runtime/program/types.h"
 
 namespace partita::simulator {
@@ -80,26 +79,6 @@ class Lifetimes {
   std::vector<int64_t> changes_;
 };
 
-// Of what the compiler counted of an entry, all; 0: it does not say.
-int64_t CountedBytes(const program::Program& program, int entry) {
-  if (program.model() == nullptr) return 0;
-  const auto model = nlohmann::json::parse(program.model()->str(), nullptr,
-                                           /*allow_exceptions=*/false);
-  if (!model.is_object()) return 0;
-  // One entry alone has no ranks.
-  nlohmann::json table;
-  const auto ranks = model.find("memory_by_rank"), one = model.find("memory");
-  if (ranks != model.end() && ranks->is_array() &&
-      static_cast<size_t>(entry) < ranks->size())
-    table = (*ranks)[static_cast<size_t>(entry)];
-  else if (one != model.end() && program.entries()->size() == 1)
-    table = *one;
-  if (!table.is_object() || !table.contains("total") ||
-      !table["total"].is_number_integer())
-    return 0;
-  return table["total"].get<int64_t>();
-}
-
 }  // namespace
 
 DeviceMemory MemoryOf(const program::Program& program, int entry) {
@@ -134,10 +113,10 @@ DeviceMemory MemoryOf(const program::Program& program, int entry) {
     memory.ports += program::BytesOf(*program.outputs()->Get(i)->type());
   });
   memory.arena = MainOf(program, entry).frame_bytes();
-  if (program.target() != nullptr &&
+  if (described.memory() != nullptr && program.target() != nullptr &&
       program.target()->str().rfind("cuda:", 0) == 0)
-    memory.reserved =
-        std::max<int64_t>(0, CountedBytes(program, entry) - memory.total());
+    memory.reserved = std::max<int64_t>(
+        0, program::TotalOf(*described.memory()) - memory.total());
   return memory;
 }
 

@@ -51,24 +51,27 @@ TEST(MemoryTest, GpusHoldWhatTheCompilerCountedBesides) {
   program::ProgramT sample;
   sample.functions.push_back(program::MakeFunction("main", 0, 0, 4096));
   program::AddEntry(sample, /*main=*/0, {});
-  const auto reserved = [&](const char* target, const char* model) {
+  const auto reserved = [&](const char* target, int64_t activations,
+                            int64_t scratch) {
     sample.target = target;
-    sample.model = model;
+    sample.entries[0]->memory = std::make_unique<program::MemoryTableT>();
+    sample.entries[0]->memory->activations = activations;
+    sample.entries[0]->memory->scratch = scratch;
+    // No part of the total.
+    sample.entries[0]->memory->host =
+        sample.entries[0]->memory->most_gradients = 1 << 20;
     const std::string bytes = program::SerializeProgram(sample);
     const DeviceMemory memory = MemoryOf(*program::GetProgram(bytes.data()), 0);
     EXPECT_EQ(memory.total(), 4096 + memory.reserved);
     return memory.reserved;
   };
-  EXPECT_EQ(reserved("cuda:sm_90", R"({"memory": {"total": 5000}})"), 904);
-  EXPECT_EQ(reserved("cuda:sm_90", R"({"memory": {"total": 5000},
-                                      "memory_by_rank": [{"total": 6000}]})"),
-            1904);
-  EXPECT_EQ(reserved("cpu", R"({"memory": {"total": 5000}})"), 0);
-  // Less than it holds, or nothing that can be read.
-  EXPECT_EQ(reserved("cuda:sm_90", R"({"memory": {"total": 5}})"), 0);
-  EXPECT_EQ(reserved("cuda:sm_90", R"({"memory": {"total": "5000"}})"), 0);
-  EXPECT_EQ(reserved("cuda:sm_90", "[1]"), 0);
-  EXPECT_EQ(reserved("cuda:sm_90", "no JSON"), 0);
+  EXPECT_EQ(reserved("cuda:sm_90", 4096, 904), 904);
+  EXPECT_EQ(reserved("cpu", 4096, 904), 0);
+  // Less than it holds.
+  EXPECT_EQ(reserved("cuda:sm_90", 5, 0), 0);
+  sample.entries[0]->memory = nullptr;
+  const std::string bytes = program::SerializeProgram(sample);
+  EXPECT_EQ(MemoryOf(*program::GetProgram(bytes.data()), 0).reserved, 0);
 }
 
 // A main of copies between ranges of the frame, and a call.

@@ -87,6 +87,10 @@ void ProgramBuilder::Receive(int64_t peer, int64_t bytes) {
   Append(std::move(operation), bytes, "receive");
 }
 
+void ProgramBuilder::Because(const std::string& why) {
+  program_.functions.back()->body.back()->why = why;
+}
+
 const program::Program& ProgramBuilder::Build() {
   buffer_ = program::SerializeProgram(program_);
   return *program::GetProgram(buffer_.data());

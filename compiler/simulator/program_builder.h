@@ -38,6 +38,8 @@ class ProgramBuilder {
   void AwaitOf(int token);
   void Send(int64_t peer, int64_t bytes);
   void Receive(int64_t peer, int64_t bytes);
+  // The reason of the last instruction.
+  void Because(const std::string& why);
 
   // Valid as long as the builder.
   const program::Program& Build();

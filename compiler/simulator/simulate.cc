@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/simulator/engine.h"
 #include "compiler/simulator/steps.h"
 #include "runtime/program/mesh.h"
@@ -87,8 +88,10 @@ std::string Sizes(const flatbuffers::Vector<int64_t>* sizes) {
 std::string LabelOf(const program::Program& program,
                     const Instruction& instruction) {
   if (const program::Launch* launch = instruction.operation_as_Launch())
-    return TextOf(
-        program.kernels()->Get(static_cast<unsigned>(launch->kernel())));
+    return program.kernels()
+        ->Get(static_cast<unsigned>(launch->kernel()))
+        ->name()
+        ->str();
   if (const program::Gemm* gemm = instruction.operation_as_Gemm())
     return absl::StrCat("gemm ", gemm->batch(), "x", gemm->m(), "x", gemm->n(),
                         "x", gemm->k(), " ",
@@ -113,6 +116,7 @@ OperationTotal Describe(const Steps& steps, int function, unsigned index) {
   total.name = TextOf(instruction.name());
   total.kind = KindOf(instruction);
   total.label = LabelOf(steps.program(), instruction);
+  total.why = TextOf(instruction.why());
   const program::Collective* collective = instruction.operation_as_Collective();
   if (collective != nullptr) {
     total.group = program::GroupSize(collective->axes());
@@ -157,21 +161,29 @@ std::vector<OperationTotal> AddUp(const Steps& steps, const Folding& folding,
     }
   }
   // What people cannot tell apart is one.
+  struct Row {
+    OperationTotal total;
+    std::set<std::string> reasons;
+  };
   std::map<std::tuple<std::string, std::string, std::string, std::string,
                       int64_t, std::string>,
-           OperationTotal>
+           Row>
       described;
   for (auto& [place, total] : totals) {
-    OperationTotal& sum = described[{total.function, total.name, total.kind,
-                                     total.label, total.bytes, total.axes}];
+    auto& [sum, reasons] = described[{total.function, total.name, total.kind,
+                                      total.label, total.bytes, total.axes}];
     const double calls = sum.calls + total.calls,
                  seconds = sum.seconds + total.seconds;
+    if (!total.why.empty()) reasons.insert(total.why);
     sum = std::move(total);
     sum.calls = calls;
     sum.seconds = seconds;
   }
   std::vector<OperationTotal> result;
-  for (auto& [key, total] : described) result.push_back(std::move(total));
+  for (auto& [key, row] : described) {
+    row.total.why = absl::StrJoin(row.reasons, "; ");
+    result.push_back(std::move(row.total));
+  }
   std::stable_sort(result.begin(), result.end(),
                    [](const OperationTotal& a, const OperationTotal& b) {
                      return a.seconds > b.seconds;

@@ -57,8 +57,8 @@ struct OperationTotal {
   int64_t bytes = 0;   // of a collective or transfer: the larger operand's
   int64_t group = 0;   // of a collective: how many devices
   std::string axes;    // and along what: "data", "data,tensor"
-  // The reasons that put a collective or transfer there, for people: empty
-  // unless whoever had the program simulated knows them and writes them here.
+  // The reasons that put a collective or transfer there, as the program says
+  // them; different ones are joined by "; ".
   std::string why;
 };
 

@@ -1,7 +1,9 @@
 #include "compiler/simulator/simulate.h"
 
+#include <map>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "compiler/core/schedule_generators.h"
 #include "compiler/core/timetable.h"
@@ -149,6 +151,30 @@ TEST(SimulateTest, OperationsAreAddedUpThroughCalls) {
       EXPECT_EQ(total.kind, "all_reduce");
     }
   }
+}
+
+TEST(SimulateTest, OperationsHaveTheProgramsReasons) {
+  ProgramBuilder builder({{"data", 4}, {"tensor", 2}});
+  builder.Function("main");
+  builder.Sum({0}, 64);
+  builder.Because("of w");
+  builder.Sum({0}, 64);
+  builder.Because("of b");
+  builder.Sum({0}, 64);
+  builder.Because("of w");
+  builder.Sum({0}, 128);
+  builder.Because("of a larger one");
+  builder.Sum({1}, 64);
+  builder.EntryMain();
+  const Simulation found = Simulate(builder.Build(), NamedCosts());
+  std::map<std::pair<std::string, int64_t>, std::string> reasons;
+  for (const OperationTotal& total : found.operations)
+    reasons[{total.axes, total.bytes}] = total.why;
+  const std::map<std::pair<std::string, int64_t>, std::string> expected = {
+      {{"data", 64}, "of b; of w"},
+      {{"data", 128}, "of a larger one"},
+      {{"tensor", 64}, ""}};
+  EXPECT_EQ(reasons, expected);
 }
 
 TEST(SimulateTest, ASlowDeviceHoldsUpThoseItMeets) {

@@ -213,7 +213,7 @@ TEST_F(TensorMapsTest, ProgramsSayThem) {
   program.producer = "test";
   program.target = "cuda:sm_90a";
   program.cpu_features = "+ptx80";
-  program.kernels = {"take_box"};
+  program.kernels.push_back(program::MakeKernel("take_box"));
   program.inputs.push_back(
       program::MakePort("x", program::DType::f32, {kIn / 4}));
   program.outputs.push_back(

@@ -150,6 +150,7 @@ absl::Status BoundProgram::ResolveKernel(Step& step) {
   const std::string symbol = context_.artifact.program()
                                  .kernels()
                                  ->Get(static_cast<unsigned>(launch.kernel()))
+                                 ->name()
                                  ->str();
   PARTITA_ASSIGN_OR_RETURN(step.kernel, context_.module->Find(symbol));
   step.shape.range = launch.range();
@@ -406,6 +407,7 @@ std::string BoundProgram::DescribeStep(int64_t index) const {
                     context_.artifact.program()
                         .kernels()
                         ->Get(static_cast<unsigned>(launch->kernel()))
+                        ->name()
                         ->str(),
                     ")");
   } else if (const program::Collective* collective =
@@ -442,6 +444,7 @@ std::vector<StepLabel> BoundProgram::Labels() const {
       label.name = context_.artifact.program()
                        .kernels()
                        ->Get(static_cast<unsigned>(launch->kernel()))
+                       ->name()
                        ->str();
     } else if (const program::Collective* collective =
                    step.instruction->operation_as_Collective()) {

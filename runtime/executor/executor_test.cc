@@ -258,7 +258,7 @@ TEST_F(ExecutorTest, KernelsRunFromTheCodeSection) {
                          std::istreambuf_iterator<char>()};
   ASSERT_FALSE(code.empty());
   program::SampleProgram sample;
-  sample.program.kernels = {"scale"};
+  sample.program.kernels.push_back(program::MakeKernel("scale"));
   program::LaunchT launch;
   launch.range = 32;
   launch.grain = 1;
@@ -273,7 +273,7 @@ TEST_F(ExecutorTest, KernelsRunFromTheCodeSection) {
   Ports ports;
   ASSERT_TRUE(executor->Run(ports.Inputs(), ports.Outputs()).ok());
   for (size_t i = 0; i < 32; ++i) EXPECT_EQ(ports.y[i], 2 * ports.x[i]);
-  sample.program.kernels = {"absent"};
+  sample.program.kernels[0]->name = "absent";
   ASSERT_TRUE(program::WriteArtifact(path_, sample.Parts(code)).ok());
   EXPECT_THAT(LoadError(),
               HasSubstr("the code section has no kernel 'absent'"));

@@ -32,7 +32,7 @@
 
 namespace partita::program {
 
-inline constexpr uint32_t kFormatVersion = 7;
+inline constexpr uint32_t kFormatVersion = 8;
 inline constexpr int64_t kDataAlignment = 64;
 
 // The signature of every symbol in Program.kernels: does shares [begin, end) of

@@ -75,6 +75,13 @@ std::unique_ptr<ParameterT> MakeEmbedded(const std::string& name, DType dtype,
   return parameter;
 }
 
+std::unique_ptr<KernelT> MakeKernel(const std::string& name, double cycles) {
+  auto kernel = std::make_unique<KernelT>();
+  kernel->name = name;
+  kernel->cycles = cycles;
+  return kernel;
+}
+
 std::unique_ptr<InstructionT> MakeInstruction(OperationUnion operation,
                                               std::vector<Buffer> operands,
                                               int outputs,

@@ -26,6 +26,8 @@ std::unique_ptr<ParameterT> MakeEmbedded(const std::string& name, DType dtype,
                                          std::vector<int64_t> shape,
                                          uint64_t offset, DType stored);
 
+std::unique_ptr<KernelT> MakeKernel(const std::string& name, double cycles = 0);
+
 inline Buffer Argument(int64_t index, int64_t bytes) {
   return Buffer(Space::argument, index, bytes);
 }

@@ -43,6 +43,14 @@ inline int64_t BytesOf(const TensorType& type) {
   return *base::ByteCount(ToBase(type.dtype()), ShapeOf(type));
 }
 
+// Peak bytes of the device: all rows but those that are part of others or lie
+// in the host's memory.
+inline int64_t TotalOf(const MemoryTable& table) {
+  return table.parameters() + table.states() + table.gradients() +
+         table.activations() + table.communication() + table.derived() +
+         table.ports() + table.scratch() + table.gaps();
+}
+
 // Whether the elements lie where the processor expects them; flatbuffers'
 // verifier does not look. True for a vector that is absent.
 template <typename T>

@@ -61,8 +61,7 @@ class Validator {
              CheckParameter(parameter)));
     }
     PARTITA_RETURN_IF_ERROR(ValidatePipeline(program_));
-    if (SizeOrZero(program_.kernels()) > 0 && !has_code_)
-      return Bad("kernels are named, but there is no code section");
+    PARTITA_RETURN_IF_ERROR(CheckKernels());
     functions_.resize(static_cast<size_t>(SizeOrZero(program_.functions())));
     for (size_t i = 0; i < functions_.size(); ++i)
       PARTITA_RETURN_IF_ERROR(CheckFunction(i, 0));
@@ -75,6 +74,19 @@ class Validator {
   }
 
  private:
+  absl::Status CheckKernels() const {
+    if (SizeOrZero(program_.kernels()) > 0 && !has_code_)
+      return Bad("kernels are named, but there is no code section");
+    for (int64_t i = 0; i < SizeOrZero(program_.kernels()); ++i) {
+      const Kernel& kernel = *program_.kernels()->Get(static_cast<unsigned>(i));
+      // (V16)
+      if (!std::isfinite(kernel.cycles()) || kernel.cycles() < 0)
+        return Bad(absl::StrCat("kernel '", kernel.name()->str(),
+                                "': ", kernel.cycles(), " cycles"));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status CheckPorts(
       const char* what,
       const flatbuffers::Vector<flatbuffers::Offset<Port>>* ports) {

@@ -44,7 +44,9 @@ namespace partita::program {
 // - (V15) each token is started once and awaited once, later in the same
 //   function, at most kMaxStarted at a time, and in between nothing writes what
 //   the started collective reads nor touches what it writes: operands, those of
-//   calls, and callees' frames.
+//   calls, and callees' frames;
+// - (V16) kernels' cycles are finite and not negative, and so are the rows of
+//   entries' memory, of at most kMaxMemory bytes.
 absl::Status ValidateProgram(const Program& program, int64_t data_bytes,
                              bool has_code);
 
@@ -61,6 +63,8 @@ inline constexpr int64_t kMaxStarted = 64;
 // Of one piece of a launch with several.
 inline constexpr int64_t kMaxPieceOperands = 64;
 inline constexpr int64_t kMaxRank = 32;
+// Bytes of each row of an entry's memory: their sum fits 63 bits.
+inline constexpr int64_t kMaxMemory = int64_t{1} << 50;
 inline constexpr int64_t kMaxDevices = int64_t{1} << 20;
 
 }  // namespace partita::program

@@ -4,10 +4,12 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/program/types.h"
+#include "runtime/program/validate.h"
 #include "runtime/program/validate_mesh.h"
 #include "runtime/program/validate_operation.h"
 #include "runtime/program/validate_training.h"
@@ -77,6 +79,9 @@ class EntryValidator {
       if (!bytes.ok())
         return At(absl::StrCat(where, "derived value ", i), bytes.status());
     }
+    if (entry_.memory() != nullptr)
+      PARTITA_RETURN_IF_ERROR(
+          At(absl::StrCat(where, "memory"), CheckMemory(*entry_.memory())));
     const absl::Status updates = ValidateUpdates(program_, entry_);
     if (!updates.ok())
       return Bad(absl::StrCat(where, std::string(updates.message())));
@@ -85,6 +90,27 @@ class EntryValidator {
   }
 
  private:
+  // (V16)
+  static absl::Status CheckMemory(const MemoryTable& table) {
+    const std::pair<const char*, int64_t> rows[] = {
+        {"parameters", table.parameters()},
+        {"states", table.states()},
+        {"gradients", table.gradients()},
+        {"activations", table.activations()},
+        {"communication", table.communication()},
+        {"derived", table.derived()},
+        {"ports", table.ports()},
+        {"scratch", table.scratch()},
+        {"gaps", table.gaps()},
+        {"most_gradients", table.most_gradients()},
+        {"host", table.host()}};
+    for (const auto& [name, bytes] : rows)
+      if (bytes < 0 || bytes > kMaxMemory)
+        return Bad(absl::StrCat("expected 0 to ", kMaxMemory, " bytes of ",
+                                name, ", found ", bytes));
+    return absl::OkStatus();
+  }
+
   int64_t GlobalBytes(int64_t global) const {
     if (global < parameters_)
       return BytesOf(

@@ -1,5 +1,6 @@
 // Every rule about entries and transfers is broken once.
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,36 @@ std::string AfterSend(const std::function<void(SendT&)>& change) {
 
 TEST(ValidateEntryTest, TheSampleIsValid) {
   EXPECT_EQ(After([](ProgramT&) {}), "");
+}
+
+TEST(ValidateEntryTest, MemoryIsCounted) {  // V16
+  const auto after = [](const std::function<void(MemoryTableT&)>& change) {
+    return After([&](ProgramT& p) {
+      p.entries[1]->memory = std::make_unique<MemoryTableT>();
+      change(*p.entries[1]->memory);
+    });
+  };
+  const std::string expected =
+      "entry 1, memory: expected 0 to 1125899906842624 bytes of ";
+  EXPECT_EQ(after([](MemoryTableT& m) { m.scratch = kMaxMemory; }), "");
+  EXPECT_EQ(after([](MemoryTableT& m) { m.scratch = kMaxMemory + 1; }),
+            expected + "scratch, found 1125899906842625");
+  // Every row is looked at.
+  const std::pair<const char*, int64_t MemoryTableT::*> rows[] = {
+      {"parameters", &MemoryTableT::parameters},
+      {"states", &MemoryTableT::states},
+      {"gradients", &MemoryTableT::gradients},
+      {"activations", &MemoryTableT::activations},
+      {"communication", &MemoryTableT::communication},
+      {"derived", &MemoryTableT::derived},
+      {"ports", &MemoryTableT::ports},
+      {"scratch", &MemoryTableT::scratch},
+      {"gaps", &MemoryTableT::gaps},
+      {"most_gradients", &MemoryTableT::most_gradients},
+      {"host", &MemoryTableT::host}};
+  for (const auto& [name, row] : rows)
+    EXPECT_EQ(after([row = row](MemoryTableT& m) { m.*row = -1; }),
+              expected + name + ", found -1");
 }
 
 TEST(ValidateEntryTest, Pipelines) {  // V13

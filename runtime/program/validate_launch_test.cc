@@ -1,5 +1,6 @@
 // Every rule of launches on GPUs is broken once.
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -22,7 +23,7 @@ TEST(ValidateLaunchTest, HaveAGeometry) {
     change(launch);
     SampleProgram sample;
     sample.program.target = target;
-    sample.program.kernels.push_back("k");
+    sample.program.kernels.push_back(MakeKernel("k"));
     Main(sample.program).body.push_back(MakeLaunch(launch, {}, 0));
     const std::string bytes = SerializeProgram(sample.program);
     return std::string(
@@ -56,6 +57,24 @@ TEST(ValidateLaunchTest, HaveAGeometry) {
                 "out of range");
 }
 
+TEST(ValidateLaunchTest, CyclesOfKernelsAreNumbers) {  // V16
+  const auto after = [](double cycles) {
+    SampleProgram sample;
+    sample.program.kernels.push_back(MakeKernel("k", cycles));
+    const std::string bytes = SerializeProgram(sample.program);
+    return std::string(
+        ValidateProgram(*GetProgram(bytes.data()), 128, /*has_code=*/true)
+            .message());
+  };
+  EXPECT_EQ(after(0), "");
+  EXPECT_EQ(after(1.5), "");
+  EXPECT_EQ(after(-1.5), "kernel 'k': -1.5 cycles");
+  EXPECT_EQ(after(std::numeric_limits<double>::infinity()),
+            "kernel 'k': inf cycles");
+  EXPECT_EQ(after(std::numeric_limits<double>::quiet_NaN()),
+            "kernel 'k': nan cycles");
+}
+
 TEST(ValidateLaunchTest, HaveTensorMaps) {  // V7
   const auto after = [](const std::function<void(TensorMapT&)>& change,
                         const char* target = "cuda:sm_90a", size_t maps = 1) {
@@ -75,7 +94,7 @@ TEST(ValidateLaunchTest, HaveTensorMaps) {  // V7
     }
     SampleProgram sample;
     sample.program.target = target;
-    sample.program.kernels.push_back("k");
+    sample.program.kernels.push_back(MakeKernel("k"));
     FunctionT& main = Main(sample.program);
     main.frame_bytes += 4096;
     main.body.push_back(MakeLaunch(

@@ -108,7 +108,7 @@ TEST(ValidateTest, Indices) {  // V3
               Main(p).body[0]->operation.AsCall()->function = 3;
             }),
             "function 3 of 3");
-  EXPECT_EQ(After([](ProgramT& p) { p.kernels.push_back("k"); }),
+  EXPECT_EQ(After([](ProgramT& p) { p.kernels.push_back(MakeKernel("k")); }),
             "kernels are named, but there is no code section");
   EXPECT_EQ(
       After([](ProgramT& p) { Main(p).body.push_back(MakeLaunch({}, {}, 0)); }),

@@ -73,7 +73,7 @@ std::set<std::string> KernelsOfOneThread(const program::Program& program) {
     for (const auto* instruction : *function->body())
       if (const auto* launch = instruction->operation_as_Launch())
         if (launch->scratch_bytes() > 0)
-          names.insert(program.kernels()->Get(launch->kernel())->str());
+          names.insert(program.kernels()->Get(launch->kernel())->name()->str());
   return names;
 }
 
@@ -137,7 +137,7 @@ TEST_P(GpuWorkTest, IsSharedByManyThreads) {
       for (const auto* buffer : *instruction->operands())
         bytes += buffer->bytes();
       EXPECT_LE(bytes, threads * kMostBytesPerThread)
-          << artifact->program().kernels()->Get(launch->kernel())->str()
+          << artifact->program().kernels()->Get(launch->kernel())->name()->str()
           << " of " << threads << " threads";
     }
   EXPECT_GT(launches, 50);

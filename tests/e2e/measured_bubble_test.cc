@@ -54,6 +54,7 @@ class MeasuredCosts : public simulator::Costs {
     if (const program::Launch* launch = instruction.operation_as_Launch())
       name = program.kernels()
                  ->Get(static_cast<unsigned>(launch->kernel()))
+                 ->name()
                  ->str();
     else if (const program::Gemm* gemm = instruction.operation_as_Gemm())
       name = absl::StrCat("gemm ", gemm->batch(), "x", gemm->m(), "x",

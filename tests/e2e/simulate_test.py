@@ -74,6 +74,14 @@ class SimulateTest(unittest.TestCase):
             self.assertEqual((facts["fits"], facts["device_memory_bytes"]), (fits, room))
         self.assertIn("it does not fit", self.simulate("whole", "--cluster", "small.yaml"))
 
+    def test_what_moves_says_why(self):
+        moves = [row for row in self.facts("pipe", "--operations", "1000")["operations"] if "bytes" in row]
+        self.assertEqual([row for row in moves if not row.get("why")], [])
+        self.assertIn("all_reduce", {row["kind"] for row in moves})
+        # What is received is received for what it was sent for.
+        received = sorted(row["why"].split(" (")[0] for row in moves if row["kind"] == "receive")
+        self.assertEqual(received, ["stage 1 on rank 1 computes with it", "the gradient of stage 0 on rank 0 computes with it"])
+
     def test_without_a_flush_the_pipeline_is_full(self):
         self.assertLess(self.facts("async")["bubble"], 0.25)
         self.assertEqual(self.facts("whole")["bubble"], 0)

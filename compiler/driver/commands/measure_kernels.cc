@@ -60,7 +60,8 @@ absl::StatusOr<Timed> launchesOf(const std::string& path,
       // Equal kernels share a row, whose time is that of one call.
       PARTITA_ASSIGN_OR_RETURN(
           const double seconds,
-          times.Seconds(artifact.program().kernels()->Get(kernel)->str()));
+          times.Seconds(
+              artifact.program().kernels()->Get(kernel)->name()->str()));
       all.seconds += seconds;
     }
   if (all.seconds > 0 && all.cycles > 0) return all;

@@ -83,35 +83,6 @@ Array operationsOf(const Simulation& simulation, int64_t count) {
   return operations;
 }
 
-// What compile.cc wrote of collectives and transfers, at those.
-void addReasons(const program::Program& program, Simulation& simulation) {
-  if (program.model() == nullptr) return;
-  llvm::Expected<Value> model = llvm::json::parse(program.model()->str());
-  if (!model) return llvm::consumeError(model.takeError());
-  const Object* facts = model->getAsObject();
-  const Array* rows = facts ? facts->getArray("reasons") : nullptr;
-  if (rows == nullptr) return;
-  using Place = std::tuple<std::string, std::string, std::string>;
-  std::map<Place, std::string> reasons;
-  for (const Value& value : *rows)
-    if (const Object* row = value.getAsObject()) {
-      const auto text = [&](llvm::StringRef key) {
-        return row->getString(key).value_or("").str();
-      };
-      std::string& why =
-          reasons[{text("function"), text("kind"), text("name")}];
-      why += (why.empty() ? "" : "; ") + text("why");
-      // What is received is received for what it was sent for.
-      if (text("kind") == "send")
-        reasons[{"", "receive", text("name")}] = text("why");
-    }
-  for (simulator::OperationTotal& total : simulation.operations)
-    for (const std::string& function : {total.function, std::string()})
-      if (auto found = reasons.find({function, total.kind, total.name});
-          total.why.empty() && found != reasons.end())
-        total.why = found->second;
-}
-
 // What leaves devices, those that hide behind other work too: by kind, axes and
 // size.
 Array trafficOf(const Simulation& simulation) {
@@ -194,8 +165,7 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
       simulator::PriceStep(
           program, cluster, faults,
           /*spans=*/!arguments.trace.empty() || !arguments.html.empty()));
-  Simulation& simulation = price.simulation;
-  addReasons(program, simulation);
+  const Simulation& simulation = price.simulation;
   if (!arguments.trace.empty())
     PARTITA_RETURN_IF_ERROR(write("--trace", arguments.trace,
                                   simulator::WriteTrace(simulation, program)));
