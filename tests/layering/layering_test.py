@@ -4,6 +4,7 @@ Reads the source tree itself (found through the symbolic link that Bazel makes f
 declared is seen too.
 """
 
+import ast
 import os
 import re
 import subprocess
@@ -78,6 +79,26 @@ def includes(path):
 
 def room(path):
     return "/".join(path.split("/")[:2])
+
+
+def manual_tests():
+    """Labels of the tests that are tagged manual, and of the long runs that fuzz_test makes."""
+    for where, folders, names in os.walk(ROOT):
+        folders[:] = [folder for folder in folders if not folder.startswith(("bazel-", "."))]
+        if "BUILD" not in names:
+            continue
+        with open(os.path.join(where, "BUILD"), encoding="utf-8") as file:
+            calls = [node for node in ast.walk(ast.parse(file.read())) if isinstance(node, ast.Call)]
+        for call in calls:
+            rule = getattr(call.func, "id", "")
+            given = {keyword.arg: keyword.value for keyword in call.keywords}
+            name = getattr(given.get("name"), "value", "")
+            tags = [tag.value for tag in getattr(given.get("tags"), "elts", [])]
+            label = "//%s:%s" % (os.path.relpath(where, ROOT), name)
+            if rule == "fuzz_test":
+                yield label + "_long"
+            elif rule.endswith("_test") and "manual" in tags:
+                yield label
 
 
 OF_TESTS = ("_test.cc", "_testing.h")
@@ -158,6 +179,15 @@ class LayeringTest(unittest.TestCase):
                 label = "//%s:%s" % (os.path.dirname(path), os.path.basename(path)[:-3])
                 if not label.endswith(("kill_test", "full_disk_test")):  # their subject is another process
                     self.assertIn('"%s"' % label, text, "it needs no MLIR: PLAIN_TESTS has all such tests")
+
+    def test_every_manual_test_is_in_the_long_suite(self):
+        with open(os.path.join(ROOT, "tests/BUILD"), encoding="utf-8") as file:
+            suite = file.read()
+        found = 0
+        for label in manual_tests():
+            self.assertIn('"%s"' % label, suite, "`//...` leaves out tests that are tagged manual: list this one in //tests:long")
+            found += 1
+        self.assertGreater(found, 15)
 
     def test_every_lit_test_is_declared(self):
         for path in sources("tests", (".mlir",)):
