@@ -47,7 +47,8 @@ int64_t SizeOf(const std::vector<AxisRef>& axes) {
   return size;
 }
 
-std::vector<AxisRef> Normalize(const Mesh& mesh, std::vector<AxisRef> axes) {
+std::vector<AxisRef> Normalize(const Mesh& mesh,
+                               const std::vector<AxisRef>& axes) {
   std::vector<AxisRef> joined;
   for (const AxisRef& ref : axes) {
     if (ref.size == 1 && mesh.axes[ref.axis].size != 1) continue;

@@ -49,7 +49,8 @@ bool OverlapAny(const AxisRef& a, const std::vector<AxisRef>& list);
 int64_t SizeOf(const std::vector<AxisRef>& axes);
 // Joins neighbours that are parts of one axis and follow each other: a:(1)2,
 // a:(2)2 become a where a has 4 positions. Of two priorities the first counts.
-std::vector<AxisRef> Normalize(const Mesh& mesh, std::vector<AxisRef> axes);
+std::vector<AxisRef> Normalize(const Mesh& mesh,
+                               const std::vector<AxisRef>& axes);
 // "a", "a:(1)2".
 std::string ToString(const Mesh& mesh, const AxisRef& ref);
 // "a, b:(1)2".

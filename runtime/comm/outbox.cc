@@ -15,7 +15,9 @@ Outbox::~Outbox() {
   while (!sent_.empty()) {
     const absl::StatusOr<bool> done = HasArrived(*sent_.front());
     if (done.ok() && !*done && Clock::now() < end) continue;
-    if (!done.value_or(false)) sent_.front().release();
+    if (!done.value_or(false)) {
+      [[maybe_unused]] const Letter* read_later = sent_.front().release();
+    }
     sent_.pop_front();
   }
 }

@@ -168,6 +168,7 @@ class Device {
   // when its operand lies elsewhere. FailedPrecondition where devices have
   // none.
   virtual absl::StatusOr<std::unique_ptr<TensorMaps>> PrepareMaps(
+      // NOLINTNEXTLINE(performance-unnecessary-value-param): others keep them.
       std::vector<TensorMapDesc> maps, void* const* buffers) {
     return absl::FailedPreconditionError(
         "this device has no tensor maps, which the model's kernels copy by; "

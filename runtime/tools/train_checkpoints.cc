@@ -111,8 +111,8 @@ absl::StatusOr<std::optional<checkpoint::Checkpoint>> OpenSame(
     auto same = checkpoint::Checkpoint::Open(
         checkpoint::StepPath(folder, static_cast<int64_t>(step[0])),
         checkpoint::Verify::kSizes);
-    if (same.ok()) saved = *std::move(same);
     status = same.status();
+    if (same.ok()) saved = *std::move(same);
   }
   PARTITA_RETURN_IF_ERROR(session.Agree(status));
   return saved;

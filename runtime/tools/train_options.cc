@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
@@ -18,7 +19,8 @@ absl::Status Wrong(const std::string& message) {
 
 FlagSetter SetNumber(double& target, double low, double high,
                      std::string expected) {
-  return [&target, low, high, expected](const std::string& value) {
+  return [&target, low, high,
+          expected = std::move(expected)](const std::string& value) {
     const absl::StatusOr<double> number =
         ParseNumber(value, low, high, expected);
     if (number.ok()) target = *number;

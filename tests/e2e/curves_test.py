@@ -1,10 +1,8 @@
 """A GPT of ten million parameters learns to write, byte by byte: on one device, and the same curve under plans.
 
-Text: the file that PARTITA_TEXT names (--test_env=PARTITA_TEXT=...), or the manual of Python that Debian's
-libpython3-stdlib brings.
+The text is tests/data/devils-dictionary; --test_env=PARTITA_TEXT=FILE names another one.
 """
 
-import glob
 import json
 import os
 import subprocess
@@ -12,8 +10,9 @@ import sys
 import tempfile
 import unittest
 
-COMPILER, RUNNER = sys.argv[1:3]
-del sys.argv[1:3]
+COMPILER, RUNNER, TEXT = sys.argv[1:4]
+del sys.argv[1:4]
+TEXT = os.environ.get("PARTITA_TEXT", TEXT)
 
 CONFIG = {
     "model_type": "gpt2",
@@ -36,16 +35,9 @@ PLANS = {
 }
 # How far a divided curve may be from the undivided one, and for how many steps: rounding grows as training goes on.
 NEAR, NEAR_STEPS = 2e-3, 100
-# Nats per byte, the mean of the last steps: one batch is a small sample.
+# Nats per byte, the mean of the last steps: one batch is a small sample. Of this text a byte by itself has 3.09, behind one other 2.49,
+# behind two 1.91.
 LEARNED, LAST = 1.9, 20
-
-
-def text():
-    found = [os.environ["PARTITA_TEXT"]] if "PARTITA_TEXT" in os.environ else glob.glob(
-        "/usr/lib/python3*/pydoc_data/topics.py")
-    if not found or not os.path.exists(found[0]):
-        raise AssertionError("expected a text to learn: install libpython3-stdlib, or name one by PARTITA_TEXT; found %s" % found)
-    return found[0]
 
 
 def run(arguments):
@@ -75,7 +67,7 @@ class CurvesTest(unittest.TestCase):
         artifact, log = cls.path(name + ".partita"), cls.path(name + ".jsonl")
         run([COMPILER, "compile", cls.folder.name, "--dim", SIZES, "--train", "adamw", "--beta2", "0.99", "--clip-norm", "1",
              "--weight-decay", "0.1", "--no-decay", "*.bias;*ln_*", "-o", artifact] + plan)
-        run([RUNNER, "train", artifact, "--data", "text:" + text(), "--steps", str(STEPS), "--lr", RATE, "--schedule",
+        run([RUNNER, "train", artifact, "--data", "text:" + TEXT, "--steps", str(STEPS), "--lr", RATE, "--schedule",
              "cosine", "--warmup", "100", "--log", log, "--quiet"] + ([] if plan else ["--threads", "1"]))
         with open(log, encoding="utf-8") as file:
             steps = [json.loads(line) for line in file]
