@@ -95,8 +95,9 @@ std::vector<AxisRef> BeforeBarred(const std::vector<AxisRef>& axes,
   return {axes.begin(), end};
 }
 
-std::vector<FactorAxes> ProjectDim(const Rule& rule, const DimFactors& factors,
-                                   int64_t size, const DimSharding& dim) {
+std::vector<FactorAxes> ProjectDim(const ShardingRule& rule,
+                                   const DimFactors& factors, int64_t size,
+                                   const DimSharding& dim) {
   std::vector<FactorAxes> projected(factors.size());
   if (dim.axes.empty() || factors.empty()) return projected;
   if (factors.size() == 1) {
@@ -129,9 +130,9 @@ std::vector<FactorAxes> ProjectDim(const Rule& rule, const DimFactors& factors,
   return projected;
 }
 
-int AssembleDim(const Mesh& mesh, const Rule& rule, const DimFactors& factors,
-                int64_t size, const std::vector<FactorAxes>& by_factor,
-                DimSharding& dim) {
+int AssembleDim(const Mesh& mesh, const ShardingRule& rule,
+                const DimFactors& factors, int64_t size,
+                const std::vector<FactorAxes>& by_factor, DimSharding& dim) {
   dim.axes.clear();
   dim.block = 0;
   if (factors.size() == 1) {
@@ -185,7 +186,8 @@ std::vector<OpTensor> TensorsOf(const Op& op) {
   return tensors;
 }
 
-TensorProjection ProjectTensor(const Rule& rule, const TensorFactors& factors,
+TensorProjection ProjectTensor(const ShardingRule& rule,
+                               const TensorFactors& factors,
                                const std::vector<int64_t>& shape,
                                const Sharding& sharding) {
   TensorProjection projection;

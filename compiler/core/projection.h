@@ -7,8 +7,8 @@
 
 #include "compiler/core/mesh.h"
 #include "compiler/core/propagate.h"
-#include "compiler/core/rule.h"
 #include "compiler/core/sharding.h"
+#include "compiler/core/terms.h"
 
 namespace partita::core {
 
@@ -45,17 +45,18 @@ struct FactorAxes {
 // its rows stay together; where shards are smaller than its rows, it takes what
 // divides it to single rows, in parts of axes if need be, and the next factors
 // the rest. Blocks that fit neither leave the axes with the factor, inexactly.
-std::vector<FactorAxes> ProjectDim(const Rule& rule, const DimFactors& factors,
-                                   int64_t size, const DimSharding& dim);
+std::vector<FactorAxes> ProjectDim(const ShardingRule& rule,
+                                   const DimFactors& factors, int64_t size,
+                                   const DimSharding& dim);
 
 // The dimension's axes and block when its factors are divided so; `by_factor`
 // has an entry per factor of the rule. Returns the first factor whose axes no
 // block of the dimension expresses, because a factor before it is not divided
 // to single rows or its own shards are uneven; -1 where `dim` is filled in
 // (only axes and block).
-int AssembleDim(const Mesh& mesh, const Rule& rule, const DimFactors& factors,
-                int64_t size, const std::vector<FactorAxes>& by_factor,
-                DimSharding& dim);
+int AssembleDim(const Mesh& mesh, const ShardingRule& rule,
+                const DimFactors& factors, int64_t size,
+                const std::vector<FactorAxes>& by_factor, DimSharding& dim);
 
 int64_t BytesOf(const Value& value);
 
@@ -74,7 +75,8 @@ struct TensorProjection {
   std::vector<FactorAxes> factors;
   std::vector<int> dims;
 };
-TensorProjection ProjectTensor(const Rule& rule, const TensorFactors& factors,
+TensorProjection ProjectTensor(const ShardingRule& rule,
+                               const TensorFactors& factors,
                                const std::vector<int64_t>& shape,
                                const Sharding& sharding);
 

@@ -14,8 +14,8 @@ using ::testing::IsEmpty;
 const Mesh kMesh{{{"a", 2}, {"b", 4}, {"c", 3}}, {}};
 const AxisRef kA{0, 1, 2}, kB{1, 1, 4}, kC{2, 1, 3};
 
-Rule RuleOf(const std::vector<int64_t>& sizes) {
-  Rule rule;
+ShardingRule RuleOf(const std::vector<int64_t>& sizes) {
+  ShardingRule rule;
   for (int64_t size : sizes) rule.factors.push_back({size});
   return rule;
 }
@@ -41,7 +41,7 @@ TEST(ProjectionTest, BeforeKeepsThePartThatIsFree) {
 }
 
 TEST(ProjectionTest, SharesThatCutThroughRowsAreInexact) {
-  const Rule rule = RuleOf({7, 7});
+  const ShardingRule rule = RuleOf({7, 7});
   std::vector<FactorAxes> parts = ProjectDim(rule, {0, 1}, 49, {{kA}, 0});
   EXPECT_FALSE(parts[0].exact);
   EXPECT_THAT(parts[0].axes, ElementsAre(kA));
@@ -54,7 +54,7 @@ TEST(ProjectionTest, SharesThatCutThroughRowsAreInexact) {
 TEST(ProjectionTest, HeadsFewerThanShardsStayWhole) {
   // 2 heads of 6 over 4: by its share half a head each, by blocks of a head
   // two devices with none.
-  const Rule rule = RuleOf({2, 6});
+  const ShardingRule rule = RuleOf({2, 6});
   std::vector<FactorAxes> parts = ProjectDim(rule, {0, 1}, 12, {{kB}, 0});
   EXPECT_THAT(parts[0].axes, ElementsAre(AxisRef{1, 1, 2}));
   EXPECT_THAT(parts[1].axes, ElementsAre(AxisRef{1, 2, 2}));
@@ -69,8 +69,9 @@ TEST(ProjectionTest, OneFactorTakesAllEvenBeyondItsRows) {
 }
 
 // Rows of the dimension that a device holds, if its factors are divided so.
-bool OwnsByFactors(const Rule& rule, const std::vector<FactorAxes>& parts,
-                   int64_t row, int64_t position) {
+bool OwnsByFactors(const ShardingRule& rule,
+                   const std::vector<FactorAxes>& parts, int64_t row,
+                   int64_t position) {
   for (size_t k = rule.factors.size(); k-- > 0;) {
     const int64_t size = rule.factors[k].size;
     const Interval rows =
@@ -81,8 +82,9 @@ bool OwnsByFactors(const Rule& rule, const std::vector<FactorAxes>& parts,
   return true;
 }
 
-void ExpectSameRows(const Rule& rule, const std::vector<FactorAxes>& parts,
-                    int64_t size, const DimSharding& dim) {
+void ExpectSameRows(const ShardingRule& rule,
+                    const std::vector<FactorAxes>& parts, int64_t size,
+                    const DimSharding& dim) {
   for (int64_t p = 0; p < kMesh.Size(); ++p) {
     const Interval rows = OwnedRows(kMesh, size, dim, p);
     for (int64_t row = 0; row < size; ++row)
@@ -106,7 +108,7 @@ TEST(ProjectionTest, ExactProjectionsAndAssembliesHoldTheSameRows) {
     std::vector<int64_t> sizes(1 + random() % 3);
     int64_t size = 1;
     for (int64_t& factor : sizes) size *= factor = 1 + random() % 5;
-    const Rule rule = RuleOf(sizes);
+    const ShardingRule rule = RuleOf(sizes);
     DimFactors factors;
     for (size_t k = 0; k < sizes.size(); ++k)
       factors.push_back(static_cast<int>(k));

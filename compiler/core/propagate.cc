@@ -205,8 +205,8 @@ class Propagator {
   }
 
   // Appends to the tensor's dimension what it can take of a claim.
-  bool Extend(const Rule& rule, const OpTensor& tensor, const Claim& claim,
-              TensorProjection& projection) {
+  bool Extend(const ShardingRule& rule, const OpTensor& tensor,
+              const Claim& claim, TensorProjection& projection) {
     const int d = projection.dims[claim.factor];
     if (d < 0) return false;
     Sharding& sharding = shardings_[tensor.value];
@@ -239,7 +239,7 @@ class Propagator {
     return false;
   }
 
-  bool Assemble(const Rule& rule, const OpTensor& tensor, int d,
+  bool Assemble(const ShardingRule& rule, const OpTensor& tensor, int d,
                 const TensorProjection& projection, DimSharding& dim) const {
     return AssembleDim(graph_.mesh, rule, (*tensor.factors)[d],
                        graph_.values[tensor.value].shape[d], projection.factors,
@@ -249,7 +249,7 @@ class Propagator {
   // An even share is only the default: where the dimension is several factors
   // and it would cut through the rows of the first, the block becomes a
   // multiple of these.
-  bool KeepRowsTogether(const Rule& rule, const OpTensor& tensor,
+  bool KeepRowsTogether(const ShardingRule& rule, const OpTensor& tensor,
                         TensorProjection& projection) {
     bool changed = false;
     for (size_t f = 0; f < projection.factors.size(); ++f) {
@@ -268,8 +268,8 @@ class Propagator {
   }
 
   // Where axes agree, a block that was chosen replaces the default.
-  bool TakeBlock(const Rule& rule, const OpTensor& tensor, const Claim& claim,
-                 TensorProjection& projection) {
+  bool TakeBlock(const ShardingRule& rule, const OpTensor& tensor,
+                 const Claim& claim, TensorProjection& projection) {
     const int d = projection.dims[claim.factor];
     if (d < 0 || claim.axes.block == 0 || !claim.axes.exact ||
         IsHalo(rule.factors[claim.factor].kind))

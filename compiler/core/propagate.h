@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "compiler/core/mesh.h"
-#include "compiler/core/rule.h"
 #include "compiler/core/sharding.h"
+#include "compiler/core/terms.h"
 
 namespace partita::core {
 
@@ -31,7 +31,7 @@ struct Value {
 enum class Direction { kBoth, kForward, kBackward, kNone };
 
 struct Op {
-  Rule rule;
+  ShardingRule rule;
   std::vector<int> operands, results;  // indices into Graph::values
   Direction direction = Direction::kBoth;
   // Rounds within one priority: lower first. Elementwise and data movement are

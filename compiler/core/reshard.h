@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "compiler/core/mesh.h"
-#include "compiler/core/rule.h"
 #include "compiler/core/sharding.h"
+#include "compiler/core/terms.h"
 #include "compiler/core/traffic.h"
 
 namespace partita::core {

@@ -29,6 +29,8 @@ double Rounds(CollectiveKind kind, int64_t n) {
     case CollectiveKind::kExchange:
     case CollectiveKind::kPermute:
       return 1;
+    case CollectiveKind::kBroadcast:
+      return rounds;
     case CollectiveKind::kAllSlice:
       return 0;
   }

@@ -200,6 +200,9 @@ class Simulator {
         EXPECT_EQ(SizeOf(before.unreduced),
                   SizeOf(after.unreduced) * SizeOf(step.axes));
         break;
+      case CollectiveKind::kBroadcast:
+        ADD_FAILURE() << "no step of a reshard broadcasts";
+        break;
     }
   }
 

@@ -114,7 +114,7 @@ class GraphTest : public ::testing::Test {
  private:
   void Parse(const std::string& text, const std::vector<int>& values,
              const std::map<char, int64_t>& sizes, std::map<char, int>& factors,
-             Rule& rule, std::vector<TensorFactors>& tensors) {
+             ShardingRule& rule, std::vector<TensorFactors>& tensors) {
     std::stringstream list(text + ",");
     std::string tensor;
     for (size_t t = 0; t < values.size() && std::getline(list, tensor, ',');

@@ -44,7 +44,7 @@ class ResolveTest : public GraphTest {
     const auto move = [&](int value, const Sharding& from, const Sharding& to) {
       const ReshardPlan plan =
           PlanReshard(graph_.mesh, graph_.values[value].shape, 4, from, to);
-      for (const Collective& step : plan.steps) ++moves[ToString(step.kind)];
+      for (const Collective& step : plan.steps) ++moves[NameOf(step.kind)];
     };
     const Op& plain = graph_.ops[op];
     for (size_t i = 0; i < plain.operands.size(); ++i)

@@ -62,7 +62,7 @@ inline Sharding ShardingOf(const Mesh& mesh, const std::string& text) {
 
 inline std::string Text(const Mesh& mesh, const Collective& step) {
   std::string text =
-      ToString(step.kind) + " {" + ToString(mesh, step.axes) + "}";
+      std::string(NameOf(step.kind)) + " {" + ToString(mesh, step.axes) + "}";
   if (step.dim >= 0) text += " dim " + std::to_string(step.dim);
   if (step.other_dim >= 0) text += " from " + std::to_string(step.other_dim);
   return text + " -> " + ToString(mesh, step.result);

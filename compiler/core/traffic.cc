@@ -82,6 +82,7 @@ int64_t BytesMoved(const CollectiveWork& work) {
     case CollectiveKind::kAllReduce:
       return 2 * (bytes - bytes / n);
     case CollectiveKind::kAllGather:
+    case CollectiveKind::kBroadcast:
       return bytes * (n - 1);
     case CollectiveKind::kReduceScatter:
       return bytes / work.rows * std::min(work.output_rows, work.rows) *
@@ -96,26 +97,6 @@ int64_t BytesMoved(const CollectiveWork& work) {
       return 0;
   }
   return 0;
-}
-
-std::string ToString(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all_reduce";
-    case CollectiveKind::kAllGather:
-      return "all_gather";
-    case CollectiveKind::kReduceScatter:
-      return "reduce_scatter";
-    case CollectiveKind::kAllToAll:
-      return "all_to_all";
-    case CollectiveKind::kAllSlice:
-      return "all_slice";
-    case CollectiveKind::kExchange:
-      return "exchange";
-    case CollectiveKind::kPermute:
-      return "permute";
-  }
-  return "";
 }
 
 }  // namespace partita::core

@@ -4,21 +4,10 @@
 #define PARTITA_COMPILER_CORE_TRAFFIC_H_
 
 #include <cstdint>
-#include <string>
+
+#include "compiler/core/terms.h"
 
 namespace partita::core {
-
-// Shapes: a dimension of size S divided in blocks of b rows over n devices.
-enum class CollectiveKind {
-  kAllReduce,  // sums (or max ...) over `axes`; shape stays
-  kAllGather,  // dim: b rows -> S rows (of the group: the last may be short)
-  kReduceScatter,  // dim: S rows -> b rows, reduced over `axes`
-  kAllToAll,       // dim: S -> b rows, other_dim: b' -> S' rows
-  kAllSlice,       // dim: S -> b rows, no traffic
-  kExchange,       // dim: rows move so that blocks are of another length
-  kPermute,        // same shapes; the device at each position changes
-};
-std::string ToString(CollectiveKind kind);
 
 // What the count of one collective depends on.
 struct CollectiveWork {
@@ -38,9 +27,9 @@ struct CollectiveWork {
 // Bytes that the busiest device sends or receives, whichever is more, with the
 // algorithm that moves least: all-reduce 2(n-1)/n of the tensor; all-gather and
 // reduce-scatter n-1 shards; all-to-all and exchange what others own; permute
-// the whole. Rows beyond a dimension's end are not sent, except by all-gather
-// and reduce-scatter, of which the first device has none. A group of one moves
-// nothing.
+// the whole; broadcast n-1 copies. Rows beyond a dimension's end are not sent,
+// except by all-gather and reduce-scatter, of which the first device has none.
+// A group of one moves nothing.
 int64_t BytesMoved(const CollectiveWork& work);
 
 }  // namespace partita::core

@@ -35,9 +35,9 @@ std::string causeOf(const Padding& padding, const plan::Plan& plan) {
         if (!dim.axes.empty() && uses(dim.axes)) return textOf(plan, override);
     return "the model's annotation";
   }
-  const plan::Division* cause = nullptr;
+  const plan::ShardedDimension* cause = nullptr;
   const plan::Entry& entry = plan.shard[padding.priority - 1];
-  for (const plan::Division& division : entry.divisions) {
+  for (const plan::ShardedDimension& division : entry.dimensions) {
     const bool is_named =
         llvm::StringRef(padding.name).starts_with(division.dimension);
     if (uses(division.axes) && (cause == nullptr || is_named))

@@ -18,7 +18,7 @@ int64_t devicesOfBatch(const plan::Plan* plan) {
   int64_t devices = 1, of_stages = 1;
   if (plan != nullptr)
     for (const plan::Entry& entry : plan->shard)
-      for (const plan::Division& division : entry.divisions) {
+      for (const plan::ShardedDimension& division : entry.dimensions) {
         if (division.dimension != "B") continue;
         const int64_t size = core::SizeOf(division.axes);
         if (entry.stages.empty())

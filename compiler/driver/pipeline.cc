@@ -59,28 +59,6 @@ std::vector<Phase> lowerToExec(const LowerOptions& options) {
   };
 }
 
-void lowerToLaunches(mlir::OpPassManager& pm, bool gpu) {
-  pm.addPass(mlir::createCanonicalizerPass());
-  pm.addPass(mlir::createCSEPass());
-  pm.addPass(partition::createMergeCollectivesPass());
-  pm.addPass(mlir::createCanonicalizerPass());
-  pm.addPass(kernels::createLowerCollectivesPass());
-  simplify::LoadTimeOptions options;
-  options.training = true;
-  simplify::buildLoadTimePipeline(pm, options);
-  pm.addPass(kernels::createExpandGradientsPass());
-  pm.addPass(kernels::createChooseLayoutsPass());
-  pm.addPass(mlir::createCanonicalizerPass());
-  pm.addPass(mlir::createCSEPass());
-  pm.addPass(kernels::createSelectLibraryCallsPass());
-  if (gpu) pm.addPass(kernels::createSplitReductionsPass());
-  pm.addPass(kernels::createFormKernelsPass());
-  // Which results have to be copied.
-  memory::PlanMemoryPassOptions places;
-  places.returned_only = true;
-  pm.addPass(memory::createPlanMemoryPass(places));
-}
-
 Phase orderWork(const OrderOptions& options) {
   return {"order", [options](mlir::OpPassManager& pm) {
             if (!options.overlap) return;

@@ -17,10 +17,6 @@ struct LowerOptions {
 // nn on local shapes to exec: everything else before code generation.
 std::vector<Phase> lowerToExec(const LowerOptions& options);
 
-// What of all tells launches and their sizes, for those who only count: without
-// code, and all functions stay apart. A training step.
-void lowerToLaunches(mlir::OpPassManager& pm, bool gpu);
-
 struct OrderOptions {
   bool overlap = true;   // collectives may run beside other work
   int64_t prefetch = 0;  // calls by which parameters are gathered ahead

@@ -60,7 +60,7 @@ FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
 }
 
 std::string textOf(const plan::Plan& plan, const plan::Entry& entry,
-                   const plan::Division& division) {
+                   const plan::ShardedDimension& division) {
   std::string scope =
       entry.at.empty() ? "" : " at " + llvm::join(entry.at, ", ");
   for (auto [i, stage] : llvm::enumerate(entry.stages))
@@ -79,12 +79,12 @@ FailureOr<PlanTrials> PlanTrials::run(mlir::ModuleOp module,
                                       const TrainOptions* train, Fault& fault) {
   PlanTrials trials;
   for (auto [number, entry] : llvm::enumerate(plan.shard))
-    for (auto [i, division] : llvm::enumerate(entry.divisions)) {
+    for (auto [i, division] : llvm::enumerate(entry.dimensions)) {
       // Without it there is no pipeline, and nothing to compare.
       if (division.dimension == "D") continue;
       plan::Plan less = plan;
-      auto& divisions = less.shard[number].divisions;
-      divisions.erase(divisions.begin() + i);
+      auto& dimensions = less.shard[number].dimensions;
+      dimensions.erase(dimensions.begin() + i);
       if (mlir::failed(trials.add(module, textOf(plan, entry, division), less,
                                   train, fault)))
         return failure();

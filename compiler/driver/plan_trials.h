@@ -37,7 +37,7 @@ mlir::FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module,
 
 // A part of a plan as its author knows it: "M: tensor (plan.yaml:4:5)".
 std::string textOf(const plan::Plan& plan, const plan::Entry& entry,
-                   const plan::Division& division);
+                   const plan::ShardedDimension& division);
 std::string textOf(const plan::Plan& plan, const plan::Override& override);
 
 // The plan's divisions and overrides, each with the costs that remain without

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compiler/emit/placement.h"
+#include "compiler/format/format.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -206,9 +207,8 @@ class FunctionEmitter {
   void fillCollective(exec::CollectiveOp collective,
                       program::OperationUnion& operation) {
     program::CollectiveT result;
-    result.kind = static_cast<program::CollectiveKind>(collective.getKind());
-    result.reduction =
-        static_cast<program::Reduction>(collective.getReduction());
+    result.kind = format::ToFormat(collective.getKind());
+    result.reduction = format::ToFormat(collective.getReduction());
     result.axes = axisParts(collective.getAxes());
     result.source_axes = axisParts(collective.getSourceAxes());
     const RankedTensorType input = typeOf(collective.getInput());

@@ -92,9 +92,12 @@ TEST(MmaAttentionTest, OthersHaveOneThread) {
 struct Size {
   std::string element;
   int64_t head;
-  int64_t queries;     // of a block
-  int most_registers;  // of a thread
-  int most_spilled = 0;
+  int64_t queries;  // of a block
+  // Of a thread, by ptxas 13.0: what it takes today and eight more at most. 168
+  // are three blocks at a time. Of 255, all that there are, the spilled bytes
+  // tell whether they suffice.
+  int most_registers;
+  int most_spilled_80 = 0, most_spilled_90 = 0;
 };
 void PrintTo(const Size& size, std::ostream* out) {
   *out << size.element << "_" << size.head;
@@ -121,16 +124,20 @@ TEST_P(MmaAttentionCode, FitsIntoRegistersAndSharedMemory) {
     const Assembled assembled = assemble(ptx, chip);
     ASSERT_TRUE(assembled.ok) << assembled.report;
     const Assembled::Kernel& kernel = assembled.kernels.at("k");
-    EXPECT_LE(kernel.spilled_bytes, size.most_spilled) << assembled.report;
+    EXPECT_LE(kernel.spilled_bytes,
+              chip == "sm_80" ? size.most_spilled_80 : size.most_spilled_90)
+        << assembled.report;
     EXPECT_LE(kernel.registers, size.most_registers) << chip;
     EXPECT_LE(kernel.shared_bytes, 48 * 1024);
   }
+  if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
 }
 // Of f32, large queries and what is left of them behind 11 bits are more than
 // the registers there are.
-const Size kSizes[] = {{"bf16", 32, 128, 255}, {"bf16", 64, 128, 255},
-                       {"f16", 64, 128, 255},  {"bf16", 128, 64, 200},
-                       {"f32", 64, 64, 255},   {"f32", 128, 64, 255, 1200}};
+const Size kSizes[] = {
+    {"bf16", 32, 128, 200}, {"bf16", 64, 128, 255},
+    {"f16", 64, 128, 255},  {"bf16", 128, 64, 168},
+    {"f32", 64, 64, 252},   {"f32", 128, 64, 255, 1200, 640}};
 INSTANTIATE_TEST_SUITE_P(Codegen, MmaAttentionCode, testing::ValuesIn(kSizes),
                          [](const auto& info) {
                            return info.param.element + "Heads" +

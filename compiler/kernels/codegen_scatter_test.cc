@@ -70,7 +70,7 @@ TEST_P(Scatter, OfTeams) {
 }
 
 TEST_P(Scatter, AssemblesWithoutSpills) {
-  if (!hasPtxas()) GTEST_SKIP() << "there is no ptxas";
+  if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
   for (const char* chip : {"sm_80", "sm_90"}) {
     PtxKernel launch;
     const std::string ptx = ptxOf(textOf(GetParam()), chip, launch);
@@ -124,7 +124,7 @@ func.func @k(%i: tensor<8x1024x1xi32>, %u: tensor<8x1024x768xf32>) -> tensor<502
   // 680 blocks of 74 rows in 6 chunks; four teams in each block of the GPU.
   EXPECT_EQ(launch.blocks, 680 * 6 / 4);
   EXPECT_EQ(launch.scratch_bytes, 0);
-  if (!hasPtxas()) return;
+  if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
   const Assembled assembled = assemble(ptx, "sm_80");
   ASSERT_TRUE(assembled.ok) << assembled.report;
   EXPECT_EQ(assembled.kernels.at("k").spilled_bytes, 0) << assembled.report;

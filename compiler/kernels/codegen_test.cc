@@ -43,7 +43,7 @@ TEST_P(Codegen, EqualsTheInterpreterInTeams) {
 }
 
 TEST_P(Codegen, AssemblesForGpus) {
-  if (!hasPtxas()) GTEST_SKIP() << "there is no ptxas";
+  if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
   for (const char* chip : {"sm_80", "sm_90"}) {
     PtxKernel launch;
     std::string ptx = ptxOf(GetParam().text, chip, launch);

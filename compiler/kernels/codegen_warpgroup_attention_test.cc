@@ -279,6 +279,8 @@ struct GroupSize {
   std::string element;
   int64_t head;
   std::string attributes;
+  // Of a thread, by ptxas 13.0: what it takes today and eight more at most. Of
+  // 255, all that there are, that nothing is spilled tells that they suffice.
   int most_registers;
   int64_t shared_bytes;  // that a launch asks for
 };
@@ -311,7 +313,7 @@ TEST_P(WarpgroupAttentionCode, FitsIntoRegistersAndSharedMemory) {
   EXPECT_EQ(launch.blocks, 8 * 12 * (1024 / 128));
   EXPECT_EQ(launch.scratch_bytes, 0);
   EXPECT_EQ(launch.shared_bytes, size.shared_bytes);
-  if (!hasPtxas()) return;
+  if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
   const Assembled assembled = assemble(ptx, "sm_90a");
   ASSERT_TRUE(assembled.ok) << assembled.report;
   // Else ptxas says that it makes products wait for each other.
@@ -323,10 +325,10 @@ TEST_P(WarpgroupAttentionCode, FitsIntoRegistersAndSharedMemory) {
   EXPECT_LE(2 * (kernel.shared_bytes + launch.shared_bytes + 1024), 228 * 1024);
 }
 const GroupSize kGroupSizes[] = {
-    {"bf16", 64, "", 255, 80 * 1024 + kRingBytes},
-    {"bf16", 64, "causal_offset = 0", 255, 80 * 1024 + kRingBytes},
-    {"f16", 64, "causal_offset = 0", 255, 80 * 1024 + kRingBytes},
-    {"bf16", 128, "", 255, 96 * 1024 + kRingBytes},
+    {"bf16", 64, "", 180, 80 * 1024 + kRingBytes},
+    {"bf16", 64, "causal_offset = 0", 180, 80 * 1024 + kRingBytes},
+    {"f16", 64, "causal_offset = 0", 180, 80 * 1024 + kRingBytes},
+    {"bf16", 128, "", 254, 96 * 1024 + kRingBytes},
     {"bf16", 128, "causal_offset = 0", 255, 96 * 1024 + kRingBytes}};
 INSTANTIATE_TEST_SUITE_P(Codegen, WarpgroupAttentionCode,
                          testing::ValuesIn(kGroupSizes), [](const auto& info) {

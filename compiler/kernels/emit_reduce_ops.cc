@@ -29,10 +29,10 @@ struct ReduceModel
   static FailureOr<Lanes> emit(nn::ReduceOp op, Emitter& emitter,
                                ArrayRef<Index> index) {
     RankedTensorType type = typeOf(op.getInput());
-    Reduction reduction = {op.getKind(),
-                           emitter.computeType(type.getElementType()),
-                           {},
-                           laneSymbolOf(index)};
+    ReductionLoops reduction = {op.getKind(),
+                                emitter.computeType(type.getElementType()),
+                                {},
+                                laneSymbolOf(index)};
     IndexVector input(type.getRank(), Index());
     SmallVector<int64_t> kept;
     for (int64_t dim = 0; dim < type.getRank(); ++dim) {
@@ -62,7 +62,7 @@ struct ReduceWindowModel : ReductionModel<ReduceWindowModel, nn::ReduceWindowOp,
   static FailureOr<Lanes> emit(nn::ReduceWindowOp op, Emitter& emitter,
                                ArrayRef<Index> index) {
     Type type = emitter.computeType(typeOf(op.getInput()).getElementType());
-    Reduction reduction = {op.getKind(), type, {}, laneSymbolOf(index)};
+    ReductionLoops reduction = {op.getKind(), type, {}, laneSymbolOf(index)};
     llvm::append_range(reduction.sizes, op.getWindow());
     Lanes neutral = {neutralElement(emitter, op.getKind(), type), 0};
     return emitReduction(emitter, reduction, [&](ArrayRef<Index> at) {
@@ -105,10 +105,10 @@ struct DotGeneralModel
   static FailureOr<Lanes> emit(nn::DotGeneralOp op, Emitter& emitter,
                                ArrayRef<Index> index) {
     RankedTensorType lhs = typeOf(op.getLhs()), rhs = typeOf(op.getRhs());
-    Reduction reduction = {nn::ReduceKind::sum,
-                           emitter.computeType(lhs.getElementType()),
-                           {},
-                           laneSymbolOf(index)};
+    ReductionLoops reduction = {nn::ReduceKind::sum,
+                                emitter.computeType(lhs.getElementType()),
+                                {},
+                                laneSymbolOf(index)};
     for (int64_t dim : op.getLhsContract())
       reduction.sizes.push_back(lhs.getDimSize(dim));
     int64_t rhs_free = lhs.getRank() - op.getLhsContract().size();
@@ -129,10 +129,10 @@ struct ConvModel : ReductionModel<ConvModel, nn::ConvOp, KernelRole::single> {
                                ArrayRef<Index> index) {
     RankedTensorType type = typeOf(op.getInput()),
                      weight = typeOf(op.getWeight());
-    Reduction reduction = {nn::ReduceKind::sum,
-                           emitter.computeType(type.getElementType()),
-                           {},
-                           laneSymbolOf(index)};
+    ReductionLoops reduction = {nn::ReduceKind::sum,
+                                emitter.computeType(type.getElementType()),
+                                {},
+                                laneSymbolOf(index)};
     llvm::append_range(
         reduction.sizes,
         weight.getShape().drop_front());  // channels of the group, kernel
@@ -166,10 +166,10 @@ struct ConvInputGradModel
                                ArrayRef<Index> index) {
     RankedTensorType type = typeOf(op.getResultGrad()),
                      weight = typeOf(op.getWeight());
-    Reduction reduction = {nn::ReduceKind::sum,
-                           emitter.computeType(type.getElementType()),
-                           {},
-                           laneSymbolOf(index)};
+    ReductionLoops reduction = {nn::ReduceKind::sum,
+                                emitter.computeType(type.getElementType()),
+                                {},
+                                laneSymbolOf(index)};
     // Filters of the group, kernel.
     reduction.sizes.push_back(weight.getDimSize(0) / op.getGroups());
     llvm::append_range(reduction.sizes, weight.getShape().drop_front(2));
@@ -216,10 +216,10 @@ struct ConvWeightGradModel
                                ArrayRef<Index> index) {
     RankedTensorType type = typeOf(op.getInput()),
                      grad = typeOf(op.getResultGrad());
-    Reduction reduction = {nn::ReduceKind::sum,
-                           emitter.computeType(type.getElementType()),
-                           {},
-                           laneSymbolOf(index)};
+    ReductionLoops reduction = {nn::ReduceKind::sum,
+                                emitter.computeType(type.getElementType()),
+                                {},
+                                laneSymbolOf(index)};
     int64_t rank = type.getRank();
     int64_t channel_dim = op.getChannelsLast() ? rank - 1 : 1,
             spatial = op.getChannelsLast() ? 1 : 2;

@@ -16,7 +16,7 @@ using ElementFn = llvm::function_ref<FailureOr<Lanes>(ArrayRef<Index>)>;
 
 class ReductionEmitter {
  public:
-  ReductionEmitter(Emitter& emitter, const Reduction& reduction,
+  ReductionEmitter(Emitter& emitter, const ReductionLoops& reduction,
                    ElementFn element)
       : emitter_(emitter), reduction_(reduction), element_(element) {}
 
@@ -114,7 +114,7 @@ class ReductionEmitter {
   }
 
   Emitter& emitter_;
-  const Reduction& reduction_;
+  const ReductionLoops& reduction_;
   ElementFn element_;
   SmallVector<int64_t> loops_, strides_;
   int64_t width_ = 0;
@@ -123,7 +123,8 @@ class ReductionEmitter {
 
 }  // namespace
 
-FailureOr<Lanes> emitReduction(Emitter& emitter, const Reduction& reduction,
+FailureOr<Lanes> emitReduction(Emitter& emitter,
+                               const ReductionLoops& reduction,
                                ElementFn element) {
   return ReductionEmitter(emitter, reduction, element).emit();
 }

@@ -7,7 +7,8 @@
 
 namespace partita::kernels {
 
-struct Reduction {
+// The loops of one reduction.
+struct ReductionLoops {
   nn::ReduceKind kind;
   mlir::Type type;                   // of the elements, as computed
   llvm::SmallVector<int64_t> sizes;  // of the loops
@@ -18,7 +19,7 @@ struct Reduction {
 // `element` emits the element at an index of the loops. Where neighbouring
 // loops walk memory in one go they become one.
 mlir::FailureOr<Lanes> emitReduction(
-    Emitter& emitter, const Reduction& reduction,
+    Emitter& emitter, const ReductionLoops& reduction,
     llvm::function_ref<mlir::FailureOr<Lanes>(llvm::ArrayRef<Index>)> element);
 
 // The value that changes nothing, as a scalar.

@@ -25,7 +25,7 @@ bool isElementwise(Value value) {
 }  // namespace
 
 RowCache::RowCache(Emitter& emitter, nn::ReduceOp op, ArrayRef<Index> index,
-                   const Reduction& reduction)
+                   const ReductionLoops& reduction)
     : emitter_(emitter),
       op_(op),
       index_(index.begin(), index.end()),

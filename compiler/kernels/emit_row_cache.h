@@ -16,7 +16,7 @@ class RowCache {
   // `index` is that of the reduction's input, with nothing for the reduced
   // dimensions.
   RowCache(Emitter& emitter, nn::ReduceOp op, llvm::ArrayRef<Index> index,
-           const Reduction& reduction);
+           const ReductionLoops& reduction);
 
   // In the loop: the reduction's input has been computed at `element`, which is
   // `at` in the reduced dimensions.
@@ -40,7 +40,7 @@ class RowCache {
   Emitter& emitter_;
   nn::ReduceOp op_;
   IndexVector index_;
-  const Reduction& reduction_;
+  const ReductionLoops& reduction_;
   int64_t width_;  // elements stored at a time, if the result has lanes
   const Symbol* lane_ = nullptr;  // counts those lanes
   llvm::MapVector<mlir::Value, Buffer> buffers_;

@@ -31,34 +31,34 @@ class CollectiveLowering {
   bool lower(mlir::Operation* op) {
     return llvm::TypeSwitch<mlir::Operation*, bool>(op)
         .Case([&](dist::AllReduceOp reduce) {
-          auto result = create(reduce, CollectiveKind::all_reduce);
-          result.setReduction(reductionOf(reduce.getReduction()));
+          auto result = create(reduce, CollectiveKind::kAllReduce);
+          result.setReduction(reduce.getReduction());
           return replace(reduce, result);
         })
         .Case([&](dist::AllGatherOp gather) {
-          auto result = create(gather, CollectiveKind::all_gather);
+          auto result = create(gather, CollectiveKind::kAllGather);
           result.setDim(gather.getDim());
           return replace(gather, result);
         })
         .Case([&](dist::ReduceScatterOp scatter) {
-          auto result = create(scatter, CollectiveKind::reduce_scatter);
+          auto result = create(scatter, CollectiveKind::kReduceScatter);
           result.setDim(scatter.getDim());
-          result.setReduction(reductionOf(scatter.getReduction()));
+          result.setReduction(scatter.getReduction());
           return replace(scatter, result);
         })
         .Case([&](dist::AllSliceOp slice) {
-          auto result = create(slice, CollectiveKind::all_slice);
+          auto result = create(slice, CollectiveKind::kAllSlice);
           result.setDim(slice.getDim());
           return replace(slice, result);
         })
         .Case([&](dist::AllToAllOp all_to_all) {
-          auto result = create(all_to_all, CollectiveKind::all_to_all);
+          auto result = create(all_to_all, CollectiveKind::kAllToAll);
           result.setDim(all_to_all.getSplitDim());
           result.setOtherDim(all_to_all.getConcatDim());
           return replace(all_to_all, result);
         })
         .Case([&](dist::ExchangeOp exchange) {
-          auto result = create(exchange, CollectiveKind::exchange);
+          auto result = create(exchange, CollectiveKind::kExchange);
           result.setDim(exchange.getDim());
           result.setSize(exchange.getSize());
           result.setStep(exchange.getStep());
@@ -68,13 +68,13 @@ class CollectiveLowering {
         })
         .Case([&](dist::PermuteOp permute) {
           // The device whose index along `axes` is ours along `to` sends.
-          auto result = create(permute, CollectiveKind::permute);
+          auto result = create(permute, CollectiveKind::kPermute);
           result.setAxes(dist::numberedAxes(mesh_, permute.getTo()));
           result.setSourceAxes(dist::numberedAxes(mesh_, permute.getAxes()));
           return replace(permute, result);
         })
         .Case([&](dist::BroadcastOp broadcast) {
-          auto result = create(broadcast, CollectiveKind::broadcast);
+          auto result = create(broadcast, CollectiveKind::kBroadcast);
           result.setRoot(broadcast.getRoot());
           return replace(broadcast, result);
         })
@@ -100,10 +100,6 @@ class CollectiveLowering {
   }
 
  private:
-  static exec::Reduction reductionOf(dist::Reduction reduction) {
-    return static_cast<exec::Reduction>(reduction);
-  }
-
   template <typename Op>
   exec::CollectiveOp create(Op op, CollectiveKind kind) {
     mlir::OpBuilder builder(op);
@@ -117,7 +113,7 @@ class CollectiveLowering {
   // A group of one device has nothing to move.
   static bool replace(mlir::Operation* op, exec::CollectiveOp result) {
     const bool alone = result.getGroupSize() == 1 &&
-                       result.getKind() != CollectiveKind::exchange &&
+                       result.getKind() != CollectiveKind::kExchange &&
                        result.getInput().getType() == result.getType();
     op->replaceAllUsesWith(
         mlir::ValueRange(alone ? result.getInput() : result.getResult()));

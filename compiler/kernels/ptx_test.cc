@@ -21,7 +21,7 @@ int count(const std::string& text, const std::string& what) {
 }
 
 void expectNoSpills(const std::string& ptx) {
-  if (!hasPtxas()) return;
+  if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
   Assembled assembled = assemble(ptx, "sm_90");
   EXPECT_TRUE(assembled.ok) << assembled.report;
   EXPECT_EQ(assembled.kernels.at("k").spilled_bytes, 0) << assembled.report;

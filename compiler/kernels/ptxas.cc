@@ -12,7 +12,10 @@
 namespace partita::kernels {
 namespace {
 
-constexpr char kPtxas[] = "/usr/local/cuda/bin/ptxas";
+std::string ptxasPath() {
+  const char* named = std::getenv("PARTITA_PTXAS");
+  return named ? named : "/usr/local/cuda/bin/ptxas";
+}
 
 void readReport(Assembled& result) {
   const std::regex entry("Compiling entry function '([^']+)'"),
@@ -36,7 +39,7 @@ void readReport(Assembled& result) {
 
 }  // namespace
 
-bool hasPtxas() { return access(kPtxas, X_OK) == 0; }
+bool hasPtxas() { return access(ptxasPath().c_str(), X_OK) == 0; }
 
 Assembled assemble(const std::string& ptx, const std::string& chip,
                    const std::string& name) {
@@ -44,8 +47,8 @@ Assembled assemble(const std::string& ptx, const std::string& chip,
   const std::string path =
       std::string(folder ? folder : "/tmp") + "/" + name + ".ptx";
   std::ofstream(path) << ptx;
-  const std::string command = std::string(kPtxas) + " -v -arch=" + chip + " " +
-                              path + " -o /dev/null 2>&1";
+  const std::string command =
+      ptxasPath() + " -v -arch=" + chip + " " + path + " -o /dev/null 2>&1";
   Assembled result;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return result;

@@ -1,4 +1,5 @@
-// NVIDIA's assembler, for tests, where it is installed.
+// NVIDIA's assembler, for tests: the program that PARTITA_PTXAS names
+// (--test_env=PARTITA_PTXAS=...), or else that of /usr/local/cuda.
 #ifndef PARTITA_COMPILER_KERNELS_PTXAS_H_
 #define PARTITA_COMPILER_KERNELS_PTXAS_H_
 
@@ -8,6 +9,13 @@
 namespace partita::kernels {
 
 bool hasPtxas();
+
+// A test that goes without it ends with
+//   if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
+// so that `bazelw test` counts it among those that checked nothing.
+inline constexpr char kWithoutPtxas[] =
+    "no ptxas: GPU code is not assembled, its registers and shared memory are "
+    "not checked";
 
 struct Assembled {
   bool ok = false;

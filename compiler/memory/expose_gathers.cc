@@ -49,7 +49,7 @@ class Layer {
         parameters_.insert(argument);
     const auto gathers = llvm::filter_to_vector(
         function_.getOps<CollectiveOp>(), [&](CollectiveOp op) {
-          return op.getKind() == exec::CollectiveKind::all_gather &&
+          return op.getKind() == exec::CollectiveKind::kAllGather &&
                  op.getGroupSize() > 1 && dependsOnParameters(op);
         });
     for (CollectiveOp gather : gathers) expose(gather);

@@ -36,7 +36,7 @@ bool isWork(Operation& op) {
 
 bool moves(CollectiveOp op) {
   return op.getGroupSize() > 1 &&
-         op.getKind() != exec::CollectiveKind::all_slice &&
+         op.getKind() != exec::CollectiveKind::kAllSlice &&
          !op.getResult().use_empty();
 }
 
@@ -173,7 +173,7 @@ class Overlap {
     std::vector<CallOp> calls(function_.getOps<CallOp>().begin(),
                               function_.getOps<CallOp>().end());
     for (auto op : llvm::to_vector(function_.getOps<CollectiveOp>())) {
-      if (op.getKind() != exec::CollectiveKind::all_gather || !moves(op))
+      if (op.getKind() != exec::CollectiveKind::kAllGather || !moves(op))
         continue;
       const llvm::SmallVector<Operation*> feeders = feedersOf(op);
       if (lastNeeded(feeders)) continue;

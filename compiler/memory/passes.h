@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "compiler/core/buckets.h"
 #include "mlir/Pass/Pass.h"
 
 namespace partita::memory {

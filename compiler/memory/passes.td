@@ -49,7 +49,7 @@ def OverlapCollectivesPass : Pass<"partita-overlap-collectives", "::mlir::Module
     %s = exec.await %t, %g#1 token = 1 : tensor<4xf32>, tensor<4xf32>
     ```
   }];
-  let options = [Option<"most_bytes", "most-bytes", "int64_t", /*default=*/"67108864",
+  let options = [Option<"most_bytes", "most-bytes", "int64_t", /*default=*/"::partita::core::kBytesInFlight",
                         "Bytes of inputs and results in flight (64 MiB: a full bucket and its sum, and some)">,
                  Option<"ahead", "ahead", "int64_t", /*default=*/"0",
                         "How many calls before its use a gather of nothing but arguments starts; its bytes do not count">];

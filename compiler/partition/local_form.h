@@ -16,7 +16,7 @@ namespace partita::partition {
 struct LocalForm {
   mlir::OpBuilder& builder;
   const core::Mesh& mesh;
-  const core::Rule& rule;
+  const core::ShardingRule& rule;
   const core::OpSharding& sharding;
   mlir::Operation* op;                      // on global shapes
   llvm::SmallVector<mlir::Value> operands;  // as sharding.operands says

@@ -36,7 +36,7 @@ RankedTensorType typeOf(Value value) {
 }
 
 // How a rule's partial results combine; an operation has one way.
-core::Reduction reductionOf(const core::Rule& rule,
+core::Reduction reductionOf(const core::ShardingRule& rule,
                             const core::OpSharding& sharding) {
   for (size_t i = 0; i < rule.factors.size(); ++i)
     if (core::IsReduced(rule.factors[i].kind) &&
@@ -152,7 +152,7 @@ class Partitioner {
       return success();
     }
     const int index = problem_.operations.lookup(op);
-    const core::Rule& rule = problem_.graph.ops[index].rule;
+    const core::ShardingRule& rule = problem_.graph.ops[index].rule;
     const core::OpSharding decided =
         core::Resolve(problem_.graph, index, shardings_);
     LocalForm form{builder, mesh(), rule, decided, op, {}};

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "compiler/core/buckets.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

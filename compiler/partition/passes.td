@@ -74,7 +74,7 @@ def MergeCollectivesPass : Pass<"partita-merge-collectives", "::mlir::ModuleOp">
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::partita::nn::NNDialect"];
-  let options = [Option<"bucket_bytes", "bucket-bytes", "int64_t", /*default=*/"26214400",
+  let options = [Option<"bucket_bytes", "bucket-bytes", "int64_t", /*default=*/"::partita::core::kBucketBytes",
                         "Bytes of a full bucket (25 MiB, as PyTorch's DistributedDataParallel)">];
 }
 

@@ -9,27 +9,6 @@ namespace partita::partition {
 using mlir::RankedTensorType;
 using mlir::Value;
 
-namespace {
-
-dist::Reduction reductionOf(core::Reduction reduction) {
-  switch (reduction) {
-    case core::Reduction::kSum:
-      return dist::Reduction::sum;
-    case core::Reduction::kProduct:
-      return dist::Reduction::prod;
-    case core::Reduction::kMax:
-      return dist::Reduction::max;
-    case core::Reduction::kMin:
-      return dist::Reduction::min;
-    case core::Reduction::kAny:
-      return dist::Reduction::any;
-    case core::Reduction::kAll:
-      return dist::Reduction::all;
-  }
-}
-
-}  // namespace
-
 RankedTensorType localType(RankedTensorType global,
                            const core::Sharding& sharding) {
   return global.clone(core::LocalShape(global.getShape().vec(), sharding));
@@ -44,17 +23,16 @@ mlir::Operation* buildStep(mlir::OpBuilder& builder, mlir::Location loc,
   RankedTensorType type = localType(global, step.result);
   dist::AxesAttr axes =
       sharding::axesAttr(builder.getContext(), step.axes, mesh);
-  const dist::Reduction reduction = reductionOf(step.reduction);
   switch (step.kind) {
     case core::CollectiveKind::kAllReduce:
       return dist::AllReduceOp::create(builder, loc, type, local, axes,
-                                       reduction, why);
+                                       step.reduction, why);
     case core::CollectiveKind::kAllGather:
       return dist::AllGatherOp::create(builder, loc, type, local, axes,
                                        step.dim, why);
     case core::CollectiveKind::kReduceScatter:
       return dist::ReduceScatterOp::create(builder, loc, type, local, axes,
-                                           step.dim, reduction, why);
+                                           step.dim, step.reduction, why);
     case core::CollectiveKind::kAllToAll:
       return dist::AllToAllOp::create(builder, loc, type, local, axes, step.dim,
                                       step.other_dim, why);
@@ -70,7 +48,10 @@ mlir::Operation* buildStep(mlir::OpBuilder& builder, mlir::Location loc,
       return dist::PermuteOp::create(
           builder, loc, type, local, axes,
           sharding::axesAttr(builder.getContext(), step.to_axes, mesh), why);
+    case core::CollectiveKind::kBroadcast:
+      break;
   }
+  llvm_unreachable("no reshard broadcasts");
 }
 
 }  // namespace

@@ -26,25 +26,25 @@ using mlir::func::FuncOp;
 using nn::Tensor;
 using Index = SmallVector<int64_t>;
 
-double combine(dist::Reduction reduction, double a, double b) {
+double combine(core::Reduction reduction, double a, double b) {
   switch (reduction) {
-    case dist::Reduction::sum:
+    case core::Reduction::kSum:
       return a + b;
-    case dist::Reduction::prod:
+    case core::Reduction::kProduct:
       return a * b;
-    case dist::Reduction::max:
+    case core::Reduction::kMax:
       return std::isnan(a) ? a : std::max(a, b);
-    case dist::Reduction::min:
+    case core::Reduction::kMin:
       return std::isnan(a) ? a : std::min(a, b);
-    case dist::Reduction::any:
+    case core::Reduction::kAny:
       return a != 0 || b != 0;
-    case dist::Reduction::all:
+    case core::Reduction::kAll:
       return a != 0 && b != 0;
   }
 }
 
 // Element-by-element combination of all tensors.
-Tensor reduceAll(dist::Reduction reduction,
+Tensor reduceAll(core::Reduction reduction,
                  llvm::ArrayRef<const Tensor*> parts) {
   Tensor sum = *parts.front();
   for (const Tensor* part : parts.drop_front())
@@ -371,7 +371,6 @@ Everywhere scatterTensor(const Tensor& whole, const core::Mesh& mesh,
 Tensor assembleTensor(const Everywhere& parts, const core::Mesh& mesh,
                       RankedTensorType global, const core::Sharding& sharding,
                       core::Reduction reduction) {
-  const auto how = static_cast<dist::Reduction>(reduction);  // the same order
   Tensor whole(global);
   std::vector<bool> seen(whole.size(), false);
   std::set<std::vector<int64_t>> parts_seen;
@@ -390,11 +389,12 @@ Tensor assembleTensor(const Everywhere& parts, const core::Mesh& mesh,
       if (!seen[target])
         whole.copyFrom(target, part, i);
       else if (whole.isFloat())
-        whole.setFloat(target,
-                       combine(how, whole.getFloat(target), part.getFloat(i)));
+        whole.setFloat(target, combine(reduction, whole.getFloat(target),
+                                       part.getFloat(i)));
       else
-        whole.setInt(target, static_cast<int64_t>(combine(
-                                 how, whole.getInt(target), part.getInt(i))));
+        whole.setInt(target,
+                     static_cast<int64_t>(combine(
+                         reduction, whole.getInt(target), part.getInt(i))));
       seen[target] = true;
     }
   }

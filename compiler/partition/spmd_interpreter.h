@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "compiler/core/rule.h"
 #include "compiler/core/sharding.h"
+#include "compiler/core/terms.h"
 #include "dialects/nn/tensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -220,7 +220,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
   // Where the plan divides the sequence of layers.
   std::string depthPlace() const {
     for (const plan::Entry& entry : plan_.shard)
-      for (const plan::Division& division : entry.divisions)
+      for (const plan::ShardedDimension& division : entry.dimensions)
         if (division.dimension == "D")
           return plan::Where(plan_, division.where) + ": shard 'D'";
     return "D";

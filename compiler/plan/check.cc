@@ -41,31 +41,32 @@ bool LieTogether(const std::string& a, const std::string& b) {
   return false;
 }
 
-Status CheckDimension(const Plan& plan, const Division& division) {
+Status CheckDimension(const Plan& plan, const ShardedDimension& sharded) {
   const std::vector<std::string>& names = KnownDimensions();
-  if (std::find(names.begin(), names.end(), division.dimension) != names.end())
+  if (std::find(names.begin(), names.end(), sharded.dimension) != names.end())
     return OkStatus();
-  return Refuse(plan, division.where,
+  return Refuse(plan, sharded.where,
                 "shard: expected a dimension (" + Join(names) + "), found " +
-                    Quote(division.dimension) +
-                    Suggest(division.dimension, names));
+                    Quote(sharded.dimension) +
+                    Suggest(sharded.dimension, names));
 }
 
-Status CheckDivision(const Plan& plan, const Division& division) {
-  if (Status status = CheckDimension(plan, division); !status.ok())
+Status CheckShardedDimension(const Plan& plan,
+                             const ShardedDimension& sharded) {
+  if (Status status = CheckDimension(plan, sharded); !status.ok())
     return status;
-  const std::string what = "shard " + Quote(division.dimension);
-  if (division.axes.empty())
-    return Refuse(plan, division.where,
+  const std::string what = "shard " + Quote(sharded.dimension);
+  if (sharded.axes.empty())
+    return Refuse(plan, sharded.where,
                   what + ": expected at least one axis, found none");
-  for (size_t i = 0; i < division.axes.size(); ++i) {
-    Status status = CheckAxis(division.axes[i], plan.mesh);
+  for (size_t i = 0; i < sharded.axes.size(); ++i) {
+    Status status = CheckAxis(sharded.axes[i], plan.mesh);
     if (status.ok())
-      status = CheckUnused(plan.mesh, division.axes[i],
-                           {division.axes.begin(), division.axes.begin() + i},
+      status = CheckUnused(plan.mesh, sharded.axes[i],
+                           {sharded.axes.begin(), sharded.axes.begin() + i},
                            "a dimension");
     if (!status.ok())
-      return Refuse(plan, division.where,
+      return Refuse(plan, sharded.where,
                     what + ": " + std::string(status.message()));
   }
   return OkStatus();
@@ -82,31 +83,31 @@ Status CheckEntry(const Plan& plan, const Entry& entry) {
                     "stage: expected a number from 0 to " +
                         std::to_string(kMostStages - 1) + ", found " +
                         std::to_string(stage));
-  if (entry.divisions.empty())
+  if (entry.dimensions.empty())
     return Refuse(plan, entry.where,
                   "shard: expected a dimension and its axes, as M: tensor, "
                   "found none");
-  for (size_t i = 0; i < entry.divisions.size(); ++i) {
-    const Division& division = entry.divisions[i];
-    if (Status status = CheckDivision(plan, division); !status.ok())
+  for (size_t i = 0; i < entry.dimensions.size(); ++i) {
+    const ShardedDimension& sharded = entry.dimensions[i];
+    if (Status status = CheckShardedDimension(plan, sharded); !status.ok())
       return status;
     for (size_t j = 0; j < i; ++j) {
-      const Division& other = entry.divisions[j];
-      if (other.dimension == division.dimension)
+      const ShardedDimension& other = entry.dimensions[j];
+      if (other.dimension == sharded.dimension)
         return Refuse(
-            plan, division.where,
+            plan, sharded.where,
             "shard: expected each dimension once in an entry, found " +
-                Quote(division.dimension) +
+                Quote(sharded.dimension) +
                 " twice; give all its axes in one list");
-      if (!LieTogether(other.dimension, division.dimension)) continue;
-      for (const core::AxisRef& axis : division.axes)
+      if (!LieTogether(other.dimension, sharded.dimension)) continue;
+      for (const core::AxisRef& axis : sharded.axes)
         if (core::OverlapAny(axis, other.axes))
           return Refuse(
-              plan, division.where,
+              plan, sharded.where,
               "shard: expected dimensions of one tensor to have different axes "
               "within an entry, found '" +
                   core::ToString(plan.mesh, axis) + "' for both " +
-                  Quote(other.dimension) + " and " + Quote(division.dimension) +
+                  Quote(other.dimension) + " and " + Quote(sharded.dimension) +
                   "; put the one that is to keep the axis into an earlier "
                   "entry of its own");
     }
@@ -118,15 +119,15 @@ Status CheckEntry(const Plan& plan, const Entry& entry) {
 // it again.
 Status CheckRepeated(const Plan& plan) {
   for (size_t i = 0; i < plan.shard.size(); ++i)
-    for (const Division& division : plan.shard[i].divisions)
+    for (const ShardedDimension& sharded : plan.shard[i].dimensions)
       for (size_t j = 0; j < i; ++j)
-        for (const Division& other : plan.shard[j].divisions) {
-          if (IsScoped(plan.shard[j]) || other.dimension != division.dimension)
+        for (const ShardedDimension& other : plan.shard[j].dimensions) {
+          if (IsScoped(plan.shard[j]) || other.dimension != sharded.dimension)
             continue;
-          for (const core::AxisRef& axis : division.axes)
+          for (const core::AxisRef& axis : sharded.axes)
             if (core::OverlapAny(axis, other.axes))
-              return Refuse(plan, division.where,
-                            "shard " + Quote(division.dimension) +
+              return Refuse(plan, sharded.where,
+                            "shard " + Quote(sharded.dimension) +
                                 ": expected each axis once for a dimension, "
                                 "found '" +
                                 core::ToString(plan.mesh, axis) +
@@ -170,8 +171,8 @@ Status CheckParts(const Plan& plan) {
     return OkStatus();
   };
   for (const Entry& entry : plan.shard)
-    for (const Division& division : entry.divisions)
-      if (Status status = add(division.axes, division.where); !status.ok())
+    for (const ShardedDimension& sharded : entry.dimensions)
+      if (Status status = add(sharded.axes, sharded.where); !status.ok())
         return status;
   for (const Override& override : plan.overrides) {
     std::vector<core::AxisRef> axes = override.sharding.replicated;
@@ -187,7 +188,7 @@ Status CheckParts(const Plan& plan) {
 // Devices along D run different layers: no other dimension is there to divide.
 Status CheckDepth(const Plan& plan) {
   for (const Entry& deep : plan.shard)
-    for (const Division& depth : deep.divisions) {
+    for (const ShardedDimension& depth : deep.dimensions) {
       if (depth.dimension != "D") continue;
       if (IsScoped(deep))
         return Refuse(plan, depth.where,
@@ -196,15 +197,15 @@ Status CheckDepth(const Plan& plan) {
                           std::string(deep.at.empty() ? "stage" : "at") +
                           "'; stages says which layers go where");
       for (const Entry& entry : plan.shard)
-        for (const Division& division : entry.divisions)
-          for (const core::AxisRef& axis : division.axes)
-            if (division.dimension != "D" && core::OverlapAny(axis, depth.axes))
-              return Refuse(plan, division.where,
+        for (const ShardedDimension& sharded : entry.dimensions)
+          for (const core::AxisRef& axis : sharded.axes)
+            if (sharded.dimension != "D" && core::OverlapAny(axis, depth.axes))
+              return Refuse(plan, sharded.where,
                             "shard: expected axis '" +
                                 core::ToString(plan.mesh, axis) +
                                 "' to be of 'D' alone, whose devices run "
                                 "different layers, found it for " +
-                                Quote(division.dimension) + " too");
+                                Quote(sharded.dimension) + " too");
     }
   return OkStatus();
 }
@@ -212,8 +213,8 @@ Status CheckDepth(const Plan& plan) {
 Status CheckStages(const Plan& plan) {
   int64_t devices = plan.mesh.Size();
   for (const Entry& entry : plan.shard)
-    for (const Division& division : entry.divisions)
-      if (division.dimension == "D") devices /= core::SizeOf(division.axes);
+    for (const ShardedDimension& sharded : entry.dimensions)
+      if (sharded.dimension == "D") devices /= core::SizeOf(sharded.axes);
   for (size_t i = 0; i < plan.stages.size(); ++i) {
     const Stage& stage = plan.stages[i];
     if (Status status = CheckGlob(stage.to); !status.ok())
@@ -250,8 +251,8 @@ Status CheckOverride(const Plan& plan, const Override& override) {
     if (status.ok()) status = CheckUnused(plan.mesh, axis, used, "a sharding");
     if (!status.ok()) return Refuse(plan, override.where, status);
     for (const Entry& entry : plan.shard)
-      for (const Division& division : entry.divisions)
-        if (division.dimension == "D" && core::OverlapAny(axis, division.axes))
+      for (const ShardedDimension& sharded : entry.dimensions)
+        if (sharded.dimension == "D" && core::OverlapAny(axis, sharded.axes))
           return Refuse(plan, override.where,
                         "overrides: expected axes that divide tensors, found "
                         "'" +

@@ -16,22 +16,22 @@ Status Prefixed(const std::string& option, const Status& status) {
 }
 
 // "M=tensor+fsdp".
-StatusOr<Division> ParseDivision(const std::string& text,
-                                 const core::Mesh& mesh) {
+StatusOr<ShardedDimension> ParseShardedDimension(const std::string& text,
+                                                 const core::Mesh& mesh) {
   const size_t equal = text.find('=');
   if (equal == std::string::npos)
     return InvalidArgumentError(
         "expected a dimension and its axes, as M=tensor or B=data+fsdp, "
         "found " +
         Quote(Trim(text)));
-  Division division;
-  division.dimension = Trim(text.substr(0, equal));
+  ShardedDimension sharded;
+  sharded.dimension = Trim(text.substr(0, equal));
   for (const std::string& word : SplitOutside(text.substr(equal + 1), '+')) {
     StatusOr<core::AxisRef> axis = ParseAxis(word, mesh);
     if (!axis.ok()) return axis.status();
-    division.axes.push_back(*axis);
+    sharded.axes.push_back(*axis);
   }
-  return division;
+  return sharded;
 }
 
 // "stages.{0,1}.*", "stage(0+1)".
@@ -94,9 +94,9 @@ StatusOr<std::vector<Entry>> ParseShardOption(const std::string& text,
           !status.ok())
         return Prefixed(plan.origin, status);
     for (const std::string& word : SplitOutside(part.substr(0, scope), ',')) {
-      StatusOr<Division> division = ParseDivision(word, mesh);
-      if (!division.ok()) return Prefixed(plan.origin, division.status());
-      entry.divisions.push_back(*std::move(division));
+      StatusOr<ShardedDimension> sharded = ParseShardedDimension(word, mesh);
+      if (!sharded.ok()) return Prefixed(plan.origin, sharded.status());
+      entry.dimensions.push_back(*std::move(sharded));
     }
     plan.shard.push_back(std::move(entry));
   }

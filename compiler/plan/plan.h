@@ -25,8 +25,8 @@ struct Location {
   int line = 0, column = 0;  // from 1
 };
 
-// One dimension of an entry: M: tensor.
-struct Division {
+// One dimension of an entry and the axes over which it is sharded: M: tensor.
+struct ShardedDimension {
   std::string dimension;            // B D M N E L V H W X or a name of `names`
   std::vector<core::AxisRef> axes;  // the first is the most significant
   Location where;
@@ -35,7 +35,7 @@ struct Division {
 // One priority: {M: tensor, N: tensor, at: "h.*"}. It holds where both of its
 // scopes do.
 struct Entry {
-  std::vector<Division> divisions;
+  std::vector<ShardedDimension> dimensions;
   std::vector<std::string> at;  // globs, see glob.h; empty: everywhere
   Location where;
   std::vector<int> stages = {};  // of a pipeline, from 0; empty: all

@@ -215,9 +215,9 @@ class Maker {
 std::vector<core::AxisRef> DepthAxes(const Plan& plan) {
   std::vector<core::AxisRef> axes;
   for (const Entry& entry : plan.shard)
-    for (const Division& division : entry.divisions)
-      if (division.dimension == "D")
-        axes.insert(axes.end(), division.axes.begin(), division.axes.end());
+    for (const ShardedDimension& sharded : entry.dimensions)
+      if (sharded.dimension == "D")
+        axes.insert(axes.end(), sharded.axes.begin(), sharded.axes.end());
   return axes;
 }
 

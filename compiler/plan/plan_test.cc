@@ -96,7 +96,7 @@ TEST(ParsePlan, ReadsEveryField) {
 TEST(ParsePlan, KnowsWhereThingsStand) {
   const Plan plan = Parsed(kWhole);
   EXPECT_EQ(Where(plan, plan.shard[1].where), "plan.yaml:5:5");
-  EXPECT_EQ(Where(plan, plan.shard[1].divisions[2].where), "plan.yaml:5:28");
+  EXPECT_EQ(Where(plan, plan.shard[1].dimensions[2].where), "plan.yaml:5:28");
   EXPECT_EQ(Where(plan, plan.fields.at("zero")), "plan.yaml:10:7");
   EXPECT_EQ(Where(plan, plan.budgets[1].where), "plan.yaml:20:29");
   EXPECT_EQ(Where(plan, {}), "plan.yaml");

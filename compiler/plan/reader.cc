@@ -226,15 +226,17 @@ StatusOr<Entry> Reader::ReadEntry(const Node& value) {
       entry.stages = *std::move(stages);
       continue;
     }
-    StatusOr<Division> division = ReadDivision(key, value.children[i + 1]);
-    if (!division.ok()) return division.status();
-    entry.divisions.push_back(*std::move(division));
+    StatusOr<ShardedDimension> sharded =
+        ReadShardedDimension(key, value.children[i + 1]);
+    if (!sharded.ok()) return sharded.status();
+    entry.dimensions.push_back(*std::move(sharded));
   }
   return entry;
 }
 
-StatusOr<Division> Reader::ReadDivision(const Node& key, const Node& value) {
-  Division division{key.scalar, {}, key.where};
+StatusOr<ShardedDimension> Reader::ReadShardedDimension(const Node& key,
+                                                        const Node& value) {
+  ShardedDimension sharded{key.scalar, {}, key.where};
   const bool is_list = value.kind == Node::Kind::kList;
   for (const Node& item : is_list ? value.children : std::vector<Node>{value}) {
     if (item.kind != Node::Kind::kScalar)
@@ -245,9 +247,9 @@ StatusOr<Division> Reader::ReadDivision(const Node& key, const Node& value) {
     StatusOr<core::AxisRef> axis = ParseAxis(item.scalar, plan_.mesh);
     if (!axis.ok())
       return Refuse(item, "shard " + Quote(key.scalar), axis.status());
-    division.axes.push_back(*axis);
+    sharded.axes.push_back(*axis);
   }
-  return division;
+  return sharded;
 }
 
 Status Reader::ReadOverrides(const Node& value) {

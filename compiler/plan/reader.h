@@ -27,7 +27,8 @@ class Reader {
   absl::StatusOr<core::Mesh> ReadMesh(const Node& value);
   absl::Status ReadShard(const Node& value);
   absl::StatusOr<Entry> ReadEntry(const Node& value);
-  absl::StatusOr<Division> ReadDivision(const Node& key, const Node& value);
+  absl::StatusOr<ShardedDimension> ReadShardedDimension(const Node& key,
+                                                        const Node& value);
   absl::Status ReadGather(const Node& value);
   absl::Status ReadSchedule(const Node& value);
   absl::Status ReadStages(const Node& value);

@@ -44,18 +44,19 @@ class Stages {
     return OkStatus();
   }
 
-  // The division in that stage; without axes where it has one position.
-  StatusOr<Division> InStage(const Division& division, size_t stage) const {
-    if (!plan_.stages[stage].mesh.has_value()) return division;
-    Division changed = division;
+  // The same dimension in that stage; without axes where it has one position.
+  StatusOr<ShardedDimension> InStage(const ShardedDimension& sharded,
+                                     size_t stage) const {
+    if (!plan_.stages[stage].mesh.has_value()) return sharded;
+    ShardedDimension changed = sharded;
     changed.axes.clear();
-    for (const core::AxisRef& axis : division.axes) {
+    for (const core::AxisRef& axis : sharded.axes) {
       const Axes& meant = meanings_[stage].at(axis.axis);
       const core::AxisRef whole = core::WholeAxis(plan_.mesh, axis.axis);
       const bool is_same = meant == Axes{whole};
       if (!is_same && axis != whole)
-        return Refuse(plan_, division.where,
-                      "shard " + Quote(division.dimension) +
+        return Refuse(plan_, sharded.where,
+                      "shard " + Quote(sharded.dimension) +
                           ": expected a whole axis, as a mesh of stage " +
                           std::to_string(stage) + " makes another of it (" +
                           Where(plan_, plan_.stages[stage].where) +
@@ -146,9 +147,10 @@ class Stages {
   Axes free_;  // of the stage that is read: what no axis has yet
 };
 
-bool AreSame(const std::vector<Division>& a, const std::vector<Division>& b) {
+bool AreSame(const std::vector<ShardedDimension>& a,
+             const std::vector<ShardedDimension>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Division& x, const Division& y) {
+                    [](const ShardedDimension& x, const ShardedDimension& y) {
                       return x.dimension == y.dimension && x.axes == y.axes;
                     });
 }
@@ -160,18 +162,18 @@ Status AddEntries(const Plan& plan, const Stages& stages, const Entry& entry,
   for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
     if (!HoldsIn(entry, static_cast<int>(stage))) continue;
     Entry own = entry;
-    own.divisions.clear();
+    own.dimensions.clear();
     own.stages = {static_cast<int>(stage)};
-    for (const Division& division : entry.divisions) {
-      if (division.dimension == "D") continue;
-      StatusOr<Division> changed = stages.InStage(division, stage);
+    for (const ShardedDimension& sharded : entry.dimensions) {
+      if (sharded.dimension == "D") continue;
+      StatusOr<ShardedDimension> changed = stages.InStage(sharded, stage);
       if (!changed.ok()) return changed.status();
-      if (!changed->axes.empty()) own.divisions.push_back(*std::move(changed));
+      if (!changed->axes.empty()) own.dimensions.push_back(*std::move(changed));
     }
-    if (own.divisions.empty()) continue;
+    if (own.dimensions.empty()) continue;
     const auto same =
         std::find_if(made.begin(), made.end(), [&](const Entry& other) {
-          return AreSame(other.divisions, own.divisions);
+          return AreSame(other.dimensions, own.dimensions);
         });
     if (same == made.end())
       made.push_back(std::move(own));
@@ -200,10 +202,10 @@ StatusOr<Plan> DivideStages(const Plan& plan) {
   divided.shard.clear();
   for (const Entry& entry : plan.shard) {
     Entry depth = entry;
-    depth.divisions.clear();
-    for (const Division& division : entry.divisions)
-      if (division.dimension == "D") depth.divisions.push_back(division);
-    if (!depth.divisions.empty()) divided.shard.push_back(std::move(depth));
+    depth.dimensions.clear();
+    for (const ShardedDimension& sharded : entry.dimensions)
+      if (sharded.dimension == "D") depth.dimensions.push_back(sharded);
+    if (!depth.dimensions.empty()) divided.shard.push_back(std::move(depth));
     if (Status status = AddEntries(plan, stages, entry, divided.shard);
         !status.ok())
       return status;

@@ -166,11 +166,11 @@ std::string ToString(const core::Mesh& mesh, const Entry& entry) {
   if (!entry.stages.empty()) text = "stage: " + Numbers(entry.stages);
   if (!entry.at.empty())
     text += (text.empty() ? "at: " : ", at: ") + Globs(entry.at);
-  for (const Division& division : entry.divisions) {
+  for (const ShardedDimension& sharded : entry.dimensions) {
     std::vector<std::string> axes;
-    for (const core::AxisRef& axis : division.axes)
+    for (const core::AxisRef& axis : sharded.axes)
       axes.push_back(AxisText(mesh, axis));
-    text += (text.empty() ? "" : ", ") + division.dimension + ": " +
+    text += (text.empty() ? "" : ", ") + sharded.dimension + ": " +
             (axes.size() == 1 ? axes[0] : List(axes));
   }
   return "{" + text + "}";

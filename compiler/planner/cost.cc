@@ -201,6 +201,7 @@ std::string MeasuredKind(CollectiveKind kind) {
     case CollectiveKind::kExchange:
     case CollectiveKind::kPermute:
       return "exchange";
+    case CollectiveKind::kBroadcast:  // priced as kAllGather by callers
     case CollectiveKind::kAllSlice:
       break;
   }
@@ -419,6 +420,7 @@ CollectiveCost CostOfCollective(const Cluster& cluster, CollectiveKind kind,
     case CollectiveKind::kExchange:
     case CollectiveKind::kPermute:
       return {PointToPointTime(cluster, top, bytes), Algorithm::kRing};
+    case CollectiveKind::kBroadcast:  // priced as kAllGather by callers
     case CollectiveKind::kAllSlice:
       break;
   }

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <tuple>
 
+#include "compiler/core/schedule_generators.h"
 #include "compiler/core/timetable.h"
 #include "compiler/planner/cost.h"
 #include "compiler/planner/layer_cost.h"
-#include "compiler/planner/own_step.h"
 
 namespace partita::planner {
 namespace {
@@ -27,6 +25,21 @@ constexpr double kPlainUpdateBytes = 16 + 12;
 // Cells of a timetable beyond which the rest of a step is extrapolated: past
 // its start, a step grows by the same time with every round of microbatches.
 constexpr int kRounds = 3;
+
+core::Schedule ScheduleOf(const Division& d, int microbatches) {
+  switch (d.schedule) {
+    case PipelineSchedule::kGpipe:
+      return core::GPipe(d.pp, microbatches);
+    case PipelineSchedule::kZbH1:
+      return core::ZeroBubbleH1(d.pp, microbatches);
+    case PipelineSchedule::kZbV:
+      return core::ZeroBubbleV(d.pp, microbatches);
+    case PipelineSchedule::k1F1B:
+      break;
+  }
+  return d.vpp > 1 ? core::Interleaved(d.pp, d.vpp, microbatches)
+                   : core::OneForwardOneBackward(d.pp, microbatches);
+}
 
 class Evaluation {
  public:
@@ -45,7 +58,6 @@ class Evaluation {
  private:
   void MakeStages();
   void AddSums();
-  void AddFormulaSums();
   void FindGathers();
   void RunPipeline();
   void FindTransfer();
@@ -58,10 +70,6 @@ class Evaluation {
   std::vector<double> TableEnds(int64_t microbatches, const core::Costs& costs);
   void ReduceGradients();
   void Update();
-  double LayersOfRank(int rank) const;
-  const OwnRest& RestOf(int rank);
-  void FinishOwn();
-  void FinishOwnPipeline();
   void Account();
 
   // f32 is reduced as it is.
@@ -96,15 +104,8 @@ class Evaluation {
   std::vector<PartCost> stages_;
   std::vector<Pass> rank_work_;  // of one microbatch, forward and backward
   int busiest_ = 0;
-  // By layers, and whether it is the first or last: RestOf.
-  std::map<std::tuple<double, bool, bool>, OwnRest> rests_;
-  double own_elementwise_ = 0;  // outside of layers
   bool bounding_ = false;       // what depends on the cut is taken as the least
   double transfer_ = 0;
-  // Of a pipeline: when each rank's last cell ends, and the last rank's first
-  // one starts.
-  std::vector<double> ends_;
-  double last_start_ = 0;
   double gather_ = 0, reduce_ = 0;  // of a layer, in a pass, where ZeRO does
   Prediction result_;
 };
@@ -157,10 +158,7 @@ void Evaluation::MakeStages() {
   stages_.back().forward += head.forward;
   stages_.back().backward += head.backward;
   stages_.back().weights += head.weights;
-  if (!IsOwn(setting_))
-    AddFormulaSums();
-  else if (d_.pp > 1)
-    AddSums();
+  AddSums();
   rank_work_.resize(d_.pp);
   for (int s = 0; s < stages; ++s) {
     rank_work_[d_.RankOfStage(s)] += stages_[s].forward;
@@ -170,21 +168,8 @@ void Evaluation::MakeStages() {
     if (rank_work_[r].total() > rank_work_[busiest_].total()) busiest_ = r;
 }
 
-// Over microbatches, of gradients: where they come from.
+// Of gradients over microbatches, where they come from.
 void Evaluation::AddSums() {
-  for (int s = 0; s < d_.stages(); ++s) {
-    const int rank = d_.RankOfStage(s);
-    const OwnRest& rest = RestOf(rank);
-    double sums = (rest.sums - rest.first_sums - rest.last_sums) *
-                  d_.LayersOfStage(a_.layers, s) / LayersOfRank(rank);
-    if (s == 0) sums += rest.first_sums;
-    if (s + 1 == d_.stages()) sums += rest.last_sums;
-    stages_[s].backward.elementwise += sums / d_.microbatches();
-  }
-}
-
-// The same where no operation is looked at.
-void Evaluation::AddFormulaSums() {
   const Sums sums = SumsOf(setting_);
   for (int s = 0; s < d_.stages(); ++s)
     stages_[s].backward.elementwise +=
@@ -197,7 +182,7 @@ void Evaluation::AddFormulaSums() {
 // ZeRO-3: gathers before each pass of a layer, and with 2 and more a reduction
 // of every microbatch's gradients.
 void Evaluation::FindGathers() {
-  if (d_.zero < 2 || IsOwn(setting_)) return;
+  if (d_.zero < 2) return;
   const double layers = double(a_.layers) / d_.pp * PartsOfLayer();
   const auto time = [&](CollectiveKind kind) {
     double sum = 0;
@@ -228,7 +213,6 @@ std::vector<double> Evaluation::TableEnds(int64_t microbatches,
                                           const core::Costs& costs) {
   const core::Timetable table = core::MakeTimetable(
       ScheduleOf(d_, static_cast<int>(microbatches)), costs);
-  last_start_ = table.ranks.back()[0].start;
   std::vector<double> ends;
   for (const std::vector<core::TimedCell>& cells : table.ranks)
     ends.push_back(cells.back().end);
@@ -264,15 +248,16 @@ void Evaluation::RunPipeline() {
     costs.stages.push_back(cost);
   }
   const int64_t shown = kRounds * d_.pp + m % d_.pp;
+  std::vector<double> ends;
   if (m <= shown + d_.pp) {
-    ends_ = TableEnds(m, costs);
+    ends = TableEnds(m, costs);
   } else {
     const std::vector<double> less = TableEnds(shown, costs);
-    ends_ = TableEnds(shown + d_.pp, costs);
+    ends = TableEnds(shown + d_.pp, costs);
     for (int r = 0; r < d_.pp; ++r)
-      ends_[r] += (ends_[r] - less[r]) * double(m - shown - d_.pp) / d_.pp;
+      ends[r] += (ends[r] - less[r]) * double(m - shown - d_.pp) / d_.pp;
   }
-  result_.step = *std::max_element(ends_.begin(), ends_.end());
+  result_.step = *std::max_element(ends.begin(), ends.end());
 }
 
 void Evaluation::FindTransfer() {
@@ -320,46 +305,6 @@ double Evaluation::LeastPipeline() const {
   if (d_.vpp == 1 && !zero_bubble)
     least = std::max(least, work / (1 - std::pow(1 - 1 / m, p)));
   return least;
-}
-
-double Evaluation::LayersOfRank(int rank) const {
-  double layers = 0;
-  for (int chunk = 0; chunk < d_.vpp; ++chunk)
-    layers += d_.LayersOfStage(a_.layers, d_.StageOfRank(rank, chunk));
-  return layers;
-}
-
-// What ranks with as many layers and the same ends do after them is the same.
-const OwnRest& Evaluation::RestOf(int rank) {
-  const bool last = d_.RankOfStage(d_.stages() - 1) == rank;
-  const auto [found, is_new] =
-      rests_.try_emplace({LayersOfRank(rank), d_.RankOfStage(0) == rank, last});
-  if (is_new) found->second = OwnRestTime(a_, d_, cluster_, rank);
-  return found->second;
-}
-
-void Evaluation::FinishOwn() {
-  if (d_.pp > 1) return FinishOwnPipeline();
-  const OwnRest& rest = RestOf(0);
-  own_elementwise_ = rest.sums + rest.packing;
-  result_.data += rest.exposed;
-  result_.optimizer = rest.update;
-  result_.step += rest.total();
-}
-
-// Bounds are of the cells alone.
-void Evaluation::FinishOwnPipeline() {
-  if (bounding_) return;
-  OwnCells cells{ends_, stages_[0].forward.total(),
-                 last_start_ + stages_.back().forward.total() -
-                     HeadCost(setting_).forward.total()};
-  std::vector<OwnRest> rests;
-  for (int r = 0; r < d_.pp; ++r) rests.push_back(RestOf(r));
-  const OwnFinish finish = FinishOwnStep(a_, d_, cluster_, cells, rests);
-  own_elementwise_ = finish.rest.packing;
-  result_.data += finish.rest.exposed + finish.rest.table;
-  result_.optimizer = finish.rest.update;
-  result_.step = finish.end;
 }
 
 void Evaluation::ReduceGradients() {
@@ -413,12 +358,12 @@ void Evaluation::Account() {
   const Pass work = m * rank_work_[busiest_];
   result_.products = work.products;
   result_.attention = work.attention;
-  result_.elementwise = work.elementwise + own_elementwise_;
+  result_.elementwise = work.elementwise;
   result_.host = work.host;
   result_.tensor = work.tensor;
   if (d_.pp > 1)
     result_.bubble =
-        std::max(0.0, result_.step - work.total() - own_elementwise_ -
+        std::max(0.0, result_.step - work.total() -
                           result_.data - result_.optimizer - result_.other);
   const std::pair<double, const char*> parts[] = {
       {result_.products, "matrix products"},
@@ -436,12 +381,8 @@ Prediction Evaluation::Run() {
   MakeStages();
   FindGathers();
   RunPipeline();
-  if (IsOwn(setting_)) {
-    FinishOwn();
-  } else {
-    ReduceGradients();
-    Update();
-  }
+  ReduceGradients();
+  Update();
   Account();
   return result_;
 }
@@ -458,12 +399,8 @@ StepBound Evaluation::Least() {
   }
   StepBound bound;
   bound.pipeline = result_.step;
-  if (IsOwn(setting_)) {
-    FinishOwn();
-  } else {
-    ReduceGradients();
-    Update();
-  }
+  ReduceGradients();
+  Update();
   bound.rest = result_.step - bound.pipeline;
   return bound;
 }
@@ -496,23 +433,21 @@ absl::Status CheckRuns(const Architecture& architecture,
 
 }  // namespace
 
-absl::StatusOr<Prediction> EvaluateTime(const Architecture& architecture,
-                                        const Division& division,
-                                        const Cluster& cluster,
-                                        const Software& software) {
-  absl::Status runs = CheckRuns(architecture, division, cluster);
-  if (!runs.ok()) return runs;
-  return Evaluation(architecture, division, cluster, software).Run();
-}
-
 absl::StatusOr<Prediction> Evaluate(const Architecture& architecture,
                                     const Division& division,
                                     const Cluster& cluster,
                                     const Software& software) {
-  absl::StatusOr<Prediction> prediction =
-      EvaluateTime(architecture, division, cluster, software);
-  if (prediction.ok())
-    AddMemory(architecture, division, cluster, software, *prediction);
+  absl::Status runs = CheckRuns(architecture, division, cluster);
+  if (!runs.ok()) return runs;
+  Prediction prediction =
+      Evaluation(architecture, division, cluster, software).Run();
+  prediction.memory = EvaluateMemory(architecture, division, software);
+  prediction.last_rank_memory =
+      EvaluateRankMemory(architecture, division, software, division.pp - 1)
+          .total();
+  prediction.fits = prediction.memory.total() <= cluster.device.room() &&
+                    prediction.memory.host <= cluster.device.host_memory;
+  if (!prediction.fits) prediction.bound = "memory";
   return prediction;
 }
 

@@ -56,6 +56,8 @@ struct Prediction {
   double optimizer = 0;
   double other = 0;  // of a step, not of its layers
   MemoryUse memory;
+  double last_rank_memory = 0;  // bytes of a pipeline's last rank
+  std::string traffic;          // what is sent; of compiled programs alone
   bool fits = false;
   std::string bound;  // the largest of the parts, or "memory"
   double exposed() const { return tensor + data; }
@@ -65,17 +67,6 @@ absl::StatusOr<Prediction> Evaluate(const Architecture& architecture,
                                     const Division& division,
                                     const Cluster& cluster,
                                     const Software& software);
-
-// The same without `memory` and what follows from it, `fits`: our own programs'
-// memory takes longer to count than their time.
-absl::StatusOr<Prediction> EvaluateTime(const Architecture& architecture,
-                                        const Division& division,
-                                        const Cluster& cluster,
-                                        const Software& software);
-// Adds those to it.
-void AddMemory(const Architecture& architecture, const Division& division,
-               const Cluster& cluster, const Software& software,
-               Prediction& prediction);
 
 // Seconds that a step takes at least: its microbatches, and what comes after.
 struct StepBound {

@@ -272,7 +272,7 @@ TEST(Evaluate, CutsMoveWorkAndMemory) {
 
 TEST(Evaluate, LeastStepIsNoMore) {
   const Architecture model = Gpt(12, 1024, 16);
-  for (const char* framework : {"", "partita as planned", "Megatron-LM"})
+  for (const char* framework : {"", "Megatron-LM"})
     for (int pp : {1, 2, 4})
       for (int vpp : {1, 2, 3})
         for (int64_t m : {1, 2, 6, 40})
@@ -330,7 +330,7 @@ TEST(Evaluate, MoreIsMore) {
 // In a pipeline ZeRO-3 gathers a stage's layers in both passes of every
 // microbatch, and holds a part of the parameters.
 TEST(Evaluate, ZeroThreeInAPipelineGathersForEveryMicrobatch) {
-  Software software = SoftwareOf("partita as planned");
+  Software software = SoftwareOf("");
   software.gather_overlap = 0;
   const Cluster cluster = *BuiltInCluster("8x a100-80-sxm");
   const Architecture model = Gpt(24, 4096, 32);
@@ -356,9 +356,9 @@ TEST(Evaluate, ZeroThreeInAPipelineGathersForEveryMicrobatch) {
 TEST(Evaluate, StatesOnTheHost) {
   const Architecture model = Gpt(24, 4096, 32);
   Division d = Divide(2, 1, 4, 1, 32);
-  const Prediction device = Of(model, d, "partita as planned");
+  const Prediction device = Of(model, d, "");
   d.offload = true;
-  const Prediction host = Of(model, d, "partita as planned");
+  const Prediction host = Of(model, d, "");
   EXPECT_EQ(host.memory.host, device.memory.optimizer);
   EXPECT_DOUBLE_EQ(host.memory.total() + host.memory.host,
                    device.memory.total());
@@ -368,12 +368,12 @@ TEST(Evaluate, StatesOnTheHost) {
       host.memory.host, 0.003 * host.memory.host);
   EXPECT_DOUBLE_EQ(host.step - host.optimizer, device.step - device.optimizer);
   d.zero = 1;
-  EXPECT_DOUBLE_EQ(4 * Of(model, d, "partita as planned").memory.host,
+  EXPECT_DOUBLE_EQ(4 * Of(model, d, "").memory.host,
                    host.memory.host);
   // The host does not hold everything.
   d = Divide(1, 1, 1, 1, 32);
   d.offload = true;
-  EXPECT_FALSE(Of(Gpt(96, 12288, 96), d, "partita as planned").fits);
+  EXPECT_FALSE(Of(Gpt(96, 12288, 96), d, "").fits);
 }
 
 TEST(Evaluate, IsNearPublishedSteps) {
@@ -461,37 +461,28 @@ TEST(Step, WhatDoesNotOverlapIsNotHidden) {
   const Architecture a = Gpt(24, 1024, 16);
   Division d = Divide(1, 1, 4, 1, 4);
   Cluster cluster = *Resize(*BuiltInCluster("selene"), d.devices);
-  const auto step = [&](Precision precision,
-                        const char* software = "partita as planned") {
+  const auto step = [&](Precision precision) {
     d.precision = precision;
     absl::StatusOr<Prediction> prediction =
-        Evaluate(a, d, cluster, SoftwareOf(software));
+        Evaluate(a, d, cluster, SoftwareOf(""));
     EXPECT_TRUE(prediction.ok()) << prediction.status();
     return *prediction;
   };
   const double hidden = step(Precision::kF32).data;
-  const Prediction own = step(Precision::kF32, "partita");
   cluster.device.overlaps = false;
   const Prediction exposed = step(Precision::kF32);
-  const Prediction own_exposed = step(Precision::kF32, "partita");
   EXPECT_GT(exposed.data, 2 * hidden);
   const double parameters = 24 * LayerParameters(a) + EmbeddingParameters(a);
   EXPECT_NEAR(exposed.data,
               CollectiveTime(cluster, core::CollectiveKind::kAllReduce,
                              4 * parameters, ShapeOfStride(cluster, 1, 4)),
               1e-9);
-  // Our own send buckets, which takes longer than all at once.
-  EXPECT_GT(own_exposed.data, exposed.data);
-  EXPECT_LT(own.data, exposed.data);
-  EXPECT_NEAR(own_exposed.step - own.step, own_exposed.data - own.data, 1e-9);
   EXPECT_NEAR(exposed.optimizer, UpdateTime(cluster.device, 28 * parameters),
               1e-9);
   EXPECT_NEAR(step(Precision::kBf16).optimizer,
               UpdateTime(cluster.device, 42 * parameters), 1e-9);
   cluster.device.tables[kUpdateName] = {{{1e3}}, {1e9}};
   EXPECT_NEAR(step(Precision::kF32).optimizer, 28 * parameters / 1e9, 1e-9);
-  EXPECT_NEAR(step(Precision::kF32, "partita").optimizer, 28 * parameters / 1e9,
-              1e-3 * 28 * parameters / 1e9);
 }
 
 }  // namespace

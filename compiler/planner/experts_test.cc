@@ -5,7 +5,6 @@
 #include "compiler/planner/evaluate.h"
 #include "compiler/planner/layer_cost.h"
 #include "compiler/planner/sweep.h"
-#include "compiler/planner/traffic.h"
 
 namespace partita::planner {
 namespace {
@@ -159,10 +158,6 @@ TEST(Experts, AreColumnsOfASweep) {
   EXPECT_EQ(row.division.etp, 1);
   EXPECT_EQ(row.division.expert_copies(), 2);
   EXPECT_TRUE(Predict(row).ok());
-  EXPECT_THAT(
-      std::string(
-          EvaluateTraffic(row.architecture, row.division).status().message()),
-      HasSubstr("not described for experts"));
   // As all else is divided, unless the row says how.
   row = RowOf(",moe_experts", ",16");
   EXPECT_EQ(row.architecture.expert_ffn, 4 * 512);

@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "compiler/planner/cost.h"
-#include "compiler/planner/own_layers.h"
-#include "compiler/planner/own_step.h"
 
 namespace partita::planner {
 namespace {
+
+// Bytes of an element of sums over microbatches.
+constexpr double kSumBytes = 4;
 
 using core::CollectiveKind;
 
@@ -270,16 +271,6 @@ PartCost LayerModel::Head() {
   return cost_;
 }
 
-PartCost OwnCost(const Setting& setting, const OwnPart& part) {
-  const GroupShape tensor =
-      ShapeOfStride(setting.cluster, 1, setting.division.tp);
-  PartCost cost;
-  cost.forward = part.forward.Time(setting.cluster, tensor);
-  cost.backward = part.backward.Time(setting.cluster, tensor);
-  cost.weights = part.backward.WeightTime(setting.cluster);
-  return cost;
-}
-
 }  // namespace
 
 Pass& Pass::operator+=(const Pass& other) {
@@ -300,16 +291,11 @@ Pass operator*(double times, Pass pass) {
   return pass;
 }
 
-bool IsOwn(const Setting& setting) {
-  return setting.software.own &&
-         KnowsOwn(setting.architecture, setting.division);
-}
-
 Sums SumsOf(const Setting& setting) {
   const Architecture& a = setting.architecture;
   const Division& d = setting.division;
   Sums sums;
-  if (!setting.software.own_memory || IsOwn(setting) || a.frozen) return sums;
+  if (!setting.software.own || a.frozen) return sums;
   const double bytes = BytesOf(d.precision) + 2 * kSumBytes;
   const double times = 1 - 1 / double(d.microbatches());
   const auto of = [&](double parameters, double copies) {
@@ -330,8 +316,6 @@ Sums SumsOf(const Setting& setting) {
 }
 
 PartCost LayerCost(const Setting& setting) {
-  if (IsOwn(setting))
-    return OwnCost(setting, OwnLayer(setting.architecture, setting.division));
   const Architecture& a = setting.architecture;
   const Division& d = setting.division;
   LayerModel layer(setting);
@@ -363,15 +347,10 @@ PartCost DecoderLayerCost(const Setting& setting) {
 }
 
 PartCost EmbeddingCost(const Setting& setting) {
-  if (IsOwn(setting))
-    return OwnCost(setting,
-                   OwnEmbedding(setting.architecture, setting.division));
   return LayerModel(setting).Embedding();
 }
 
 PartCost HeadCost(const Setting& setting) {
-  if (IsOwn(setting))
-    return OwnCost(setting, OwnHead(setting.architecture, setting.division));
   return LayerModel(setting).Head();
 }
 

@@ -36,9 +36,6 @@ struct Setting {
   const Software& software;
 };
 
-// Whether what is asked is what our own programs do.
-bool IsOwn(const Setting& setting);
-
 PartCost LayerCost(const Setting& setting);
 PartCost DecoderLayerCost(const Setting& setting);
 PartCost EmbeddingCost(const Setting& setting);
@@ -46,8 +43,8 @@ PartCost HeadCost(const Setting& setting);
 // Of our own programs by formulas, seconds of adding gradients to sums in f32,
 // in the mean over microbatches, of which the first is not added: of a layer,
 // of a T5's decoder layer, and of what is before and after them. A tied table
-// has two sums where its ends are on different ranks. 0 of other software,
-// where IsOwn, and of adapters.
+// has two sums where its ends are on different ranks. 0 of other software and
+// of adapters.
 struct Sums {
   double layer = 0, decoder = 0, embedding = 0, head = 0;
 };

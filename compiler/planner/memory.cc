@@ -1,16 +1,8 @@
-// Bytes of the fullest rank: of our own programs by their functions; of others
-// states as ZeRO counts them (Rajbhandari et al., 2020), activations as
+// Bytes of the fullest rank by formulas: states as ZeRO counts them (Rajbhandari et al., 2020), activations as
 // Korthikanti et al. (2022) do, of any widths.
 #include <algorithm>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <tuple>
-#include <utility>
 
 #include "compiler/planner/evaluate.h"
-#include "compiler/planner/least_memory.h"
-#include "compiler/planner/own_step.h"
 
 namespace partita::planner {
 namespace {
@@ -92,6 +84,20 @@ double WorkingBytes(const Architecture& a, const Division& d,
   return working;
 }
 
+// Without recomputation a layer keeps, of a microbatch, also what elementwise
+// operations leave to their gradients, mostly in f32: told from what the
+// compiler keeps of GPTs and Llamas whose MLPs are 2 and 4 times as wide.
+double KeptOfNone(const Architecture& a, const Division& d,
+                  const Software& software) {
+  if (!software.own || d.recompute != Recomputation::kNone) return 0;
+  const double tokens = double(d.microbatch) * a.seq / d.cp;
+  const double whole = d.sequence_parallel ? d.tp : 1;
+  const double inner = double(a.ffn) / d.tp, hidden = a.hidden;
+  return tokens *
+         (a.gated() ? 20 * inner + 4 * hidden / whole
+                    : 18 * inner + 5.6 * hidden / d.tp + 5.5 * hidden / whole);
+}
+
 MemoryUse UseOf(const Architecture& a, const Division& d,
                 const Software& software, double layers, double in_flight,
                 bool embedding, bool head) {
@@ -105,7 +111,9 @@ MemoryUse UseOf(const Architecture& a, const Division& d,
             software.zero_over_batch ? d.dp : d.dp * d.cp, use);
   AddStates(a, d, software, layers * ExpertParameters(a) / (d.ep * d.etp),
             d.expert_copies(), use);
-  use.activations = layers * in_flight * LayerActivationBytes(a, d, software);
+  use.activations = layers * in_flight *
+                    (LayerActivationBytes(a, d, software) +
+                     KeptOfNone(a, d, software));
   if (t5)
     use.activations +=
         layers * in_flight *
@@ -124,59 +132,6 @@ double InFlightOf(const Division& d, int rank) {
   if (d.vpp == 1) return std::min<double>(d.pp - rank, d.microbatches());
   const double all = d.pp + (d.pp - 1.0 - 2 * rank) / d.vpp;
   return std::min<double>(all, d.microbatches());
-}
-
-// Whether memory is that of our own programs' functions. What KnowsOwn is too
-// strict for is counted as the nearest that is known.
-bool IsOwnMemory(const Architecture& a, const Division& d,
-                 const Software& software) {
-  return software.own_memory && a.kind != ModelKind::kT5 && !a.frozen &&
-         a.experts == 0 && d.precision != Precision::kFp8;
-}
-
-// With cp a device has a part of every sequence.
-Architecture PartOf(const Architecture& a, const Division& d) {
-  Architecture part = a;
-  part.seq = a.seq / d.cp;
-  return part;
-}
-
-// Without recomputation a layer keeps, of a microbatch, also what elementwise
-// operations leave to their gradients, mostly in f32: told from what the
-// compiler keeps of GPTs and Llamas whose MLPs are 2 and 4 times as wide. Rows
-// of our own programs mean what the compiler does unless it is told otherwise.
-double KeptOfNone(const Architecture& a, const Division& d,
-                  const Software& software) {
-  if (software.own || d.recompute != Recomputation::kNone) return 0;
-  const double tokens = double(d.microbatch) * a.seq / d.cp;
-  const double whole = d.sequence_parallel ? d.tp : 1;
-  const double inner = double(a.ffn) / d.tp, hidden = a.hidden;
-  return tokens *
-         (a.gated() ? 20 * inner + 4 * hidden / whole
-                    : 18 * inner + 5.6 * hidden / d.tp + 5.5 * hidden / whole);
-}
-
-OwnSizes SizesOf(const Architecture& a, const Division& d,
-                 const Software& software) {
-  OwnSizes sizes(PartOf(a, d), d);
-  sizes.layer.saved += KeptOfNone(a, d, software);
-  return sizes;
-}
-
-// What ZeRO-3 has whole: the layer in use, and the next.
-double GatheredBytes(const Architecture& a, const Division& d,
-                     const Software& software) {
-  if (d.zero < 3) return 0;
-  return software.gathered * BytesOf(d.precision) * LayerParameters(a) / d.tp;
-}
-
-MemoryUse OwnRankMemory(const OwnSizes& sizes, const Architecture& a,
-                        const Division& d, const Software& software, int rank) {
-  MemoryUse use = OwnMemory(sizes, PartOf(a, d), d, rank);
-  use.working = GatheredBytes(a, d, software);
-  use.libraries = software.libraries;
-  if (d.offload) std::swap(use.host, use.optimizer);
-  return use;
 }
 
 double LayersOfRank(const Architecture& a, const Division& d, int rank) {
@@ -228,19 +183,14 @@ double InFlight(const Division& d) {
 
 MemoryUse EvaluateRankMemory(const Architecture& a, const Division& d,
                              const Software& software, int rank) {
-  if (IsOwnMemory(a, d, software))
-    return OwnRankMemory(SizesOf(a, d, software), a, d, software, rank);
   return FormulaOfRank(a, d, software, rank, LayersOfRank(a, d, rank));
 }
 
 MemoryUse EvaluateMemory(const Architecture& a, const Division& d,
                          const Software& software) {
-  std::optional<OwnSizes> own;
-  if (IsOwnMemory(a, d, software)) own = SizesOf(a, d, software);
   MemoryUse most;
   ForEachFullRank(a, d, [&](int rank, double layers) {
-    const MemoryUse use = own ? OwnRankMemory(*own, a, d, software, rank)
-                              : FormulaOfRank(a, d, software, rank, layers);
+    const MemoryUse use = FormulaOfRank(a, d, software, rank, layers);
     if (use.total() > most.total()) most = use;
   });
   return most;
@@ -250,105 +200,10 @@ double HostBytes(const Architecture& a, const Division& d,
                  const Software& software) {
   if (!d.offload) return 0;
   double most = 0;
-  std::optional<OwnTotals> own;
-  if (IsOwnMemory(a, d, software)) own.emplace(PartOf(a, d), d);
   ForEachFullRank(a, d, [&](int rank, double layers) {
-    const double bytes = own ? OwnStates(*own, a, d, rank, layers).optimizer
-                             : FormulaOfRank(a, d, software, rank, layers).host;
-    most = std::max(most, bytes);
+    most = std::max(most, FormulaOfRank(a, d, software, rank, layers).host);
   });
   return most;
-}
-
-const OwnSizes& LeastMemory::SizesOf(const Division& d) {
-  const auto key = std::make_tuple(
-      d.tp, d.cp, d.microbatch, d.sequence_parallel, d.recompute, d.precision);
-  if (last_ == sizes_.end() || last_->first != key) {
-    bool added;
-    std::tie(last_, added) = sizes_.try_emplace(key);
-    if (added)
-      last_->second =
-          std::make_unique<OwnSizes>(planner::SizesOf(a_, d, software_));
-  }
-  return *last_->second;
-}
-
-// `own`: what our programs' functions and states take at least.
-double LeastMemory::OwnBytes(const OwnSizes& sizes, const Division& d, int rank,
-                             double layers, double own) const {
-  own += GatheredBytes(a_, d, software_) + software_.libraries;
-  if (!d.offload) return own;
-  return own -
-         OwnStates(sizes.totals, PartOf(a_, d), d, rank, layers).optimizer;
-}
-
-const std::vector<std::vector<Moment>>& LeastMemory::MomentsOf(
-    const Division& d) {
-  std::vector<std::vector<Moment>>& moments = moments_[{d.pp, ShownOf(d)}];
-  if (moments.empty()) moments = MomentsOfV(d);
-  return moments;
-}
-
-double LeastMemory::OfRank(const Division& d, int rank, int64_t layers,
-                           Dealt dealt) {
-  if (!IsOwnMemory(a_, d, software_))
-    return FormulaOfRank(a_, d, software_, rank, layers).total();
-  const OwnSizes& sizes = SizesOf(d);
-  const Architecture part = PartOf(a_, d);
-  const bool evenly = dealt == Dealt::kEvenly;
-  double own = LeastOwnMemory(sizes, part, d, rank, layers,
-                              LeastInFlight(d, rank, layers, evenly, false),
-                              LeastInFlight(d, rank, layers, evenly, true));
-  if (d.schedule == PipelineSchedule::kZbV && dealt != Dealt::kQuickly) {
-    double of_v = std::numeric_limits<double>::infinity();
-    for (int64_t down = 1; down < layers; ++down)
-      if (!evenly || down == (layers + 1) / 2)
-        of_v = std::min(of_v,
-                        LeastOwnMemoryOfV(sizes, part, d, rank,
-                                          {double(down), double(layers - down)},
-                                          MomentsOf(d)[rank]));
-    if (layers > 1) own = std::max(own, of_v);
-  }
-  return OwnBytes(sizes, d, rank, layers, own);
-}
-
-double LeastMemory::OfRank(const Division& d, int rank) {
-  const double layers = LayersOfRank(a_, d, rank);
-  if (!IsOwnMemory(a_, d, software_))
-    return FormulaOfRank(a_, d, software_, rank, layers).total();
-  const OwnSizes& sizes = SizesOf(d);
-  const Architecture part = PartOf(a_, d);
-  double own = LeastOwnMemory(sizes, part, d, rank, layers,
-                              LeastInFlight(part, d, rank, false),
-                              LeastInFlight(part, d, rank, true));
-  if (d.schedule == PipelineSchedule::kZbV)
-    own = std::max(
-        own, LeastOwnMemoryOfV(
-                 sizes, part, d, rank,
-                 {double(d.LayersOfStage(a_.layers, d.StageOfRank(rank, 0))),
-                  double(d.LayersOfStage(a_.layers, d.StageOfRank(rank, 1)))},
-                 MomentsOf(d)[rank]));
-  return OwnBytes(sizes, d, rank, layers, own);
-}
-
-double LeastMemory::Of(const Division& d) {
-  double most = 0;
-  ForEachFullRank(
-      a_, d, [&](int rank, double) { most = std::max(most, OfRank(d, rank)); });
-  return most;
-}
-
-LeastMemory::LeastMemory(const Architecture& a, const Software& software)
-    : a_(a), software_(software), last_(sizes_.end()) {}
-LeastMemory::~LeastMemory() = default;
-
-void AddMemory(const Architecture& architecture, const Division& division,
-               const Cluster& cluster, const Software& software,
-               Prediction& prediction) {
-  prediction.memory = EvaluateMemory(architecture, division, software);
-  prediction.fits = prediction.memory.total() <= cluster.device.room() &&
-                    prediction.memory.host <= cluster.device.host_memory;
-  if (!prediction.fits) prediction.bound = "memory";
 }
 
 }  // namespace partita::planner

@@ -13,8 +13,7 @@
 #include <utility>
 
 #include "compiler/planner/candidates.h"
-#include "compiler/planner/least_memory.h"
-#include "compiler/planner/stage_cut.h"
+#include "compiler/planner/layer_cost.h"
 
 namespace partita::planner {
 namespace {
@@ -25,48 +24,28 @@ using absl::StatusOr;
 constexpr double kSame = 1e-9;
 // To divide the sequence as well has to save more than this.
 constexpr double kAsQuick = 1.001;
-// How often a division is cut again, where what looked as if it fit does not.
-constexpr int kCuttings = 4;
-// Of pipelines that are cut layer by layer, where nothing else fits.
-constexpr int kSqueezedStages = 16;
-// What looks as if it fits and does not is squeezed into less.
-constexpr int kSqueezes = 4;
-constexpr double kTighterRoom = 0.98;
-
 // A division on its way to a timetable. `least` is at most its step: first by
-// its work alone, then, of one that may fit, by LeastStep.
+// its work alone, then, of one that fits, by LeastStep.
 struct Candidate {
   Division division;
   double least = 0;
-  double rest = 0;        // of `least`, what is not the microbatches
-  bool host_too = false;  // the same with states on the host is there, too
   bool bounded = false;
 };
 
 using Mesh = std::tuple<int, int, int, int>;
 Mesh MeshOf(const Division& d) { return {d.tp, d.pp, d.dp, d.cp}; }
 
-// The division of a request that takes the least memory, with its bytes: by
-// bounds, the lowest first, until none is below what was found.
+// The division of a request that takes the least memory, with its bytes.
 std::optional<std::pair<double, Division>> FindSmallest(
-    const Request& request, LeastMemory& least_memory) {
-  std::vector<Division> divisions;
-  std::vector<std::pair<double, size_t>> bounds;  // and which
+    const Request& request) {
+  std::optional<std::pair<double, Division>> smallest;
   ForEachDivision(request, [&](const Division& division) {
-    bounds.emplace_back(least_memory.Of(division), divisions.size());
-    divisions.push_back(division);
+    const double bytes =
+        EvaluateMemory(request.architecture, division, *request.software)
+            .total();
+    if (!smallest || bytes < smallest->first) smallest = {bytes, division};
     return true;
   });
-  std::sort(bounds.begin(), bounds.end());
-  std::optional<std::pair<double, Division>> smallest;
-  for (const auto& [least, which] : bounds) {
-    if (smallest && least >= smallest->first) break;
-    const double bytes = EvaluateMemory(request.architecture, divisions[which],
-                                        *request.software)
-                             .total();
-    if (!smallest || bytes < smallest->first)
-      smallest = {bytes, divisions[which]};
-  }
   return smallest;
 }
 
@@ -79,9 +58,7 @@ bool Better(const Choice& a, const Choice& b) {
 
 class SearchRun {
  public:
-  explicit SearchRun(const Request& request)
-      : request_(request),
-        least_memory_(request.architecture, *request.software) {
+  explicit SearchRun(const Request& request) : request_(request) {
     cluster_ = request.cluster;
     if (request.memory > 0) {
       cluster_.device.memory = request.memory;
@@ -92,31 +69,12 @@ class SearchRun {
   StatusOr<SearchResult> Run();
 
  private:
-  Setting SettingOf(const Division& division) const {
-    return {request_.architecture, division, cluster_, *request_.software};
-  }
-  std::vector<int64_t> LayersThatFit(const Division& division,
-                                     LeastMemory::Dealt dealt) {
-    return planner::LayersThatFit(SettingOf(division), least_memory_, dealt);
-  }
-  // Layers are alike in many divisions, and are asked for once.
-  const ModelWork& FindWork(const Division& division);
+  // Of all layers, of one microbatch: alike in many divisions.
+  double WorkOf(const Division& division);
   void Collect();
-  bool HasOneCut(const Division& division) const {
-    return division.pp == 1 || request_.fixed.even_cut;
-  }
-  // In some cut.
-  bool MayFit(const Division& division);
-  // The same with its states on the host is looked at, too.
-  void AwaitOnHost(const Candidate& candidate);
+  bool Fits(const Division& division) const;
   void Explore();
-  // Whether one of them fits.
-  bool EvaluateCuts(const Candidate& candidate);
-  enum class Fit { kYes, kNo, kUnknown };
-  Fit Take(const Division& division);
-  bool Tighten(const Division& division, std::vector<int64_t>& most) const;
-  bool Squeeze(Division division);
-  void Rescue();
+  void Take(const Division& division);
   // Whether a division that takes `least` or more can be the best of its mesh,
   // and that one of those that are asked for.
   bool IsOfUse(const Division& division, double least) const;
@@ -130,11 +88,10 @@ class SearchRun {
   }
 
   const Request& request_;
-  LeastMemory least_memory_;
   Cluster cluster_;
   using WorkKey =
       std::tuple<int, int, int64_t, bool, Recomputation, int, int64_t, bool>;
-  std::map<WorkKey, ModelWork> work_;
+  std::map<WorkKey, double> work_;
   using Entry = std::pair<double, size_t>;  // least, index of a candidate
   std::vector<Candidate> candidates_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue_;
@@ -145,12 +102,22 @@ class SearchRun {
   SearchResult result_;
 };
 
-const ModelWork& SearchRun::FindWork(const Division& d) {
+double SearchRun::WorkOf(const Division& d) {
   auto [place, added] = work_.try_emplace(
       {d.tp, d.cp, d.microbatch, d.sequence_parallel, d.recompute,
        d.zero >= 2 ? d.dp : 1, d.microbatches(), d.SameEnds()});
-  if (added) place->second = WorkOf(SettingOf(d));
-  return place->second;
+  if (!added) return place->second;
+  const Setting setting = {request_.architecture, d, cluster_,
+                           *request_.software};
+  const auto seconds = [](const PartCost& part) {
+    return part.forward.total() + part.backward.total();
+  };
+  const double layers = double(request_.architecture.layers);
+  double work = layers * seconds(LayerCost(setting)) +
+                seconds(EmbeddingCost(setting)) + seconds(HeadCost(setting));
+  if (request_.architecture.kind == ModelKind::kT5)
+    work += layers * seconds(DecoderLayerCost(setting));
+  return place->second = work;
 }
 
 // With bounds of their work alone: whether one fits is asked in Explore, where
@@ -159,16 +126,9 @@ void SearchRun::Collect() {
   std::vector<Entry> entries;
   ForEachDivision(request_, [&](const Division& division) {
     ++result_.considered;
-    // States on the host only take time: what could be gained is another cut,
-    // or that it fits at all, and it is looked at where the one before, which
-    // has them on the device, is promising.
-    if (division.offload && !request_.fixed.offload.has_value()) {
-      candidates_.back().host_too = true;
-      return true;
-    }
     Candidate candidate{division};
-    candidate.least = double(division.microbatches()) *
-                      FindWork(division).total / division.pp;
+    candidate.least =
+        double(division.microbatches()) * WorkOf(division) / division.pp;
     entries.push_back({candidate.least, candidates_.size()});
     candidates_.push_back(std::move(candidate));
     return true;
@@ -176,17 +136,9 @@ void SearchRun::Collect() {
   queue_ = decltype(queue_)(std::greater<Entry>(), std::move(entries));
 }
 
-bool SearchRun::MayFit(const Division& division) {
-  return least_memory_.Of(division) <= cluster_.device.room() ||
-         (!HasOneCut(division) &&
-          !LayersThatFit(division, LeastMemory::Dealt::kQuickly).empty());
-}
-
-void SearchRun::AwaitOnHost(const Candidate& candidate) {
-  Candidate host{candidate.division, candidate.least};
-  host.division.offload = true;
-  queue_.push({host.least, candidates_.size()});
-  candidates_.push_back(std::move(host));
+bool SearchRun::Fits(const Division& division) const {
+  return EvaluateMemory(request_.architecture, division, *request_.software)
+             .total() <= cluster_.device.room();
 }
 
 bool SearchRun::IsOfUse(const Division& division, double least) const {
@@ -207,89 +159,15 @@ double SearchRun::Bar() const {
   return steps[request_.meshes - 1];
 }
 
-// Memory is counted where the time is worth it.
-SearchRun::Fit SearchRun::Take(const Division& division) {
-  StatusOr<Prediction> prediction = EvaluateTime(
+void SearchRun::Take(const Division& division) {
+  StatusOr<Prediction> prediction = Evaluate(
       request_.architecture, division, cluster_, *request_.software);
   ++result_.evaluated;
   spent_ += CellsOf(division);
-  if (!prediction.ok()) return Fit::kNo;
-  const auto own = best_.find(MeshOf(division));
-  if (own != best_.end() &&
-      prediction->step > own->second.prediction.step * (1 + kSame))
-    return Fit::kUnknown;
-  AddMemory(request_.architecture, division, cluster_, *request_.software,
-            *prediction);
-  if (!prediction->fits) return Fit::kNo;
+  if (!prediction.ok() || !prediction->fits) return;
   Choice choice{division, *std::move(prediction)};
-  if (own == best_.end())
-    best_.emplace(MeshOf(division), std::move(choice));
-  else if (Better(choice, own->second))
-    own->second = std::move(choice);
-  return Fit::kYes;
-}
-
-// Takes layers from the ranks that have too many for their room: false where
-// there are none.
-bool SearchRun::Tighten(const Division& division,
-                        std::vector<int64_t>& most) const {
-  bool tighter = false;
-  int64_t all = 0;
-  for (int r = 0; r < division.pp; ++r) {
-    int64_t layers = 0;
-    for (int chunk = 0; chunk < division.vpp; ++chunk)
-      layers += division.LayersOfStage(request_.architecture.layers,
-                                       division.StageOfRank(r, chunk));
-    if (layers <= most[r] && EvaluateRankMemory(request_.architecture, division,
-                                                *request_.software, r)
-                                     .total() > cluster_.device.room()) {
-      most[r] = layers - 1;
-      tighter = true;
-    }
-    if (most[r] < division.vpp) return false;
-    all += most[r];
-  }
-  return tighter && all >= request_.architecture.layers;
-}
-
-bool SearchRun::EvaluateCuts(const Candidate& candidate) {
-  using Dealt = LeastMemory::Dealt;
-  const Setting setting = SettingOf(candidate.division);
-  std::vector<int64_t> most = LayersThatFit(candidate.division, Dealt::kAnyhow);
-  const bool one_cut = HasOneCut(candidate.division);
-  std::set<std::vector<int64_t>> tried;
-  bool any = false;
-  double others = 0;
-  const auto try_cut = [&](const Division& division) {
-    if (least_memory_.Of(division) > cluster_.device.room()) return Fit::kNo;
-    const Fit fit = Take(division);
-    any = any || fit == Fit::kYes;
-    return fit;
-  };
-  for (int cutting = 0; cutting < kCuttings && !any; ++cutting) {
-    const StageCuts cuts =
-        CutsWorthTrying(setting, FindWork(candidate.division), most);
-    if (cutting == 0 || candidate.division.vpp == 1) others = cuts.others;
-    std::optional<Division> too_large;  // the fastest
-    for (const StageCut& cut : cuts.cuts) {
-      Division division = candidate.division;
-      division.cut = cut.layers;
-      if (one_cut && !cut.layers.empty()) continue;
-      if (!tried.insert(cut.layers).second) continue;
-      if (!IsOfUse(division, cut.least + candidate.rest)) continue;
-      if (try_cut(division) == Fit::kNo && !too_large && !cut.layers.empty())
-        too_large = division;
-    }
-    if (one_cut || any || most.empty() || !too_large) break;
-    if (cutting == 0 && candidate.division.vpp > 1)
-      most = LayersThatFit(candidate.division, Dealt::kEvenly);
-    else if (!Tighten(*too_large, most))
-      break;
-  }
-  if (!request_.fixed.even_cut)
-    unseen_ =
-        std::min(unseen_, std::max(candidate.least, others + candidate.rest));
-  return any;
+  const auto [best, is_new] = best_.try_emplace(MeshOf(division), choice);
+  if (!is_new && Better(choice, best->second)) best->second = std::move(choice);
 }
 
 void SearchRun::Explore() {
@@ -299,19 +177,13 @@ void SearchRun::Explore() {
     if (least > Bar() * (1 + kSame)) return;
     Candidate& candidate = candidates_[index];
     if (!IsOfUse(candidate.division, least)) continue;
-    if (!candidate.bounded && !MayFit(candidate.division)) {
-      if (candidate.host_too) AwaitOnHost(candidate);
-      continue;
-    }
+    if (!candidate.bounded && !Fits(candidate.division)) continue;
     if (spent_ >= request_.effort && !best_.empty()) {
       unseen_ = std::min(unseen_, least);
       return;
     }
     if (candidate.bounded) {
-      const bool fits = EvaluateCuts(candidate);
-      // In the same cut, it would only take longer.
-      if (candidate.host_too && !(fits && HasOneCut(candidate.division)))
-        AwaitOnHost(candidate);
+      Take(candidate.division);
       continue;
     }
     StatusOr<StepBound> bound =
@@ -320,71 +192,13 @@ void SearchRun::Explore() {
     if (!bound.ok()) continue;
     candidate.bounded = true;
     candidate.least = std::max(least, bound->step());
-    candidate.rest = bound->rest;
     queue_.push({candidate.least, index});
-  }
-}
-
-// From the even cut, layer by layer to where the fullest rank has less: for
-// where no cut that is quick fits.
-bool SearchRun::Squeeze(Division division) {
-  const int stages = division.stages();
-  std::vector<int64_t> even;
-  for (int s = 0; s < stages; ++s)
-    even.push_back(division.LayersOfStage(request_.architecture.layers, s));
-  division.cut = std::move(even);
-  // What all ranks have too much, where each may have `room`.
-  double room = cluster_.device.room();
-  const auto excess = [&](const Division& d) {
-    double sum = 0;
-    for (int r = 0; r < d.pp; ++r)
-      sum += std::max(0.0, least_memory_.OfRank(d, r) - room);
-    return sum;
-  };
-  for (int tries = 0; tries < kSqueezes; ++tries, room *= kTighterRoom) {
-    for (double least = excess(division); least > 0;) {
-      std::vector<int64_t> best;
-      for (int from = 0; from < stages; ++from)
-        for (int to = 0; to < stages; ++to) {
-          if (from == to || division.cut[from] == 1) continue;
-          Division moved = division;
-          --moved.cut[from];
-          ++moved.cut[to];
-          if (const double bytes = excess(moved); bytes < least) {
-            least = bytes;
-            best = std::move(moved.cut);
-          }
-        }
-      if (best.empty()) return false;
-      division.cut = std::move(best);
-    }
-    if (Take(division) == Fit::kYes) return true;
-  }
-  return false;
-}
-
-void SearchRun::Rescue() {
-  // Those that may fit have been bounded, as nothing was found.
-  candidates_.erase(std::remove_if(candidates_.begin(), candidates_.end(),
-                                   [](const Candidate& candidate) {
-                                     return !candidate.bounded;
-                                   }),
-                    candidates_.end());
-  std::stable_sort(
-      candidates_.begin(), candidates_.end(),
-      [](const Candidate& a, const Candidate& b) { return a.least < b.least; });
-  for (const Candidate& candidate : candidates_) {
-    unseen_ = std::min(unseen_, candidate.least);
-    if (candidate.division.pp > 1 &&
-        candidate.division.stages() <= kSqueezedStages &&
-        Squeeze(candidate.division))
-      return;
   }
 }
 
 absl::Status SearchRun::WhyNone() {
   const int devices = request_.cluster.devices;
-  const auto smallest = FindSmallest(request_, least_memory_);
+  const auto smallest = FindSmallest(request_);
   if (!smallest) {
     Request fewer = request_;
     const int each =
@@ -422,7 +236,7 @@ absl::Status SearchRun::WhyNone() {
   Request more = request_;
   for (int times = 2; times <= 64; times *= 2) {
     more.cluster.devices = devices * times;
-    const auto least = FindSmallest(more, least_memory_);
+    const auto least = FindSmallest(more);
     if (least && least->first <= limit)
       return absl::ResourceExhaustedError(
           text + "; it fits with a limit of " + enough + ", or on " +
@@ -435,7 +249,6 @@ absl::Status SearchRun::WhyNone() {
 StatusOr<SearchResult> SearchRun::Run() {
   Collect();
   Explore();
-  if (best_.empty() && !request_.fixed.even_cut) Rescue();
   if (best_.empty()) return WhyNone();
   for (auto& [mesh, choice] : best_) result_.choices.push_back(choice);
   std::sort(result_.choices.begin(), result_.choices.end(), Better);

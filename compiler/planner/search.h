@@ -21,7 +21,6 @@ struct FixedChoices {
   std::optional<bool> sequence_parallel, offload;
   std::optional<Recomputation> recompute;
   std::optional<int64_t> microbatch;
-  bool even_cut = false;  // no other
   // Which there are; GPipe is never better than 1F1B, and is not tried unless
   // asked for.
   std::vector<PipelineSchedule> schedules = {
@@ -35,7 +34,7 @@ struct Request {
   Precision precision = Precision::kBf16;
   double memory = 0;  // bytes per device; 0: what the device has
   FixedChoices fixed;
-  const Software* software = &SoftwareOf("partita as planned");
+  const Software* software = &SoftwareOf("");
   // How many different meshes to find the best of, the chosen one included.
   int meshes = 6;
   // Cells of timetables to make at the most: what bounds the time of a search.
@@ -54,10 +53,10 @@ struct SearchResult {
   std::vector<Choice> choices;
   // No division within the limit takes less than (1 - gap) of the first one's
   // step: 0 where the search is exact. Of all that ForEachDivision has
-  // (candidates.h), in any cut into stages.
+  // (candidates.h), each cut into stages evenly.
   double gap = 0;
   int64_t considered = 0;  // divisions whose sizes go together
-  int64_t evaluated = 0;   // timetables made: of a division one for each cut
+  int64_t evaluated = 0;   // divisions whose timetable was made
 };
 
 // Refuses what cannot be divided over the devices, with what could; and a

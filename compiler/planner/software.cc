@@ -22,21 +22,15 @@ constexpr double kLibraries = 100e6;
 std::vector<Software> MakeTable() {
   std::vector<Software> table;
   Software partita = Make("partita");
+  partita.own = true;
   partita.gradient_overlap = 0.8;
   partita.gather_overlap = 0.8;
-  partita.own = partita.own_memory = true;
   partita.zero_over_batch = true;
-  table.push_back(partita);
-
-  // Smooth in layers and parameters, as bounds of a search need it.
-  Software planned = partita;
-  planned.name = "partita as planned";
-  planned.own = false;
-  planned.dispatch = 0.1e-3;
-  planned.step = 1e-3;
+  partita.dispatch = 0.1e-3;
+  partita.step = 1e-3;
   // runtime/program/library_limits.h: the workspace of products on a GPU.
-  planned.libraries = 33554432;
-  table.push_back(planned);
+  partita.libraries = 33554432;
+  table.push_back(partita);
 
   Software megatron = Make("megatron-lm");
   megatron.fused_attention = false;
@@ -147,9 +141,7 @@ const Software* FindSoftware(const std::string& framework) {
     return words.find(word) != std::string::npos;
   };
   const char* name = nullptr;
-  if (words == "partita as planned")
-    name = "partita as planned";
-  else if (words.empty() || has("partita"))
+  if (words.empty() || has("partita"))
     name = "partita";
   else if (has("unfused attention"))
     name = "megatron-core unfused";

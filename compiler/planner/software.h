@@ -10,8 +10,9 @@ namespace partita::planner {
 
 struct Software {
   std::string name;
-  bool own = false;  // our programs, operation by operation (own_layers.h)
-  bool own_memory = false;      // memory is, whatever time is
+  // Partita's own programs: estimates of them choose what is compiled, and are
+  // shown to nobody.
+  bool own = false;
   bool fused_attention = true;  // the L x L matrix never reaches memory
   double products =
       1;  // of the device's rate, by choice of kernels and layouts
@@ -39,9 +40,7 @@ struct Software {
 const Software* FindSoftware(const std::string& framework);
 // The words of those there are, for refusals.
 std::vector<std::string> FrameworkWords();
-// Of words that are known. "partita as planned" is what a search
-// takes ours to be, which goes through too many divisions to look at each
-// operation's time; their memory is the same.
+// Of words that are known.
 const Software& SoftwareOf(const std::string& framework);
 // For those who fit: the table itself.
 std::vector<Software>& SoftwareTable();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/core/attention_work.h"
+#include "compiler/core/buckets.h"
 #include "compiler/core/projection.h"
 #include "compiler/core/reshard.h"
 #include "compiler/planner/cost.h"
@@ -18,10 +19,8 @@ namespace {
 
 using core::AxisRef;
 using core::CollectiveKind;
+using core::kBucketBytes;
 using core::Sharding;
-
-// compiler/partition/passes.td: a bucket of collectives is full then.
-constexpr double kBucketBytes = 26214400;
 
 // The same axes on a mesh of other sizes.
 std::vector<AxisRef> Resized(const core::Mesh& mesh,
@@ -48,19 +47,25 @@ Sharding Resized(const core::Mesh& mesh, const std::vector<int64_t>& shape,
   return sharding;
 }
 
+// On a CPU the updates of all parameters are one launch.
+double UpdateLaunch(const Device& device, double bytes) {
+  const double seconds = UpdateTime(device, bytes);
+  return device.is_gpu ? std::max(seconds, device.launch)
+                       : seconds - device.kernel;
+}
+
 // What one mapping costs on one mesh.
 class MappingCosts {
  public:
   // `graph` is the step's on that mesh.
   MappingCosts(const StepGraph& step, const core::Graph& graph,
                const StepMapping& mapping, const Cluster& cluster,
-               Precision precision, const StepLaunches* launches)
+               Precision precision)
       : step_(step),
         graph_(graph),
         cluster_(cluster),
         device_(cluster.device),
         precision_(precision),
-        launches_(launches),
         mesh_(graph.mesh),
         costs_(step.layers.size()) {
     for (size_t v = 0; v < graph_.values.size(); ++v)
@@ -160,7 +165,7 @@ class MappingCosts {
         LayerCost& cost = costs_[sum.layer];
         cost.gradients += sum.bytes * seconds_per_byte;
         // Into the bucket, by the kernel that makes it, and out.
-        if (sums.size() > 1 && launches_ == nullptr)
+        if (sums.size() > 1)
           cost.compute +=
               MemoryBoundTime(device_, 2 * sum.bytes) - device_.kernel +
               std::max(device_.launch, MemoryBoundTime(device_, 2 * sum.bytes));
@@ -195,11 +200,7 @@ class MappingCosts {
     for (const StepRun& run : step_.runs) {
       const FunctionCost& function = functions[run.function];
       for (size_t i = 0; i < function.works.size(); ++i) {
-        LayerCost& cost = costs_[LayerOfWork(run, i)];
-        if (IsSent(run, i)) {
-          cost.collectives += function.works[i];
-          continue;
-        }
+        LayerCost& cost = costs_[run.layer_of_work[i]];
         cost.compute += function.works[i];
         if (run.backward && device_.overlaps) cost.hiding += function.works[i];
       }
@@ -208,50 +209,18 @@ class MappingCosts {
     }
   }
 
-  bool IsSent(const StepRun& run, size_t work) const {
-    return launches_ != nullptr && (*launches_)[run.function][work].kind ==
-                                       StepLaunch::Kind::kCollective;
-  }
-
-  // What is of no operation is of the layer of the one before.
-  int LayerOfWork(const StepRun& run, size_t work) const {
-    if (launches_ == nullptr) return run.layer_of_work[work];
-    const std::vector<StepLaunch>& launches = (*launches_)[run.function];
-    for (size_t i = work + 1; i-- > 0;)
-      if (const size_t origin = static_cast<size_t>(launches[i].origin);
-          launches[i].origin >= 0 && origin < run.layer_of_origin.size() &&
-          run.layer_of_origin[origin] >= 0)
-        return run.layer_of_origin[origin];
-    return run.layer_of_op.empty() ? 0 : run.layer_of_op.front();
-  }
-
   FunctionCost CostOf(const StepFunction& function) {
     FunctionCost cost;
-    if (launches_ != nullptr)
-      for (const StepLaunch& launch :
-           (*launches_)[&function - step_.functions.data()])
-        cost.works.push_back(
-            IsDone(function, launch) ? LaunchTime(cluster_, launch) : 0);
     // Equal reshards of a value are one.
     std::set<std::pair<int, std::string>> done;
     // Parameters, gradients and states lie alike.
     for (int op : function.ops)
-      cost.ops.push_back(function.joined ||
-                                 (launches_ != nullptr && !function.is_main)
-                             ? 0
-                             : Moves(op, done));
-    if (launches_ != nullptr) return cost;
+      cost.ops.push_back(function.joined ? 0 : Moves(op, done));
     for (const StepWork& work : function.works)
       cost.works.push_back(function.joined
-                               ? UpdateLaunchTime(device_, BytesOf(work))
+                               ? UpdateLaunch(device_, BytesOf(work))
                                : std::max(Compute(work), device_.launch));
     return cost;
-  }
-
-  // What @main sends, moves and reductions of gradients say, which may travel
-  // beside what is computed.
-  static bool IsDone(const StepFunction& function, const StepLaunch& launch) {
-    return launch.kind != StepLaunch::Kind::kCollective || !function.is_main;
   }
 
   const core::OpSharding& Resolved(int op) {
@@ -365,7 +334,7 @@ class MappingCosts {
   };
 
   Extents ExtentsOf(int op) {
-    const core::Rule& rule = graph_.ops[op].rule;
+    const core::ShardingRule& rule = graph_.ops[op].rule;
     const core::OpSharding& decided = Resolved(op);
     Extents sizes;
     for (size_t f = 0; f < rule.factors.size(); ++f) {
@@ -407,7 +376,6 @@ class MappingCosts {
   const Cluster& cluster_;
   const Device& device_;
   const Precision precision_;
-  const StepLaunches* const launches_;  // null: by formulas
   const core::Mesh& mesh_;
   std::vector<Sharding> shardings_;
   std::map<int, core::OpSharding> resolved_;
@@ -421,7 +389,6 @@ class MappingCosts {
 // `graph` is the step's, of which the mesh is changed.
 LayerTable Tabulate(const StepGraph& step, const Cluster& cluster,
                     Precision precision, int data, int inner,
-                    const std::vector<std::optional<StepLaunches>>& launches,
                     core::Graph& graph) {
   graph.mesh.axes[0].size = data;
   graph.mesh.axes[1].size = inner;
@@ -438,9 +405,7 @@ LayerTable Tabulate(const StepGraph& step, const Cluster& cluster,
     const bool divides =
         !step.mappings[m].of_batch || step.batch % (int64_t{data} * inner) == 0;
     table.offered.push_back(inner == 1 ? m == 0 : divides);
-    of_mapping.emplace_back(
-        step, graph, step.mappings[m], cluster, precision,
-        m < launches.size() && launches[m] ? &*launches[m] : nullptr);
+    of_mapping.emplace_back(step, graph, step.mappings[m], cluster, precision);
     if (!table.offered[m]) continue;
     const std::vector<LayerCost> costs = of_mapping.back().Run();
     for (size_t i = 0; i < layers; ++i) table.costs[i][m] = costs[i];
@@ -461,12 +426,10 @@ LayerTable Tabulate(const StepGraph& step, const Cluster& cluster,
 
 }  // namespace
 
-LayerTable TabulateStep(
-    const StepGraph& step, const Cluster& cluster, Precision precision,
-    int data, int inner,
-    const std::vector<std::optional<StepLaunches>>& launches) {
+LayerTable TabulateStep(const StepGraph& step, const Cluster& cluster,
+                        Precision precision, int data, int inner) {
   core::Graph graph = step.graph;
-  return Tabulate(step, cluster, precision, data, inner, launches, graph);
+  return Tabulate(step, cluster, precision, data, inner, graph);
 }
 
 std::vector<LayerTable> TabulateMeshes(const StepGraph& step,
@@ -478,7 +441,7 @@ std::vector<LayerTable> TabulateMeshes(const StepGraph& step,
     if (cluster.devices % inner == 0 &&
         step.batch % (cluster.devices / inner) == 0)
       tables.push_back(Tabulate(step, cluster, precision,
-                                cluster.devices / inner, inner, {}, graph));
+                                cluster.devices / inner, inner, graph));
   return tables;
 }
 

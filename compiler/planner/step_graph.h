@@ -6,7 +6,6 @@
 #define PARTITA_COMPILER_PLANNER_STEP_GRAPH_H_
 
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,7 +13,6 @@
 #include "compiler/core/propagate.h"
 #include "compiler/planner/cluster.h"
 #include "compiler/planner/layers.h"
-#include "compiler/planner/step_launch.h"
 
 namespace partita::planner {
 
@@ -51,7 +49,6 @@ struct StepRun {
   int function = 0;
   bool backward = false;  // behind the loss
   std::vector<int> layer_of_work, layer_of_op;
-  std::vector<int> layer_of_origin;  // of the function's operations, as written
 };
 
 // A value that a call takes or gives: on the way it may be reduced, gathered or
@@ -101,14 +98,10 @@ struct StepGraph {
 
 // The costs of all layers in all mappings on `data` x `inner` devices, of which
 // the cluster has as many. Where `inner` is 1 the first mapping alone is
-// offered. Products of 16-bit elements are of `precision`. Where `launches` has
-// those of a mapping [mappings], they are what is computed, and sent within
-// functions but @main: without them operations are grouped as they are written,
-// which leaves out what dividing adds.
-LayerTable TabulateStep(
-    const StepGraph& step, const Cluster& cluster, Precision precision,
-    int data, int inner,
-    const std::vector<std::optional<StepLaunches>>& launches = {});
+// offered. Products of 16-bit elements are of `precision`. Estimates, of
+// operations as they are written, which leave out what dividing adds.
+LayerTable TabulateStep(const StepGraph& step, const Cluster& cluster,
+                        Precision precision, int data, int inner);
 
 // Of all meshes of the cluster's devices whose outer axis divides the batch.
 std::vector<LayerTable> TabulateMeshes(const StepGraph& step,

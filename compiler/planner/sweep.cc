@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "compiler/plan/text.h"
-#include "compiler/planner/traffic.h"
 
 namespace partita::planner {
 namespace {
@@ -31,14 +30,6 @@ void CountProblem(const std::string& found, int line,
   problem.first = found;
 }
 
-// Of our own programs; empty where it is not described.
-std::string TrafficOf(const SweepRow& row) {
-  if (row.software != &SoftwareOf("")) return "";
-  absl::StatusOr<std::vector<Traffic>> traffic =
-      EvaluateTraffic(row.architecture, row.division);
-  return traffic.ok() ? ToString(*traffic) : "";
-}
-
 std::vector<std::string> CellsOf(const SweepRow& row,
                                  const Prediction& prediction) {
   std::string defaults;
@@ -47,15 +38,12 @@ std::vector<std::string> CellsOf(const SweepRow& row,
   const double step = prediction.step;
   return {Number(step),
           Number(prediction.memory.total() / 1e9),
-          Number(EvaluateRankMemory(row.architecture, row.division,
-                                    *row.software, row.division.pp - 1)
-                     .total() /
-                 1e9),
+          Number(prediction.last_rank_memory / 1e9),
           prediction.fits ? "y" : "n",
           Number(prediction.bubble / step),
           Number(prediction.exposed()),
           prediction.bound,
-          TrafficOf(row),
+          prediction.traffic,
           defaults,
           ""};
 }
@@ -96,17 +84,22 @@ const std::vector<std::string>& PredictedColumns() {
   return *columns;
 }
 
-absl::StatusOr<Prediction> Predict(SweepRow& row) {
+absl::StatusOr<Prediction> EstimateRow(const SweepRow& row) {
+  return Evaluate(row.architecture, row.division, row.cluster, *row.software);
+}
+
+absl::StatusOr<Prediction> Predict(SweepRow& row, const OwnPredictor& own) {
   if (!row.problem.empty()) return absl::InvalidArgumentError(row.problem);
-  if (!row.choose_microbatch)
-    return Evaluate(row.architecture, row.division, row.cluster, *row.software);
+  const auto predict = [&] {
+    return row.software->own ? own(row) : EstimateRow(row);
+  };
+  if (!row.choose_microbatch) return predict();
   constexpr int64_t kLargest = 64;
   absl::StatusOr<Prediction> best;
   int64_t chosen = 0;
   for (int64_t microbatch = 1; microbatch <= kLargest; microbatch *= 2) {
     row.division.microbatch = microbatch;
-    absl::StatusOr<Prediction> next =
-        Evaluate(row.architecture, row.division, row.cluster, *row.software);
+    absl::StatusOr<Prediction> next = predict();
     if (!next.ok()) {
       if (chosen == 0) best = std::move(next);
       break;
@@ -125,7 +118,8 @@ absl::StatusOr<Prediction> Predict(SweepRow& row) {
 
 absl::StatusOr<SweepResult> RunSweep(const std::string& text,
                                      const std::string& name,
-                                     const std::optional<Cluster>& cluster) {
+                                     const std::optional<Cluster>& cluster,
+                                     const OwnPredictor& own) {
   absl::StatusOr<std::vector<CsvRow>> table = ReadCsv(text, name);
   if (!table.ok()) return table.status();
   absl::StatusOr<std::vector<SweepRow>> rows = ReadSweep(*table, name, cluster);
@@ -146,7 +140,7 @@ absl::StatusOr<SweepResult> RunSweep(const std::string& text,
   result.csv = WriteCsvRow(header);
   for (size_t i = 0; i < rows->size(); ++i) {
     std::vector<std::string> cells = (*table)[i + 1].cells;
-    absl::StatusOr<Prediction> prediction = Predict((*rows)[i]);
+    absl::StatusOr<Prediction> prediction = Predict((*rows)[i], own);
     ++result.rows;
     const SweepRow& row = (*rows)[i];
     CountProblem(row.other_gpu, row.line, result.other_gpus);

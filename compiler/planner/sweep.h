@@ -3,6 +3,7 @@
 #ifndef PARTITA_COMPILER_PLANNER_SWEEP_H_
 #define PARTITA_COMPILER_PLANNER_SWEEP_H_
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,9 +42,17 @@ absl::StatusOr<std::vector<SweepRow>> ReadSweep(
     const std::vector<CsvRow>& table, const std::string& name,
     const std::optional<Cluster>& cluster);
 
-// Evaluates a row; of an empty `mbs` the fastest power of two that fits, which
-// it writes into the row with its default. Fails with the row's problem.
-absl::StatusOr<Prediction> Predict(SweepRow& row);
+// Predicts a row of Partita's own programs, which takes a compiler: the driver
+// compiles and simulates them.
+using OwnPredictor = std::function<absl::StatusOr<Prediction>(const SweepRow&)>;
+// An estimate by formulas instead, for tests and tools without a compiler.
+absl::StatusOr<Prediction> EstimateRow(const SweepRow& row);
+
+// Evaluates a row, one of Partita's own programs by `own`; of an empty `mbs`
+// the fastest power of two that fits, which it writes into the row with its
+// default. Fails with the row's problem.
+absl::StatusOr<Prediction> Predict(SweepRow& row,
+                                   const OwnPredictor& own = EstimateRow);
 
 struct SweepResult {
   std::string csv;  // the table with the columns of Predicted()
@@ -62,7 +71,8 @@ struct SweepResult {
 const std::vector<std::string>& PredictedColumns();
 absl::StatusOr<SweepResult> RunSweep(const std::string& text,
                                      const std::string& name,
-                                     const std::optional<Cluster>& cluster);
+                                     const std::optional<Cluster>& cluster,
+                                     const OwnPredictor& own = EstimateRow);
 
 }  // namespace partita::planner
 

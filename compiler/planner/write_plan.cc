@@ -104,7 +104,7 @@ plan::Entry EntryOf(const StepMapping& mapping, const std::set<int>& layers,
     if (std::any_of(layers.begin(), layers.end(), [&](int layer) {
           return step.dims[layer].count(name) > 0;
         }))
-      entry.divisions.push_back({name, {axis}, {}});
+      entry.dimensions.push_back({name, {axis}, {}});
   // What has no dimension to divide needs no entry.
   std::set<std::string> names, all;
   for (size_t i = 0; i < step.layers.size(); ++i) {
@@ -147,7 +147,7 @@ StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
   if (plain || batch_parts > 1) {
     plan.mesh.axes.push_back({"data", batch_parts});
     plan::Entry batch;
-    batch.divisions.push_back({"B", {core::WholeAxis(plan.mesh, 0)}, {}});
+    batch.dimensions.push_back({"B", {core::WholeAxis(plan.mesh, 0)}, {}});
     plan.shard.push_back(batch);
   }
   if (!plain) plan.mesh.axes.push_back({"tensor", table.inner});
@@ -160,7 +160,7 @@ StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
     if (layers.empty()) continue;
     plan::Entry entry = EntryOf(step.mappings[m], layers, step,
                                 core::WholeAxis(plan.mesh, last));
-    if (!entry.divisions.empty()) plan.shard.push_back(std::move(entry));
+    if (!entry.dimensions.empty()) plan.shard.push_back(std::move(entry));
   }
   if (absl::Status status = SetPrecision(precision, plan); !status.ok())
     return status;

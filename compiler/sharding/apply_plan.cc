@@ -49,7 +49,7 @@ class Application {
     if (mlir::failed(checkGroups(problem_, shardings_))) return failure();
     for (auto [i, entry] : llvm::enumerate(plan_.shard)) {
       const int priority = kFirstEntry + static_cast<int>(i);
-      for (const plan::Division& division : entry.divisions)
+      for (const plan::ShardedDimension& division : entry.dimensions)
         // Depth is no dimension of a tensor: stages are cut later.
         if (division.dimension != "D")
           divide(division, priority, plan::IsScoped(entry));
@@ -77,13 +77,14 @@ class Application {
   // A division of no dimension. `of_one`: there are some of its name, all of
   // size 1.
   struct Idle {
-    const plan::Division* division;
+    const plan::ShardedDimension* division;
     bool scoped, of_one;
   };
 
   // Appends the axes to every dimension of that name that the entry acts on,
   // unless the value uses them already.
-  void divide(const plan::Division& division, int priority, bool scoped) {
+  void divide(const plan::ShardedDimension& division, int priority,
+              bool scoped) {
     bool found = false, of_one = false;
     for (auto [id, value] : llvm::enumerate(problem_.values)) {
       auto names = dimsOf(value);
@@ -109,7 +110,7 @@ class Application {
 
   void warnOfIdleDivisions() {
     for (const Idle& idle : idle_) {
-      const plan::Division& division = *idle.division;
+      const plan::ShardedDimension& division = *idle.division;
       auto warning = mlir::emitWarning(module_.getLoc())
                      << plan::Where(plan_, division.where) << ": shard '"
                      << division.dimension << "' divides nothing: ";
@@ -144,8 +145,8 @@ class Application {
     for (auto [i, axis] : llvm::enumerate(plan_.mesh.axes)) {
       const core::AxisRef whole = core::WholeAxis(plan_.mesh, i);
       const auto named = [&](const plan::Entry& entry) {
-        return llvm::any_of(entry.divisions,
-                            [&](const plan::Division& division) {
+        return llvm::any_of(entry.dimensions,
+                            [&](const plan::ShardedDimension& division) {
                               return core::OverlapAny(whole, division.axes);
                             });
       };

@@ -346,7 +346,7 @@ LogicalResult compressMomenta(mlir::ModuleOp module, const plan::Plan& plan) {
            << "zero: " << plan.zero
            << "; a device corrects momenta by what it left out of whole ones";
   for (const plan::Entry& entry : plan.shard)
-    for (const plan::Division& division : entry.divisions)
+    for (const plan::ShardedDimension& division : entry.dimensions)
       if (division.dimension == "D")
         return module.emitError(
             "expected no pipeline (D) with --train 1bit-adam or 1bit-lamb, "

@@ -15,40 +15,6 @@ using mlir::func::FuncOp;
 
 namespace {
 
-core::FactorKind kindOf(nn::FactorKind kind) {
-  switch (kind) {
-    case nn::FactorKind::kCarried:
-      return core::FactorKind::kCarried;
-    case nn::FactorKind::kReduced:
-      return core::FactorKind::kReduced;
-    case nn::FactorKind::kHalo:
-      return core::FactorKind::kHalo;
-    case nn::FactorKind::kReducedHalo:
-      return core::FactorKind::kReducedHalo;
-    case nn::FactorKind::kWhole:
-      return core::FactorKind::kWhole;
-    case nn::FactorKind::kDecompose:
-      return core::FactorKind::kDecompose;
-  }
-}
-
-core::Reduction reductionOf(nn::Reduction reduction) {
-  switch (reduction) {
-    case nn::Reduction::kSum:
-      return core::Reduction::kSum;
-    case nn::Reduction::kProduct:
-      return core::Reduction::kProduct;
-    case nn::Reduction::kMax:
-      return core::Reduction::kMax;
-    case nn::Reduction::kMin:
-      return core::Reduction::kMin;
-    case nn::Reduction::kAny:
-      return core::Reduction::kAny;
-    case nn::Reduction::kAll:
-      return core::Reduction::kAll;
-  }
-}
-
 FailureOr<core::AxisRef> toCore(dist::AxisAttr attr, const core::Mesh& mesh) {
   const int axis = mesh.Find(attr.getName().str());
   if (axis < 0) return failure();
@@ -76,17 +42,6 @@ SmallVector<dist::AxisAttr> toAttrs(MLIRContext* context,
 }
 
 }  // namespace
-
-core::Rule convertRule(const nn::ShardingRule& rule) {
-  core::Rule converted;
-  for (const nn::Factor& factor : rule.factors)
-    converted.factors.push_back(
-        {factor.size, kindOf(factor.kind), reductionOf(factor.reduction)});
-  converted.operands = rule.operands;
-  converted.results = rule.results;
-  converted.linear = rule.linear;
-  return converted;
-}
 
 core::Direction directionOf(dist::BarrierOp barrier) {
   switch (barrier.getDirection()) {

@@ -4,12 +4,10 @@
 
 #include "compiler/core/propagate.h"
 #include "dialects/dist/dialect.h"
-#include "dialects/nn/sharding_rule.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::sharding {
 
-core::Rule convertRule(const nn::ShardingRule& rule);
 core::Direction directionOf(dist::BarrierOp barrier);
 
 // The mesh of a module; fails, with a diagnostic, if there is none.

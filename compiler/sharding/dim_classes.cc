@@ -82,7 +82,7 @@ void DimClasses::visitTensor(Value value, const nn::TensorFactors& tensor,
                              const Factors& factors) {
   const std::vector<int>& dims = dimsOf(value);
   for (auto [dim, list] : llvm::zip(dims, tensor)) {
-    if (list.size() == 1 && nn::isHalo(factors.rule.factors[list[0]].kind)) {
+    if (list.size() == 1 && IsHalo(factors.rule.factors[list[0]].kind)) {
       classes_.Link(dim, factors.dims[list[0]]);
       continue;
     }

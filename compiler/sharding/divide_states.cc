@@ -109,7 +109,7 @@ std::vector<core::AxisRef> axesOfBatch(const plan::Plan& plan,
           return plan::HoldsIn(entry, stage);
         }))
       continue;
-    for (const plan::Division& division : entry.divisions)
+    for (const plan::ShardedDimension& division : entry.dimensions)
       if (division.dimension == "B")
         for (const core::AxisRef& axis : division.axes)
           if (!core::OverlapAny(axis, axes)) axes.push_back(axis);

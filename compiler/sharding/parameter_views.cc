@@ -30,8 +30,8 @@ std::string toString(mlir::Type type) {
 }
 
 // One dimension as the product of several of the given sizes.
-core::Rule ruleOf(ArrayRef<int64_t> sizes) {
-  core::Rule rule;
+core::ShardingRule ruleOf(ArrayRef<int64_t> sizes) {
+  core::ShardingRule rule;
   for (int64_t size : sizes) rule.factors.push_back({size});
   return rule;
 }

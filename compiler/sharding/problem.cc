@@ -25,8 +25,8 @@ using mlir::func::FuncOp;
 using mlir::func::ReturnOp;
 
 // Every dimension carried from one tensor to another of its shape.
-core::Rule identityRule(llvm::ArrayRef<int64_t> shape) {
-  core::Rule rule;
+core::ShardingRule identityRule(llvm::ArrayRef<int64_t> shape) {
+  core::ShardingRule rule;
   core::TensorFactors dims;
   for (auto [i, size] : llvm::enumerate(shape)) {
     rule.factors.push_back({size, core::FactorKind::kCarried});
@@ -38,8 +38,8 @@ core::Rule identityRule(llvm::ArrayRef<int64_t> shape) {
 }
 
 // Nothing may be divided.
-core::Rule wholeRule(Operation* op) {
-  core::Rule rule;
+core::ShardingRule wholeRule(Operation* op) {
+  core::ShardingRule rule;
   auto add = [&](Value value, std::vector<core::TensorFactors>& tensors) {
     core::TensorFactors dims;
     for (int64_t size :
@@ -55,7 +55,7 @@ core::Rule wholeRule(Operation* op) {
 }
 
 // Elementwise operations and movement of data carry every factor.
-bool carriesAll(const core::Rule& rule) {
+bool carriesAll(const core::ShardingRule& rule) {
   return llvm::all_of(rule.factors, [](const core::Factor& factor) {
     return factor.kind == core::FactorKind::kCarried;
   });
@@ -125,7 +125,7 @@ class Builder {
         groups_[group.getId()].push_back(
             problem_.ids.lookup(group.getResult()));
     } else if (auto rule = nn::shardingRuleOf(op)) {
-      plain.rule = convertRule(*rule);
+      plain.rule = *rule;
     } else {
       plain.rule = wholeRule(op);
     }

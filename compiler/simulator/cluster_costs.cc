@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/core/traffic.h"
+#include "compiler/format/format.h"
 #include "compiler/planner/cost.h"
 #include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
@@ -142,27 +143,12 @@ int64_t ExchangedBytes(const program::Collective& collective, int64_t group) {
   return core::BytesMoved(work);
 }
 
-core::CollectiveKind KindOf(program::CollectiveKind kind) {
-  switch (kind) {
-    case program::CollectiveKind::all_reduce:
-      return core::CollectiveKind::kAllReduce;
-    // A broadcast moves what a gather of as many bytes moves: everyone ends
-    // with all of it.
-    case program::CollectiveKind::broadcast:
-    case program::CollectiveKind::all_gather:
-      return core::CollectiveKind::kAllGather;
-    case program::CollectiveKind::reduce_scatter:
-      return core::CollectiveKind::kReduceScatter;
-    case program::CollectiveKind::all_to_all:
-      return core::CollectiveKind::kAllToAll;
-    case program::CollectiveKind::all_slice:
-      return core::CollectiveKind::kAllSlice;
-    case program::CollectiveKind::exchange:
-      return core::CollectiveKind::kExchange;
-    case program::CollectiveKind::permute:
-      return core::CollectiveKind::kPermute;
-  }
-  return core::CollectiveKind::kAllReduce;
+// A broadcast takes the time of a gather of as many bytes: both leave all of
+// them on every device.
+core::CollectiveKind PricedKind(program::CollectiveKind kind) {
+  return kind == program::CollectiveKind::broadcast
+             ? core::CollectiveKind::kAllGather
+             : format::FromFormat(kind);
 }
 
 }  // namespace
@@ -334,7 +320,7 @@ double ClusterCosts::Collective(const program::Collective& collective,
     return planner::MemoryBoundTime(cluster_.device, bytes);
   // What a link of less bandwidth takes for these bytes, a sound one takes for
   // that many more: neither's latency changes.
-  return planner::CollectiveTime(cluster_, KindOf(collective.kind()),
+  return planner::CollectiveTime(cluster_, PricedKind(collective.kind()),
                                  faults_.GroupSlowness(ranks) * bytes,
                                  std::vector<int>(ranks.begin(), ranks.end()));
 }

@@ -5,6 +5,8 @@
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "dialects/dist/dialect.td"
+include "dialects/dist/enums.td"
+include "dialects/terms/reduction.td"
 
 class Dist_Attr<string name, string attrMnemonic> : AttrDef<Dist_Dialect, name> {
   let mnemonic = attrMnemonic;
@@ -99,18 +101,11 @@ def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
   let parameters = (ins OptionalArrayRefParameter<"MeshAxisAttr">:$axes);
 }
 
-class Dist_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {
+def Dist_ReductionAttr : EnumAttr<Dist_Dialect, Terms_Reduction, "reduction"> {
   let cppNamespace = "::partita::dist";
-  let genSpecializedAttr = 0;
+  let assemblyFormat = "`` $value";
 }
 
-def Dist_Reduction : Dist_Enum<"Reduction", "how the elements of several devices are combined", [
-    I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"prod", 1>, I32EnumAttrCase<"max", 2>, I32EnumAttrCase<"min", 3>,
-    I32EnumAttrCase<"any", 4>, I32EnumAttrCase<"all", 5>]>;
-def Dist_ReductionAttr : EnumAttr<Dist_Dialect, Dist_Reduction, "reduction"> { let assemblyFormat = "`` $value"; }
-
-def Dist_Direction : Dist_Enum<"Direction", "where propagation may pass", [
-    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"forward", 1>, I32EnumAttrCase<"backward", 2>]>;
 def Dist_DirectionAttr : EnumAttr<Dist_Dialect, Dist_Direction, "direction"> { let assemblyFormat = "`` $value"; }
 
 #endif  // PARTITA_DIALECTS_DIST_ATTRS_TD

@@ -3,6 +3,8 @@
 #define PARTITA_DIALECTS_DIST_DIALECT_H_
 
 #include "dialects/nn/dialect.h"
+#include "dialects/terms/reduction.h"
+#include "dialects/terms/symbols.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -12,6 +14,10 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace partita::dist {
+using terms::Reduction;
+}  // namespace partita::dist
 
 // Generated code uses what stands above it.
 // clang-format off

@@ -79,12 +79,12 @@ std::pair<int64_t, int64_t> sizesOf(mlir::Operation* op, int64_t dim) {
 
 LogicalResult checkReduction(mlir::Operation* op, Reduction reduction) {
   const bool logical =
-      reduction == Reduction::any || reduction == Reduction::all;
+      reduction == Reduction::kAny || reduction == Reduction::kAll;
   mlir::Type element = typeOf(op->getOperand(0)).getElementType();
   if (logical == element.isInteger(1)) return success();
-  return op->emitOpError() << "expected '" << stringifyReduction(reduction)
-                           << "' of " << (logical ? "i1" : "numbers")
-                           << ", found " << element;
+  return op->emitOpError() << "expected '" << NameOf(reduction) << "' of "
+                           << (logical ? "i1" : "numbers") << ", found "
+                           << element;
 }
 
 // [pre, pre * size) of an axis's parts, neighbours joined.

@@ -311,15 +311,15 @@ LogicalResult CollectiveOp::verify() {
     return emitOpError(
         "expected axes as triples of an axis and two positive numbers");
   const int64_t sources = sizeOf(getSourceAxes());
-  if (sources != (kind == CollectiveKind::permute ? getGroupSize() : 1))
+  if (sources != (kind == CollectiveKind::kPermute ? getGroupSize() : 1))
     return emitOpError() << "expected 'source_axes' in a permutation only, of "
                          << getGroupSize() << " devices, found " << sources;
   const RankedTensorType in = typeOf(getInput()), out = typeOf(getResult());
   const int64_t rank = in.getRank(), dim = getDim(), other = getOtherDim();
-  const bool has_dim = kind != CollectiveKind::all_reduce &&
-                       kind != CollectiveKind::permute &&
-                       kind != CollectiveKind::broadcast;
-  const bool has_other = kind == CollectiveKind::all_to_all;
+  const bool has_dim = kind != CollectiveKind::kAllReduce &&
+                       kind != CollectiveKind::kPermute &&
+                       kind != CollectiveKind::kBroadcast;
+  const bool has_other = kind == CollectiveKind::kAllToAll;
   // C2
   if (has_dim ? dim < 0 || dim >= rank : dim != -1)
     return emitOpError() << "expected 'dim' to be a dimension, or -1 where the "
@@ -347,9 +347,9 @@ LogicalResult CollectiveOp::verify() {
         "expected one 'exec.await' and no other use of what is "
         "started");
   // C4
-  if (kind == CollectiveKind::all_gather)
+  if (kind == CollectiveKind::kAllGather)
     return checkCover(*this, out.getDimSize(dim), in.getDimSize(dim));
-  if (kind == CollectiveKind::exchange) {
+  if (kind == CollectiveKind::kExchange) {
     if (static_cast<int64_t>(getStep()) < 0)
       return emitOpError() << "expected a 'step' that is not negative, found "
                            << static_cast<int64_t>(getStep());

@@ -2,6 +2,9 @@
 #ifndef PARTITA_DIALECTS_EXEC_DIALECT_H_
 #define PARTITA_DIALECTS_EXEC_DIALECT_H_
 
+#include "dialects/terms/collective_kind.h"
+#include "dialects/terms/reduction.h"
+#include "dialects/terms/symbols.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -11,7 +14,13 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
-// The generated files want the headers above, and this order.
+namespace partita::exec {
+using terms::CollectiveKind;
+using terms::Reduction;
+using terms::stringifyCollectiveKind;
+}  // namespace partita::exec
+
+// The generated files want what stands above, and this order.
 // clang-format off
 #include "dialects/exec/dialect.h.inc"
 #include "dialects/exec/enums.h.inc"

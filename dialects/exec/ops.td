@@ -6,6 +6,9 @@ include "mlir/IR/EnumAttr.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/exec/dialect.td"
+include "dialects/exec/enums.td"
+include "dialects/terms/collective_kind.td"
+include "dialects/terms/reduction.td"
 
 def Exec_Tensor : StaticShapeTensorOf<[AnyFloat, AnySignlessInteger]>;
 
@@ -13,12 +16,6 @@ class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemo
   let hasVerifier = 1;
 }
 
-def Exec_Activation : I32EnumAttr<"Activation", "what a library call applies to its result", [
-    I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"relu", 1>, I32EnumAttrCase<"gelu_erf", 2>, I32EnumAttrCase<"gelu_tanh", 3>,
-    I32EnumAttrCase<"silu", 4>, I32EnumAttrCase<"tanh", 5>, I32EnumAttrCase<"sigmoid", 6>]> {
-  let cppNamespace = "::partita::exec";
-  let genSpecializedAttr = 0;
-}
 def Exec_ActivationAttr : EnumAttr<Exec_Dialect, Exec_Activation, "activation"> { let assemblyFormat = "$value"; }
 
 def Exec_TensorMapAttr : AttrDef<Exec_Dialect, "TensorMap"> {
@@ -133,11 +130,6 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
   }];
 }
 
-def Exec_ConvDirection : I32EnumAttr<"ConvDirection", "which of a convolution's three tensors a library call computes", [
-    I32EnumAttrCase<"forward", 0>, I32EnumAttrCase<"input_grad", 1>, I32EnumAttrCase<"weight_grad", 2>]> {
-  let cppNamespace = "::partita::exec";
-  let genSpecializedAttr = 0;
-}
 def Exec_ConvDirectionAttr : EnumAttr<Exec_Dialect, Exec_ConvDirection, "conv_direction"> { let assemblyFormat = "$value"; }
 
 def Exec_ConvOp : Exec_Op<"conv", [AttrSizedOperandSegments]> {
@@ -176,22 +168,14 @@ def Exec_ViewOp : Exec_Op<"view"> {
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
 }
 
-def Exec_CollectiveKind : I32EnumAttr<"CollectiveKind", "what moves between the devices of a group", [
-    I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"all_gather", 1>, I32EnumAttrCase<"reduce_scatter", 2>,
-    I32EnumAttrCase<"all_to_all", 3>, I32EnumAttrCase<"all_slice", 4>, I32EnumAttrCase<"exchange", 5>,
-    I32EnumAttrCase<"permute", 6>, I32EnumAttrCase<"broadcast", 7>]> {
+def Exec_CollectiveKindAttr : EnumAttr<Exec_Dialect, Terms_CollectiveKind, "collective_kind"> {
   let cppNamespace = "::partita::exec";
-  let genSpecializedAttr = 0;
+  let assemblyFormat = "`` $value";
 }
-def Exec_CollectiveKindAttr : EnumAttr<Exec_Dialect, Exec_CollectiveKind, "collective_kind"> { let assemblyFormat = "`` $value"; }
-
-def Exec_Reduction : I32EnumAttr<"Reduction", "how the elements of several devices are combined", [
-    I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"prod", 1>, I32EnumAttrCase<"max", 2>, I32EnumAttrCase<"min", 3>,
-    I32EnumAttrCase<"any", 4>, I32EnumAttrCase<"all", 5>]> {
+def Exec_ReductionAttr : EnumAttr<Exec_Dialect, Terms_Reduction, "reduction"> {
   let cppNamespace = "::partita::exec";
-  let genSpecializedAttr = 0;
+  let assemblyFormat = "`` $value";
 }
-def Exec_ReductionAttr : EnumAttr<Exec_Dialect, Exec_Reduction, "reduction"> { let assemblyFormat = "`` $value"; }
 
 def Exec_CollectiveOp : Exec_Op<"collective"> {
   let summary = "Moves a tensor among the devices of each group";
@@ -221,7 +205,7 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
     Example: `%y = exec.collective all_gather %x axes = [0, 1, 4] {dim = 1 : i64} : tensor<4x2xf32> -> tensor<4x7xf32>`
   }];
   let arguments = (ins Exec_CollectiveKindAttr:$kind, Exec_Tensor:$input, DenseI64ArrayAttr:$axes,
-                       DefaultValuedAttr<Exec_ReductionAttr, "Reduction::sum">:$reduction, DefaultValuedAttr<I64Attr, "-1">:$dim,
+                       DefaultValuedAttr<Exec_ReductionAttr, "::partita::terms::Reduction::kSum">:$reduction, DefaultValuedAttr<I64Attr, "-1">:$dim,
                        DefaultValuedAttr<I64Attr, "-1">:$other_dim, DefaultValuedAttr<I64Attr, "0">:$size,
                        DefaultValuedAttr<I64Attr, "0">:$step, DefaultValuedAttr<I64Attr, "0">:$offset,
                        DefaultValuedAttr<F64Attr, "0.0">:$fill, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$source_axes,
@@ -230,7 +214,7 @@ def Exec_CollectiveOp : Exec_Op<"collective"> {
   let assemblyFormat = "$kind $input `axes` `=` $axes (`reduction` `=` $reduction^)? attr-dict `:` type($input) `->` type($result)";
   // What the kind does not need is left out.
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "CollectiveKind":$kind, "::mlir::Value":$input, "::llvm::ArrayRef<int64_t>":$axes), [{
-    build($_builder, $_state, result, kind, input, axes, Reduction::sum, /*dim=*/-1, /*other_dim=*/-1, /*size=*/0, /*step=*/0,
+    build($_builder, $_state, result, kind, input, axes, Reduction::kSum, /*dim=*/-1, /*other_dim=*/-1, /*size=*/0, /*step=*/0,
           /*offset=*/0, /*fill=*/::llvm::APFloat(0.0), /*source_axes=*/{}, /*root=*/0, /*why=*/nullptr, /*token=*/0);
   }]>];
   let extraClassDeclaration = [{

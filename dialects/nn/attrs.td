@@ -43,7 +43,7 @@ def NN_RuleAttr : NN_Attr<"Rule", "rule"> {
     operation has by itself. Each dimension of each operand and result is a
     string of factors, the most significant first, or 1 where there are none;
     the sizes follow in braces. Factors are carried through unless listed as
-    `reduced` (with `:product`, `:max`, `:min`, `:any` or `:all` where partial
+    `reduced` (with `:prod`, `:max`, `:min`, `:any` or `:all` where partial
     results are not summed), `halo`, `reduced_halo` (of nn.conv_weight_grad), `whole` or
     `decompose`; a result without a factor that another carries is a partial sum over it. `linear` lists
     operands through which partial sums may pass together, `multilinear` those

@@ -307,7 +307,7 @@ TEST_F(DecomposeTest, DecompositionsCanBeDividedAlongEveryFactor) {
       const bool is_vector = mlir::isa<GatherOp>(op) && factor.size == 1;
       EXPECT_TRUE(factor.kind == FactorKind::kCarried ||
                   factor.kind == FactorKind::kReduced || is_vector)
-          << op.getName().getStringRef().str() << " " << toString(*rule);
+          << op.getName().getStringRef().str() << " " << ToString(*rule);
     }
   }
 }

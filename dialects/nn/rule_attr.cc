@@ -1,6 +1,7 @@
 // #nn.rule<...>: the text of a sharding rule, and its verification on the
 // operation a user attaches it to.
 #include "dialects/nn/dialect.h"
+#include "dialects/terms/symbols.h"
 #include "llvm/ADT/StringMap.h"
 #include "mlir/IR/DialectImplementation.h"
 
@@ -13,7 +14,7 @@ using mlir::LogicalResult;
 using mlir::ParseResult;
 using mlir::success;
 
-// Reads what toString writes. Factors are numbered in the order of their sizes,
+// Reads what ToString writes. Factors are numbered in the order of their sizes,
 // which follow the tensors: names are kept until then.
 class RuleParser {
  public:
@@ -155,17 +156,13 @@ class RuleParser {
     const llvm::SMLoc loc = parser_.getCurrentLocation();
     llvm::StringRef name;
     if (parser_.parseKeyword(&name)) return failure();
-    const std::pair<const char*, Reduction> reductions[] = {
-        {"sum", Reduction::kSum}, {"product", Reduction::kProduct},
-        {"max", Reduction::kMax}, {"min", Reduction::kMin},
-        {"any", Reduction::kAny}, {"all", Reduction::kAll}};
-    for (const auto& [text, reduction] : reductions) {
-      if (name != text) continue;
-      factor.reduction = reduction;
+    const std::optional<Reduction> reduction = terms::symbolizeReduction(name);
+    if (reduction) {
+      factor.reduction = *reduction;
       return success();
     }
     return parser_.emitError(loc)
-           << "expected sum, product, max, min, any or all, found " << name;
+           << "expected sum, prod, max, min, any or all, found " << name;
   }
 
   mlir::AsmParser& parser_;
@@ -184,13 +181,13 @@ mlir::Attribute RuleAttr::parse(mlir::AsmParser& parser, mlir::Type) {
 }
 
 void RuleAttr::print(mlir::AsmPrinter& printer) const {
-  printer << "<" << toString(getRule()) << ">";
+  printer << "<" << ToString(getRule()) << ">";
 }
 
 LogicalResult RuleAttr::verify(
     llvm::function_ref<mlir::InFlightDiagnostic()> emit_error,
     ShardingRule rule) {
-  const std::string flaw = findFlaw(rule);
+  const std::string flaw = FindFlaw(rule);
   if (flaw.empty()) return success();
   return emit_error() << flaw;
 }
@@ -200,7 +197,7 @@ LogicalResult RuleAttr::verify(
 static std::string findKindWithoutForm(mlir::Operation* op,
                                        const ShardingRule& rule) {
   for (size_t i = 0; i < rule.factors.size(); ++i) {
-    const std::string name = factorName(static_cast<int>(i));
+    const std::string name = terms::FactorName(static_cast<int>(i));
     if (rule.factors[i].kind == FactorKind::kDecompose &&
         !mlir::isa<DecompositionOpInterface>(op))
       return "expected an operation with a decomposition for the factor " +

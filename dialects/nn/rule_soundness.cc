@@ -217,13 +217,14 @@ class DividedRun {
         if (!whole[i].is_known[at]) {
           whole[i].tensor.copyFrom(at, part[i].tensor, at);
           whole[i].is_known[at] = true;
-        } else if (isPartial(rule_, factor, i)) {
+        } else if (IsPartial(rule_, factor, i)) {
           combine(rule_.factors[factor].reduction, whole[i].tensor,
                   part[i].tensor, at);
         } else if (!areClose(whole[i].tensor, at, part[i].tensor, at,
                              slack())) {
           error_ = place(i, at) + ": shards of the factor " +
-                   factorName(factor) + ", which is not reduced, compute " +
+                   terms::FactorName(factor) +
+                   ", which is not reduced, compute " +
                    numberAt(whole[i].tensor, at) + " and " +
                    numberAt(part[i].tensor, at);
           return;
@@ -274,8 +275,8 @@ bool allAreTensors(Operation* op) {
 }
 
 bool mayBeDivided(const Factor& factor) {
-  return factor.kind == FactorKind::kCarried || isReduced(factor.kind) ||
-         isHalo(factor.kind);
+  return factor.kind == FactorKind::kCarried || IsReduced(factor.kind) ||
+         IsHalo(factor.kind);
 }
 
 int64_t evenBlock(const Factor& factor, int64_t shards) {
@@ -288,7 +289,7 @@ std::string describe(const ShardingRule& rule,
   std::string text = "with ";
   for (const FactorDivision& division : divisions) {
     if (&division != divisions.data()) text += " and ";
-    text += factorName(division.factor) + "=" +
+    text += terms::FactorName(division.factor) + "=" +
             std::to_string(rule.factors[division.factor].size) + " in " +
             std::to_string(division.shards) + " blocks of " +
             std::to_string(division.block);

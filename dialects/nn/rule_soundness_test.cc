@@ -117,7 +117,7 @@ class RuleSoundnessTest : public InterpreterFixture {
     ASSERT_TRUE(rule) << "expected a rule of "
                       << op->getName().getStringRef().str();
     EXPECT_EQ(findUnsoundness(op, *rule, kMaxShards, 1), "")
-        << op->getName().getStringRef().str() << " " << toString(*rule);
+        << op->getName().getStringRef().str() << " " << ToString(*rule);
     checked_.insert(op->getName().getStringRef().str());
   }
 

@@ -236,13 +236,14 @@ std::string Shard::findRows() {
   for (size_t operand = 0; operand < rule_.operands.size(); ++operand) {
     for (size_t dim = 0; dim < rule_.operands[operand].size(); ++dim) {
       for (int factor : rule_.operands[operand][dim]) {
-        if (!isHalo(rule_.factors[factor].kind)) continue;
+        if (!IsHalo(rule_.factors[factor].kind)) continue;
         if (operand == 0) {
           const std::string error = findHaloRows(dim, factor);
           if (!error.empty()) return error;
         } else if (!mlir::isa<ReduceWindowGradOp, ConvWeightGradOp>(op_)) {
           return "expected halos in operand 0 only, found factor " +
-                 factorName(factor) + " in operand " + std::to_string(operand);
+                 terms::FactorName(factor) + " in operand " +
+                 std::to_string(operand);
         }
       }
     }

@@ -1,18 +1,13 @@
-// What an operation lets be divided: its dimensions as factors, as in an
-// einsum.
-//
-// A rule speaks of the factors only. That a shard's computation needs more than
-// smaller shapes (an offset into an iota, masked rows of a gather, rows of a
-// neighbour) is the business of the local form of the operation;
-// rule_soundness.h has a slow one.
+// The sharding rule of an operation: dialects/terms/sharding_rule.h says what a
+// rule is.
 #ifndef PARTITA_DIALECTS_NN_SHARDING_RULE_H_
 #define PARTITA_DIALECTS_NN_SHARDING_RULE_H_
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "dialects/terms/reduction.h"
+#include "dialects/terms/sharding_rule.h"
 #include "llvm/ADT/Hashing.h"
 #include "mlir/IR/TypeRange.h"
 
@@ -20,75 +15,25 @@ namespace mlir {
 class Operation;
 }  // namespace mlir
 
-namespace partita::nn {
+namespace partita::terms {
 
-enum class FactorKind {
-  kCarried,  // in operands and results, or in results only: each shard
-             // computes its part
-  kReduced,  // in operands only: each shard has a partial result
-  kHalo,     // carried, but a shard needs neighbouring rows too; its sizes in
-             // operands and results may differ (stride)
-  kReducedHalo,  // reduced, but of operand 0 a shard needs neighbouring rows
-                 // too; its sizes in operands may differ
-  kWhole,        // must not be divided in this operation
-  kDecompose,    // may be divided once the composite operation is decomposed
-};
-
-inline bool isHalo(FactorKind kind) {
-  return kind == FactorKind::kHalo || kind == FactorKind::kReducedHalo;
-}
-inline bool isReduced(FactorKind kind) {
-  return kind == FactorKind::kReduced || kind == FactorKind::kReducedHalo;
-}
-
-// How partial results combine; kAny and kAll are those of i1.
-enum class Reduction { kSum, kProduct, kMax, kMin, kAny, kAll };
-
-struct Factor {
-  int64_t size = 1;  // with a halo: of the result's dimension, or where there
-                     // is none of the last operand's
-  FactorKind kind = FactorKind::kCarried;
-  Reduction reduction = Reduction::kSum;  // of kReduced
-};
-
-// The factors of one dimension, the most significant first. Their sizes
-// multiply to the dimension's (except a single factor with a halo of an
-// operand). A dimension of size 1 may have no factor.
-using DimFactors = std::vector<int>;
-using TensorFactors = std::vector<DimFactors>;
-
-struct ShardingRule {
-  std::vector<Factor> factors;
-  // One entry per operand and result, absent optional ones left out; no
-  // dimensions where it is not a tensor. A result without a factor that
-  // operands and another result carry is a partial sum over it, as it is over
-  // reduced factors.
-  std::vector<TensorFactors> operands, results;
-  // Operands in which, taken together, the operation is linear: partial sums
-  // may pass through if all of them are unreduced over the same axes.
-  std::vector<int> linear;
-  // Operands in each of which alone it is linear, the others being whole sums
-  // (the factors of a product).
-  std::vector<int> multilinear;
-};
-
-// Is the result a partial one on each shard of the factor?
-bool isPartial(const ShardingRule& rule, int factor, size_t result);
-
-bool operator==(const Factor& a, const Factor& b);
-bool operator==(const ShardingRule& a, const ShardingRule& b);
+// MLIR's storage of #nn.rule finds it by its argument.
 llvm::hash_code hash_value(const ShardingRule& rule);
 
-// i, j, ... z, then z_1, z_2 ...
-std::string factorName(int factor);
-// "([i, k], [k, j]) -> ([i, j]) {i=4, j=8, k=2} reduced={k}"; a dimension
-// without factors is 1.
-std::string toString(const ShardingRule& rule);
+}  // namespace partita::terms
 
-// What is wrong with the rule itself, as the end of a message ("expected ...,
-// found ..."); empty where nothing is.
-std::string findFlaw(const ShardingRule& rule);
-// The same, with the types of an operation's operands and results.
+namespace partita::nn {
+
+using terms::DimFactors;
+using terms::Factor;
+using terms::FactorKind;
+using terms::Reduction;
+using terms::ShardingRule;
+using terms::TensorFactors;
+
+// What is wrong with the rule, or with it for an operation with operands and
+// results of these types, as the end of a message ("expected ..., found ...");
+// empty where nothing is.
 std::string findFlaw(const ShardingRule& rule, mlir::TypeRange operands,
                      mlir::TypeRange results);
 

@@ -19,7 +19,7 @@ class ShardingRuleTest : public InterpreterFixture {
     if (!module) return "";
     const auto rule =
         shardingRuleOf(&functionNamed(*module, "f").front().front());
-    return rule ? toString(*rule) : "none";
+    return rule ? ToString(*rule) : "none";
   }
 
   std::string reshape(const std::string& from, const std::string& to) {
@@ -144,7 +144,7 @@ TEST_F(ShardingRuleTest, RefusesWhatDoesNotFit) {
             "multilinear, "
             "found wholly");
   EXPECT_EQ(refuse("([i]) -> () {i=4} reduced={i:mean}"),
-            "expected sum, product, max, min, any or all, found mean");
+            "expected sum, prod, max, min, any or all, found mean");
   EXPECT_EQ(refuse("([3]) -> () {}"),
             "expected the factors of a dimension, or 1 where there are none, "
             "found 3");

@@ -55,6 +55,13 @@ mlir::OwningOpRef<mlir::ModuleOp> importFamily(const std::string& name,
                                                const HfOptions& options,
                                                mlir::MLIRContext* context);
 
+// Imports a model by the text of a config.json, with seeded weights; `name`
+// stands for it in diagnostics.
+mlir::OwningOpRef<mlir::ModuleOp> importConfig(const std::string& text,
+                                               const std::string& name,
+                                               const HfOptions& options,
+                                               mlir::MLIRContext* context);
+
 // Takes the f32 weights of an imported model, by any frontend, from a folder of
 // safetensors instead, each by its name: a checkpoint of a training run. Fails,
 // after a diagnostic, where names or shapes are not the same.

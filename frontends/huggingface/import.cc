@@ -205,6 +205,13 @@ static std::string suggestFamily(llvm::StringRef found) {
   return best.empty() ? "" : "; did you mean '" + best + "'?";
 }
 
+static OwningModule buildSeeded(const json& values, mlir::Location loc,
+                                const HfOptions& options) {
+  Config config(values, loc);
+  Weights weights = Weights::seeded(options.seed);
+  return build({loc.getContext(), config, weights, options, std::nullopt});
+}
+
 OwningModule importFamily(const std::string& name, const HfOptions& options,
                           mlir::MLIRContext* context) {
   context->loadDialect<nn::NNDialect>();
@@ -218,9 +225,21 @@ OwningModule importFamily(const std::string& name, const HfOptions& options,
                          << suggestFamily(name);
     return nullptr;
   }
-  Config config(values, loc);
-  Weights weights = Weights::seeded(options.seed);
-  return build({context, config, weights, options, std::nullopt});
+  return buildSeeded(values, loc, options);
+}
+
+OwningModule importConfig(const std::string& text, const std::string& name,
+                          const HfOptions& options,
+                          mlir::MLIRContext* context) {
+  context->loadDialect<nn::NNDialect>();
+  const mlir::Location loc =
+      mlir::NameLoc::get(mlir::StringAttr::get(context, name));
+  const json values = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!values.is_object()) {
+    mlir::emitError(loc) << "expected the text of a config.json, found other";
+    return nullptr;
+  }
+  return buildSeeded(values, loc, options);
 }
 
 }  // namespace partita::huggingface

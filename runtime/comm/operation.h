@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/dtype.h"
+#include "runtime/comm/reduction.h"
 
 namespace partita::comm {
 
@@ -29,8 +30,6 @@ enum class Kind : int8_t {
   kTransfer
 };
 const char* NameOf(Kind kind);
-
-enum class Reduction : int8_t { kSum = 0, kProd, kMax, kMin, kAny, kAll };
 
 struct Operation {
   Kind kind = Kind::kAllReduce;

@@ -3,6 +3,7 @@
 #ifndef PARTITA_RUNTIME_CUDA_BOX_KERNELS_H_
 #define PARTITA_RUNTIME_CUDA_BOX_KERNELS_H_
 
+#include "runtime/comm/reduction.h"
 #include "runtime/cuda/kernel_code.h"
 
 namespace partita::cuda {
@@ -78,8 +79,6 @@ PARTITA_KERNEL_CODE void FillBoxElement(const FillBoxArgs& a, Int i) {
     to[b] = static_cast<char>(a.value >> (8 * b));
 }
 
-// comm::Reduction.
-enum class KernelReduction : int { kSum = 0, kProd, kMax, kMin, kAny, kAll };
 // base::DType.
 enum class ElementType : int {
   kF32 = 0,
@@ -108,24 +107,24 @@ struct ReduceBoxArgs {
   Int counts[3], from_strides[3], to_strides[3];  // strides in bytes
   int input_count, output_count, element_bytes;
   ElementType type;
-  KernelReduction reduction;
+  comm::Reduction reduction;
 };
 
 // Whole numbers as they are, sums and products without their upper bits.
 template <typename T>
-PARTITA_KERNEL_CODE T CombineNumbers(KernelReduction reduction, T a, T b) {
+PARTITA_KERNEL_CODE T CombineNumbers(comm::Reduction reduction, T a, T b) {
   switch (reduction) {
-    case KernelReduction::kSum:
+    case comm::Reduction::kSum:
       return static_cast<T>(a + b);
-    case KernelReduction::kProd:
+    case comm::Reduction::kProd:
       return static_cast<T>(a * b);
-    case KernelReduction::kMax:
+    case comm::Reduction::kMax:
       return a > b || a != a ? a : b;
-    case KernelReduction::kMin:
+    case comm::Reduction::kMin:
       return a < b || a != a ? a : b;
-    case KernelReduction::kAny:
+    case comm::Reduction::kAny:
       return static_cast<T>(a != T(0) || b != T(0));
-    case KernelReduction::kAll:
+    case comm::Reduction::kAll:
       break;
   }
   return static_cast<T>(a != T(0) && b != T(0));
@@ -135,8 +134,8 @@ PARTITA_KERNEL_CODE T CombineNumbers(KernelReduction reduction, T a, T b) {
 template <typename T, typename Wide>
 PARTITA_KERNEL_CODE void ReduceNumbers(const ReduceBoxArgs& a, Int from,
                                        Int to) {
-  const bool adds = a.reduction == KernelReduction::kSum ||
-                    a.reduction == KernelReduction::kProd;
+  const bool adds = a.reduction == comm::Reduction::kSum ||
+                    a.reduction == comm::Reduction::kProd;
   T result = T(0);
   for (int j = 0; j < a.input_count; ++j) {
     const T* const input = reinterpret_cast<const T*>(a.inputs[j] + from);

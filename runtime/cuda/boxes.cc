@@ -23,14 +23,6 @@ ElementType TypeOf(base::DType dtype) {
   return static_cast<ElementType>(dtype);
 }
 
-KernelReduction ReductionOf(comm::Reduction reduction) {
-  static_assert(static_cast<int>(comm::Reduction::kMin) ==
-                static_cast<int>(KernelReduction::kMin));
-  static_assert(static_cast<int>(comm::Reduction::kAll) ==
-                static_cast<int>(KernelReduction::kAll));
-  return static_cast<KernelReduction>(reduction);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Boxes>> Boxes::Load(
@@ -103,7 +95,7 @@ absl::Status Boxes::Reduce(CuStream stream, comm::Reduction reduction,
   args.input_count = static_cast<int>(inputs.size());
   args.output_count = static_cast<int>(outputs.size());
   args.type = TypeOf(dtype);
-  args.reduction = ReductionOf(reduction);
+  args.reduction = reduction;
   args.element_bytes = static_cast<int>(base::SizeOf(dtype));
   args.elements = box.run / args.element_bytes;
   args.count = box.Bytes() / args.element_bytes;

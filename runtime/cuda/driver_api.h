@@ -59,8 +59,9 @@ enum CuDeviceAttribute : int {
 // Of a function.
 enum CuFunctionAttribute : int { kCuMaxDynamicSharedBytes = 8 };
 
-// A tensor map, as the driver writes it.
-struct alignas(64) CuTensorMap {
+// A tensor map, as the driver writes it: aligned to 64 bytes for CUDA 12, to
+// 128 for CUDA 13.
+struct alignas(128) CuTensorMap {
   uint64_t opaque[16];
 };
 

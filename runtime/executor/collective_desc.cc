@@ -10,17 +10,6 @@
 namespace partita::executor {
 namespace {
 
-using program::CollectiveKind;
-
-static_assert(static_cast<int>(comm::Kind::kAllReduce) ==
-              static_cast<int>(CollectiveKind::all_reduce));
-static_assert(static_cast<int>(comm::Kind::kExchange) ==
-              static_cast<int>(CollectiveKind::exchange));
-static_assert(static_cast<int>(comm::Kind::kBroadcast) ==
-              static_cast<int>(CollectiveKind::broadcast));
-static_assert(static_cast<int>(comm::Reduction::kAll) ==
-              static_cast<int>(program::Reduction::all));
-
 std::string AxisNames(const program::AxisList* axes,
                       const program::Mesh* mesh) {
   std::string names;
@@ -49,12 +38,52 @@ std::vector<int> SourcesOf(const program::Collective& collective,
 
 }  // namespace
 
+comm::Kind ToKind(program::CollectiveKind kind) {
+  switch (kind) {
+    case program::CollectiveKind::all_reduce:
+      return comm::Kind::kAllReduce;
+    case program::CollectiveKind::all_gather:
+      return comm::Kind::kAllGather;
+    case program::CollectiveKind::reduce_scatter:
+      return comm::Kind::kReduceScatter;
+    case program::CollectiveKind::all_to_all:
+      return comm::Kind::kAllToAll;
+    case program::CollectiveKind::all_slice:
+      return comm::Kind::kAllSlice;
+    case program::CollectiveKind::exchange:
+      return comm::Kind::kExchange;
+    case program::CollectiveKind::permute:
+      return comm::Kind::kPermute;
+    case program::CollectiveKind::broadcast:
+      break;
+  }
+  return comm::Kind::kBroadcast;
+}
+
+comm::Reduction ToReduction(program::Reduction reduction) {
+  switch (reduction) {
+    case program::Reduction::sum:
+      return comm::Reduction::kSum;
+    case program::Reduction::prod:
+      return comm::Reduction::kProd;
+    case program::Reduction::max:
+      return comm::Reduction::kMax;
+    case program::Reduction::min:
+      return comm::Reduction::kMin;
+    case program::Reduction::any:
+      return comm::Reduction::kAny;
+    case program::Reduction::all:
+      break;
+  }
+  return comm::Reduction::kAll;
+}
+
 comm::Operation ToOperation(const program::Collective& collective,
                             const std::string& name,
                             const program::MeshPlace& place) {
   comm::Operation operation;
-  operation.kind = static_cast<comm::Kind>(collective.kind());
-  operation.reduction = static_cast<comm::Reduction>(collective.reduction());
+  operation.kind = ToKind(collective.kind());
+  operation.reduction = ToReduction(collective.reduction());
   operation.dtype = program::ToBase(collective.dtype());
   operation.input_shape = program::ToVector(collective.input_shape());
   operation.output_shape = program::ToVector(collective.output_shape());
@@ -66,7 +95,7 @@ comm::Operation ToOperation(const program::Collective& collective,
   operation.fill = collective.fill();
   operation.root = static_cast<int>(collective.root());
   operation.name = name;
-  if (collective.kind() == CollectiveKind::permute)
+  if (collective.kind() == program::CollectiveKind::permute)
     operation.sources = SourcesOf(collective, place);
   return operation;
 }

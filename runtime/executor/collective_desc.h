@@ -13,6 +13,10 @@
 
 namespace partita::executor {
 
+// The format's values as the communicator's.
+comm::Kind ToKind(program::CollectiveKind kind);
+comm::Reduction ToReduction(program::Reduction reduction);
+
 // The operation as the rank at `place` takes part in it.
 comm::Operation ToOperation(const program::Collective& collective,
                             const std::string& name,

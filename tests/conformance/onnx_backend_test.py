@@ -1,6 +1,7 @@
 """ONNX's own backend tests, imported, compiled and run: every one that the importer takes must pass.
 
-With --interpreted they run through the references of the nn dialect in place of compiled code.
+With --interpreted they run through the references of the nn dialect in place of compiled code. With --networks only the networks
+run, all of them.
 """
 
 import os
@@ -16,6 +17,9 @@ FETCH = os.path.abspath("tests/conformance/fetch_onnx_backend.sh")
 # Of 1,905 in onnx 1.22. A lower count means that something was refused which was taken before.
 AT_LEAST = 1446
 INTERPRETED = "--interpreted" in sys.argv
+# Networks that take a second or two; --networks runs the others too.
+QUICK = ["light/light_%s.onnx" % name for name in ("shufflenet", "squeezenet")]
+NETWORKS = 9
 
 
 class OnnxBackendTest(unittest.TestCase):
@@ -41,8 +45,11 @@ class OnnxBackendTest(unittest.TestCase):
         self.assertGreater(passed + skipped, 1900)
 
     def test_networks(self):
-        self.run_tests("--at-least=2", "light/light_squeezenet.onnx", "light/light_shufflenet.onnx")
+        found = sorted("light/" + name for name in os.listdir(self.data + "/light") if name.endswith(".onnx"))
+        self.assertEqual(len(found), NETWORKS)
+        networks = found if "--networks" in sys.argv else QUICK
+        self.run_tests("--at-least=%d" % len(networks), *networks)
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + ["OnnxBackendTest.test_networks"] * ("--networks" in sys.argv))

@@ -44,12 +44,9 @@ int64_t CompilerCount(const Operation& operation, int n) {
   work.size = operation.size;
   work.step = operation.step;
   work.offset = operation.offset;
-  for (const core::CollectiveKind kind :
-       {core::CollectiveKind::kAllReduce, core::CollectiveKind::kAllGather,
-        core::CollectiveKind::kReduceScatter, core::CollectiveKind::kAllToAll,
-        core::CollectiveKind::kAllSlice, core::CollectiveKind::kExchange,
-        core::CollectiveKind::kPermute}) {
-    if (core::ToString(kind) != comm::NameOf(operation.kind)) continue;
+  for (const core::CollectiveKind kind : terms::kCollectiveKinds) {
+    if (std::string(core::NameOf(kind)) != comm::NameOf(operation.kind))
+      continue;
     work.kind = kind;
     return core::BytesMoved(work);
   }
@@ -98,6 +95,9 @@ class TrafficTest : public testing::TestWithParam<Kind> {
       case Kind::kPermute:
         for (int i = 0; i < n; ++i) op.sources.push_back((i + 1) % n);
         break;
+      case Kind::kBroadcast:
+        op.root = static_cast<int>(Random(0, n - 1));
+        break;
       default:
         break;
     }
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, TrafficTest,
                          testing::Values(Kind::kAllReduce, Kind::kAllGather,
                                          Kind::kReduceScatter, Kind::kAllToAll,
                                          Kind::kAllSlice, Kind::kExchange,
-                                         Kind::kPermute),
+                                         Kind::kPermute, Kind::kBroadcast),
                          [](const testing::TestParamInfo<Kind>& info) {
                            return std::string(comm::NameOf(info.param));
                          });

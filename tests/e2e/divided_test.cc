@@ -11,8 +11,7 @@
 namespace partita::e2e {
 namespace {
 
-class DividedTest
-    : public testing::TestWithParam<std::tuple<const char*, Division>> {};
+class DividedTest : public testing::TestWithParam<DividedCase> {};
 
 TEST_P(DividedTest, EqualsUndivided) {
   const auto& [model, division] = GetParam();
@@ -54,32 +53,12 @@ TEST_P(DividedTest, EqualsUndivided) {
   }
 }
 
-std::string NameOf(
-    const testing::TestParamInfo<std::tuple<const char*, Division>>& info) {
-  return std::string(std::get<0>(info.param)) + "_" +
-         std::get<1>(info.param).name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, DividedTest,
-                         testing::Combine(testing::ValuesIn(kModels),
-                                          testing::ValuesIn(kDivisions)),
-                         NameOf);
-INSTANTIATE_TEST_SUITE_P(Depth, DividedTest,
-                         testing::Combine(testing::ValuesIn(kModels),
-                                          testing::ValuesIn(kDepthDivisions)),
-                         NameOf);
-std::vector<std::tuple<const char*, Division>> ScopedCases() {
-  std::vector<std::tuple<const char*, Division>> cases;
-  for (const ScopedDivision& scoped : kScopedDivisions)
-    cases.emplace_back(scoped.model, scoped.division);
-  return cases;
-}
-INSTANTIATE_TEST_SUITE_P(Scopes, DividedTest, testing::ValuesIn(ScopedCases()),
-                         NameOf);
-INSTANTIATE_TEST_SUITE_P(Images, DividedTest,
-                         testing::Combine(testing::ValuesIn(kConvModels),
-                                          testing::ValuesIn(kImageDivisions)),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(AllDivisions, DividedTest,
+                         testing::ValuesIn(DividedCases()),
+                         [](const auto& info) {
+                           return std::string(info.param.model) + "_" +
+                                  info.param.division.name;
+                         });
 
 }  // namespace
 }  // namespace partita::e2e

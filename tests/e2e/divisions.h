@@ -3,6 +3,7 @@
 #define PARTITA_TESTS_E2E_DIVISIONS_H_
 
 #include <string_view>
+#include <vector>
 
 namespace partita::e2e {
 
@@ -86,6 +87,34 @@ inline constexpr const char* kModels[] = {"bert_mlm",     "coatnet_64", "gpt2",
                                           "coatnet_bias", "gpt2_4l",    "t5",
                                           "vit",          "vit_3l"};
 inline constexpr const char* kConvModels[] = {"coatnet_64", "coatnet_bias"};
+
+struct DividedCase {
+  const char* model;
+  Division division;
+};
+
+// Every division of every model that it applies to. Stages that are divided
+// otherwise than their neighbours: for a model of text and one of images, and
+// for the models with convolutions.
+inline std::vector<DividedCase> DividedCases() {
+  std::vector<DividedCase> cases;
+  for (const char* model : kModels) {
+    for (const Division& division : kDivisions)
+      cases.push_back({model, division});
+    for (const Division& division : kDepthDivisions)
+      cases.push_back({model, division});
+  }
+  for (const char* model : kConvModels)
+    for (const Division& division : kImageDivisions)
+      cases.push_back({model, division});
+  for (const ScopedDivision& scoped : kScopedDivisions)
+    cases.push_back({scoped.model, scoped.division});
+  for (const char* model : {"gpt2_4l", "vit_3l"})
+    for (int i : {0, 1, 2}) cases.push_back({model, kStageDivisions[i]});
+  for (const char* model : kConvModels)
+    for (int i : {3, 4}) cases.push_back({model, kStageDivisions[i]});
+  return cases;
+}
 
 inline bool TakesText(std::string_view model) {
   return model.substr(0, 3) == "gpt" || model == "t5" || model == "bert_mlm";

@@ -20,7 +20,7 @@ class OwnKernelsTest : public testing::TestWithParam<const char*> {};
 TEST_P(OwnKernelsTest, Assembles) {
   const std::string ptx = kOwnKernelsPtx;
   EXPECT_EQ(ptx.find(".extern"), std::string::npos);
-  if (!kernels::hasPtxas()) GTEST_SKIP() << "there is no ptxas";
+  if (!kernels::hasPtxas()) GTEST_SKIP() << kernels::kWithoutPtxas;
   const kernels::Assembled assembled =
       kernels::assemble(ptx, GetParam(), std::string("own_") + GetParam());
   ASSERT_TRUE(assembled.ok) << assembled.report;

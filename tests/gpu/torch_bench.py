@@ -61,7 +61,8 @@ def step_of(make):
 
 def kernel_of(function, *shapes):
     values = [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for shape in shapes]
-    return (lambda: torch.compile(function)(*values)), (lambda: function(*values))
+    compiled = torch.compile(function)
+    return (lambda: compiled(*values)), (lambda: function(*values))
 
 
 def attention(q, k, v):
@@ -79,15 +80,28 @@ NAMES = {
 }
 
 
+def graphs_compiled():
+    return torch._dynamo.utils.counters["stats"]["unique_graphs"]
+
+
 def median_of(work):
+    """Milliseconds, the median of ten, after as many runs as it takes until two in a row compile nothing."""
+    before, quiet = graphs_compiled(), 0
+    for _ in range(10):
+        work()
+        quiet = quiet + 1 if graphs_compiled() == before else 0
+        before = graphs_compiled()
+        if quiet == 2:
+            break
     times = []
-    for index in range(13):
+    for _ in range(10):
         torch.cuda.synchronize()
         begin = time.perf_counter()
         work()
         torch.cuda.synchronize()
-        if index >= 3:
-            times.append(1e3 * (time.perf_counter() - begin))
+        times.append(1e3 * (time.perf_counter() - begin))
+    if graphs_compiled() != before:
+        raise RuntimeError("expected nothing to be compiled while runs are timed, found that it was")
     return statistics.median(times)
 
 

@@ -4,6 +4,7 @@ Reads the source tree itself (found through the symbolic link that Bazel makes f
 declared is seen too.
 """
 
+import ast
 import os
 import re
 import subprocess
@@ -15,19 +16,21 @@ TOP = ("compiler", "runtime", "dialects", "frontends")
 
 # Folder: (what it may include from this tree, why).
 ALLOWED = {
-    "dialects/nn": ((), "the model's dialect knows nothing of those who use it"),
-    "dialects/exec": ((), "a dialect never knows its successor, and exec needs nothing of nn's"),
-    "dialects/dist": (("dialects/nn",), "the distribution knows what can be divided, and nothing of how it is done"),
+    "dialects/terms": ((), "the terms that dialects and core share are plain data and depend on nothing"),
+    "dialects/nn": (("dialects/terms",), "the model's dialect knows nothing of those who use it"),
+    "dialects/exec": (("dialects/terms",), "a dialect never knows its successor, and exec needs nothing of nn's"),
+    "dialects/dist": (("dialects/nn", "dialects/terms"), "the distribution knows what can be divided, and nothing of how it is done"),
     "frontends/onnx": (("dialects/nn", "dialects/dist", "runtime/base"), "an importer writes nn and reads files; ONNX says how a model is divided, too"),
     "frontends/huggingface": (("dialects/nn", "runtime/base"), "an importer writes nn and reads files"),
     "compiler/simplify": (("dialects/nn", "dialects/exec"), "simplification is a matter of the model alone, except that no collective moves to load time"),
-    "compiler/core": ((), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),
+    "compiler/core": (("dialects/terms",), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),
+    "compiler/format": (("dialects/terms", "runtime/program"), "one place converts the compiler's terms to the artifact's and back"),
     "compiler/plan": (("compiler/core",), "a plan is a file that planners without MLIR read and write"),
     "compiler/planner": (("compiler/core", "compiler/plan"), "what a division costs is arithmetic on plain data, without MLIR"),
     "compiler/sharding": (("dialects", "compiler/core", "compiler/plan", "compiler/autodiff"),
                           "thin passes between the model and the core; marks say which stage of a pipeline a call is of"),
     "compiler/autodiff": (("dialects",), "a training step is a matter of the model alone, whatever divides it"),
-    "compiler/simulator": (("compiler/core", "compiler/planner", "runtime/program", "runtime/base"),
+    "compiler/simulator": (("compiler/core", "compiler/format", "compiler/planner", "runtime/program", "runtime/base"),
                            "the program is what is simulated: how it was made, and with what values it runs, is not its concern"),
     "compiler/measure": (("compiler/planner", "runtime/program", "runtime/base"),
                          "a machine is measured by programs that it runs: what compiles or runs them is the caller's"),
@@ -37,8 +40,8 @@ ALLOWED = {
     "compiler/pipeline": (("dialects", "compiler/core", "compiler/plan", "compiler/sharding", "compiler/autodiff"),
                           "stages are marked before gradients are there, and cut when all values have shardings"),
     "compiler/kernels": (("dialects", "compiler/core"), "kernels see operations, not plans or artifacts; the planner counts what they compute, too"),
-    "compiler/memory": (("dialects",), "memory is planned on exec alone"),
-    "compiler/emit": (("dialects", "compiler/kernels", "runtime/program", "runtime/base"),
+    "compiler/memory": (("dialects", "compiler/core"), "memory is planned on exec alone; core holds the limits that the planner counts with"),
+    "compiler/emit": (("dialects", "compiler/format", "compiler/kernels", "runtime/program", "runtime/base"),
                       "compiler and runtime meet in the artifact only; what the planner counts of kernels has a name here, too"),
     "compiler/driver": (("compiler", "dialects", "frontends", "runtime/program", "runtime/base"),
                         "compiler and runtime meet in the artifact only"),
@@ -76,6 +79,26 @@ def includes(path):
 
 def room(path):
     return "/".join(path.split("/")[:2])
+
+
+def manual_tests():
+    """Labels of the tests that are tagged manual, and of the long runs that fuzz_test makes."""
+    for where, folders, names in os.walk(ROOT):
+        folders[:] = [folder for folder in folders if not folder.startswith(("bazel-", "."))]
+        if "BUILD" not in names:
+            continue
+        with open(os.path.join(where, "BUILD"), encoding="utf-8") as file:
+            calls = [node for node in ast.walk(ast.parse(file.read())) if isinstance(node, ast.Call)]
+        for call in calls:
+            rule = getattr(call.func, "id", "")
+            given = {keyword.arg: keyword.value for keyword in call.keywords}
+            name = getattr(given.get("name"), "value", "")
+            tags = [tag.value for tag in getattr(given.get("tags"), "elts", [])]
+            label = "//%s:%s" % (os.path.relpath(where, ROOT), name)
+            if rule == "fuzz_test":
+                yield label + "_long"
+            elif rule.endswith("_test") and "manual" in tags:
+                yield label
 
 
 OF_TESTS = ("_test.cc", "_testing.h")
@@ -124,6 +147,13 @@ class LayeringTest(unittest.TestCase):
         for folder in sorted(edges):
             visit(folder)
 
+    def test_terms_are_plain_data(self):
+        for path in sources("dialects/terms", (".cc", ".h")):
+            if os.path.basename(path) in ("symbols.h", "symbols_test.cc"):
+                continue  # generated C++ calls it
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                self.assertNotRegex(file.read(), r'#include "(llvm|mlir)/', path + " is used by compiler/core, which has no MLIR")
+
     def test_the_phases_of_the_driver_know_none_of_its_commands(self):
         for name in os.listdir(os.path.join(ROOT, "compiler/driver")):
             if name.endswith((".cc", ".h")):
@@ -144,11 +174,20 @@ class LayeringTest(unittest.TestCase):
     def test_plain_unit_tests_run_under_sanitizers(self):
         with open(os.path.join(ROOT, "tests/sanitize/BUILD"), encoding="utf-8") as file:
             text = file.read()
-        for top in ("compiler/core", "compiler/measure", "compiler/memory", "compiler/plan", "compiler/planner", "compiler/simulator", "runtime"):
+        for top in ("compiler/core", "compiler/format", "compiler/measure", "compiler/memory", "compiler/plan", "compiler/planner", "compiler/simulator", "runtime"):
             for path in sources(top, ("_test.cc",)):
                 label = "//%s:%s" % (os.path.dirname(path), os.path.basename(path)[:-3])
                 if not label.endswith(("kill_test", "full_disk_test")):  # their subject is another process
                     self.assertIn('"%s"' % label, text, "it needs no MLIR: PLAIN_TESTS has all such tests")
+
+    def test_every_manual_test_is_in_the_long_suite(self):
+        with open(os.path.join(ROOT, "tests/BUILD"), encoding="utf-8") as file:
+            suite = file.read()
+        found = 0
+        for label in manual_tests():
+            self.assertIn('"%s"' % label, suite, "`//...` leaves out tests that are tagged manual: list this one in //tests:long")
+            found += 1
+        self.assertGreater(found, 15)
 
     def test_every_lit_test_is_declared(self):
         for path in sources("tests", (".mlir",)):

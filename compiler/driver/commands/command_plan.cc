@@ -5,14 +5,16 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "compiler/driver/check_model.h"
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
-#include "compiler/driver/planning/choose_layers.h"
+#include "compiler/driver/compile.h"
 #include "compiler/driver/planning/choose_plan.h"
-#include "compiler/driver/planning/find_architecture.h"
-#include "compiler/driver/planning/find_layers.h"
+#include "compiler/driver/planning/model_of_row.h"
+#include "compiler/driver/planning/parse_choices.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include "compiler/planner/write_plan.h"
 #include "runtime/base/quantity.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
@@ -21,81 +23,38 @@ namespace partita::driver {
 namespace {
 
 struct PlanCommand {
-  std::optional<Session> session;  // the model's, which `layers` compiles
+  std::optional<Session> session;
   ModelArguments model;
   std::string row, cluster, precision, memory;
   int64_t batch = 0;
   int devices = 0;
   std::vector<std::string> fixed;
+  planner::SweepRow sizes;  // of `row`
+  mlir::OwningOpRef<mlir::ModuleOp> module;
   PlanRequest request;
-  LayersRequest layers;  // where by_layer
-  plan::Precision stored = plan::Precision::kF32;
-  bool by_layer = false, json = false;
+  bool json = false;
   // Of diff.
   CLI::App* diff = nullptr;
   std::string before, after;
 };
 
-ExitCode checkBatch(int64_t asked, int64_t own) {
-  if (asked == 0 || asked == own) return kSuccess;
-  complain("--batch: expected the model's own, " + std::to_string(own) +
-           ", found " + std::to_string(asked) + ": --dim batch=" +
-           std::to_string(asked) + " gives the model another");
-  return kUserError;
-}
-
-// What is no transformer, as its layers.
-ExitCode readLayers(PlanCommand& command) {
-  if (!command.fixed.empty()) {
-    complain("--fix: expected none where each layer is divided in its own way");
-    return kUserError;
-  }
-  command.model.options.training = true;
-  auto module = command.model.import(*command.session);
-  if (!module) return kUserError;
-  Fault fault = Fault::kUser;
-  auto found = findLayers(*module, command.stored, fault);
-  if (mlir::failed(found)) return exitCodeOf(fault);
-  command.layers.step = found->step;
-  const auto shared = std::make_shared<FoundLayers>(std::move(*found));
-  const bool gpu = command.request.request.cluster.device.is_gpu;
-  command.layers.launches = [=](const planner::StepMapping& mapping, int data,
-                                int inner) {
-    return launchesOf(*shared, mapping, data, inner, gpu);
-  };
-  command.layers.step_launches = [=](const plan::Plan& plan) {
-    return launchesOf(*shared, plan, gpu);
-  };
-  return checkBatch(command.batch, command.layers.step.batch);
-}
-
 ExitCode readModel(PlanCommand& command) {
-  if (!command.row.empty()) return kSuccess;
-  planner::Request& asked = command.request.request;
   command.session.emplace();
-  if (!command.by_layer) {
-    auto module = command.model.import(*command.session);
-    if (!module) return kUserError;
-    // What is not one is planned by its layers, which says why.
-    mlir::ScopedDiagnosticHandler kept(
-        command.session->context(), [&](mlir::Diagnostic& diagnostic) {
-          if (command.layers.because.empty())
-            command.layers.because = diagnostic.str();
-          return mlir::success();
-        });
-    if (auto found = findArchitecture(*module); mlir::succeeded(found)) {
-      asked.architecture = found->architecture;
-      command.request.names = found->names;
-      asked.batch = found->batch;
-      return checkBatch(command.batch, found->batch);
-    }
-    command.by_layer = true;
-  }
-  return readLayers(command);
+  command.model.options.training = true;
+  command.module =
+      command.row.empty()
+          ? command.model.import(*command.session)
+          : modelOfRow(command.sizes.architecture, command.batch,
+                       command.session->context());
+  if (!command.module || mlir::failed(checkModel(*command.module)))
+    return kUserError;
+  command.request.model = *command.module;
+  command.request.batch = command.batch;
+  return kSuccess;
 }
 
 bool readMachine(PlanCommand& command) {
-  planner::Request& asked = command.request.request;
+  PlanRequest& asked = command.request;
   if (!take(planner::OpenCluster(command.cluster), asked.cluster)) return false;
   if (command.devices > asked.cluster.devices) {
     complain("--devices: expected at most the " +
@@ -122,7 +81,7 @@ bool readMachine(PlanCommand& command) {
 
 // What options say by themselves.
 bool readOptions(PlanCommand& command) {
-  planner::Request& asked = command.request.request;
+  PlanRequest& asked = command.request;
   if (!take(parseFixed(command.fixed), asked.fixed)) return false;
   if (!command.memory.empty()) {
     absl::StatusOr<int64_t> bytes = plan::ParseBytes(command.memory);
@@ -139,25 +98,25 @@ bool readOptions(PlanCommand& command) {
     asked.memory = static_cast<double>(*bytes);
   }
   if (!command.row.empty()) {
-    planner::SweepRow row;
-    if (!take(parseRow(command.row), row)) return false;
-    asked.batch = command.batch;
-    asked.architecture = row.architecture;
-    // Of our own a search has no time to look at each operation.
-    if (!row.software->own) asked.software = row.software;
+    if (!take(parseRow(command.row), command.sizes)) return false;
+    if (!command.sizes.software->own) {
+      complain(
+          "--row: framework: expected none, as plans are of Partita's own "
+          "programs; partita simulate --sweep predicts other software");
+      return false;
+    }
   }
   // A model computes in what it has; a row is of no file.
-  asked.precision = command.row.empty() ? planner::Precision::kF32
-                                        : planner::Precision::kBf16;
-  const std::pair<planner::Precision, plan::Precision> precisions[] = {
-      {planner::Precision::kF32, plan::Precision::kF32},
-      {planner::Precision::kBf16, plan::Precision::kBF16},
-      {planner::Precision::kF16, plan::Precision::kF16}};
-  for (const auto& [each, stored] : precisions) {
-    if (command.precision != planner::ToString(each)) continue;
-    asked.precision = each;
-    command.stored = stored;
-  }
+  const std::string precision = !command.precision.empty() ? command.precision
+                                : command.row.empty()      ? "f32"
+                                                           : "bf16";
+  asked.precisions.clear();
+  for (const planner::Precision each :
+       {planner::Precision::kF32, planner::Precision::kBf16,
+        planner::Precision::kF16})
+    if (precision == planner::ToString(each) ||
+        (precision == "auto" && each != planner::Precision::kF16))
+      asked.precisions.push_back(each);
   return true;
 }
 
@@ -175,7 +134,7 @@ int run(PlanCommand& command) {
         "expected --cluster: a cluster.yaml, or a name as \"8x a100-80-sxm\"");
     return kUsageError;
   }
-  if (!command.row.empty() && command.by_layer) {
+  if (!command.row.empty() && command.request.by_layer) {
     complain(
         "--by-layer: expected a model, whose layers it divides, found "
         "--row");
@@ -198,17 +157,19 @@ int run(PlanCommand& command) {
                          {{"-o", command.request.output}}}))
     return kUsageError;
   if (!readMachine(command)) return kUserError;
+  if (command.request.by_layer && !command.fixed.empty()) {
+    complain("--fix: expected none where each layer is divided in its own way");
+    return kUsageError;
+  }
+  if (std::string wrong = command.request.options.target.empty()
+                              ? ""
+                              : checkMachine(command.request.options);
+      !wrong.empty()) {
+    complain(wrong);
+    return kUsageError;
+  }
   if (const ExitCode code = readModel(command); code != kSuccess) return code;
   llvm::json::Value facts = nullptr;
-  if (command.by_layer) {
-    command.layers.cluster = command.request.request.cluster;
-    command.layers.precision = command.request.request.precision;
-    command.layers.memory = command.request.request.memory;
-    command.layers.output = command.request.output;
-    if (!take(chooseLayers(command.layers), facts)) return kUserError;
-    show(facts, command.json, printLayers);
-    return kSuccess;
-  }
   if (!take(choosePlan(command.request), facts)) return kUserError;
   show(facts, command.json, printChoice);
   return kSuccess;
@@ -309,9 +270,10 @@ Command addPlanner(CLI::App& app) {
       ->check(wholeNumber(1));
   command
       ->add_option("--precision", state->precision,
-                   "What parameters and activations are stored as: f32, bf16 "
-                   "or f16; bf16 of a --row")
-      ->check(CLI::IsMember({"f32", "bf16", "f16"}));
+                   "Store parameters and activations as f32, bf16 or f16, or "
+                   "choose the faster of f32 and bf16: auto; bf16 of a --row, "
+                   "else f32")
+      ->check(CLI::IsMember({"f32", "bf16", "f16", "auto"}));
   command->add_option("--memory", state->memory,
                       "What a device may take, as in \"40 GB\"; else all it "
                       "has");
@@ -319,12 +281,21 @@ Command addPlanner(CLI::App& app) {
       ->add_option("--fix", state->fixed,
                    "What is not to be chosen: tp=8,zero=1,schedule=1f1b")
       ->allow_extra_args(false);
-  command->add_flag("--by-layer", state->by_layer,
+  command->add_flag("--by-layer", state->request.by_layer,
                     "Divide each layer in its own way: by images, rows, widths "
                     "and heads, or tokens; so are models that are no "
                     "transformer of layers that are alike, as CoAtNets");
+  command->add_option("--target", state->request.options.target,
+                      "Compile for cpu, or cuda:sm_90 (sm_80 ...); else for "
+                      "the cluster's devices");
+  command
+      ->add_option("--effort", state->request.effort,
+                   "Compile and simulate plans of about this many "
+                   "instructions in all before the best of them is taken")
+      ->check(wholeNumber(1));
   command->add_option("-o,--output", state->request.output,
                       "The plan file to write");
+  addTraining(state->request.options.train, command);
   addJson(state->json, command);
   addDiff(*state, command);
   command->footer(

@@ -6,6 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
+#include "compiler/driver/planning/price_row.h"
 #include "compiler/driver/simulate/simulate.h"
 #include "compiler/driver/simulate/sweep.h"
 #include "compiler/simulator/faults.h"
@@ -30,7 +31,13 @@ int runSweep(SimulateCommand& command) {
   }
   command.sweep.cluster = command.arguments.cluster;
   llvm::json::Value facts = nullptr;
-  if (!take(predictRows(command.sweep), facts)) return kUserError;
+  RowPricer pricer;
+  if (!take(predictRows(command.sweep,
+                        [&](const planner::SweepRow& row) {
+                          return pricer.price(row);
+                        }),
+            facts))
+    return kUserError;
   show(facts, command.json, printSweep);
   const llvm::json::Object& result = *facts.getAsObject();
   const auto number = [&](llvm::StringRef key) {
@@ -117,7 +124,8 @@ Command addSimulate(CLI::App& app) {
       command
           ->add_option("--sweep", state->sweep.rows,
                        "Predict every row of a table of configurations (CSV) "
-                       "instead, compiling nothing")
+                       "instead: by formulas those with a framework, all "
+                       "others by compiling and simulating the family's model")
           ->excludes(model, fault, trace, html);
   command
       ->add_option("-o,--output", state->sweep.output,

@@ -1,241 +1,400 @@
-// The planner's search and its reasons, as JSON and as a table.
+// Estimates propose, prices choose: plans that look fast are compiled and
+// simulated, and so is what differs a little from the best of them.
 #include "compiler/driver/planning/choose_plan.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <map>
+#include <set>
 
-#include "compiler/plan/text.h"
-#include "compiler/planner/rationale.h"
-#include "llvm/ADT/StringExtras.h"
+#include "compiler/driver/check_model.h"
+#include "compiler/driver/planning/find_architecture.h"
+#include "compiler/driver/planning/find_layers.h"
+#include "compiler/driver/planning/price_plan.h"
+#include "compiler/driver/planning/propose_plans.h"
+#include "compiler/driver/planning/vary_plan.h"
+#include "compiler/plan/words.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/Diagnostics.h"
 #include "runtime/base/atomic_file.h"
+#include "runtime/base/quantity.h"
 
 namespace partita::driver {
 namespace {
 
-using absl::InvalidArgumentError;
 using absl::StatusOr;
 using llvm::StringRef;
 using llvm::json::Array;
 using llvm::json::Object;
 using llvm::json::Value;
+using Prices = std::vector<const PricedPlan*>;
 
-constexpr char kFixedWords[] =
-    "tp, pp, dp, cp, vpp, zero, mbs, sp (y, n), offload (y, n), recompute "
-    "(none, selective, full) or schedule (1f1b, gpipe, zb-h1, zb-v)";
+constexpr size_t kAlternatives = 8;
+// Plans whose steps and memory differ by less do the same.
+constexpr double kSame = 1e-9;
+// Proposals that are priced whatever that takes.
+constexpr size_t kLeastProposals = 3;
+constexpr double kGiga = 1e9;
 
-// Columns of a sweep's table that say nothing of a model, and what does.
-constexpr std::pair<const char*, const char*> kOtherOptions[] = {
-    {"tp", "chosen: --fix tp=... sets it"},
-    {"pp", "chosen: --fix pp=... sets it"},
-    {"dp", "chosen: --fix dp=... sets it"},
-    {"cp", "chosen: --fix cp=... sets it"},
-    {"vpp", "chosen: --fix vpp=... sets it"},
-    {"mbs", "chosen: --fix mbs=... sets it"},
-    {"sp", "chosen: --fix sp=... sets it"},
-    {"recompute", "chosen: --fix recompute=... sets it"},
-    {"zero_stage", "chosen: --fix zero=... sets it"},
-    {"ep", "chosen: leave it out"},
-    {"etp", "chosen: leave it out"},
-    {"gbs", "given as --batch"},
-    {"n_gpus", "given as --devices, or in --cluster"},
-    {"gpu", "given as --cluster"},
-    {"gpus_per_node", "given as --cluster"},
-    {"inter_node", "given as --cluster"},
-    {"precision", "given as --precision"}};
-
-Object toJson(const planner::Architecture& model) {
-  return Object{{"kind", planner::ToString(model.kind)},
-                {"layers", model.layers},
-                {"hidden", model.hidden},
-                {"heads", model.heads},
-                {"kv_heads", model.kv_heads},
-                {"ffn", model.ffn},
-                {"seq", model.seq},
-                {"vocab", model.vocab}};
+bool better(const PricedPlan* a, const PricedPlan* b) {
+  if (a->fits != b->fits) return a->fits;
+  if (!a->fits) return a->price.memory_bytes < b->price.memory_bytes;
+  if (std::abs(a->seconds() - b->seconds()) > kSame * b->seconds())
+    return a->seconds() < b->seconds();
+  return a->price.memory_bytes < b->price.memory_bytes;
 }
 
-Value toJson(const planner::Choice& choice) {
-  return Object{{"division", planner::Describe(choice.division)},
-                {"step_seconds", choice.prediction.step},
-                {"memory_bytes", choice.prediction.memory.total()},
-                {"host_bytes", choice.prediction.memory.host}};
+bool same(const PricedPlan* a, const PricedPlan* b) {
+  return std::abs(a->seconds() - b->seconds()) <= kSame * b->seconds() &&
+         a->price.memory_bytes == b->price.memory_bytes;
 }
 
-bool setWord(StringRef key, StringRef value, planner::FixedChoices& fixed) {
-  using planner::PipelineSchedule;
-  using planner::Recomputation;
-  if (value == "y" || value == "n")
-    for (const auto& [name, field] : {std::pair("sp", &fixed.sequence_parallel),
-                                      std::pair("offload", &fixed.offload)})
-      if (key == name) {
-        *field = value == "y";
-        return true;
-      }
-  if (key == "recompute")
-    for (Recomputation each : {Recomputation::kNone, Recomputation::kSelective,
-                               Recomputation::kFull})
-      if (value == planner::ToString(each)) {
-        fixed.recompute = each;
-        return true;
-      }
-  if (key == "schedule")
-    for (PipelineSchedule each :
-         {PipelineSchedule::k1F1B, PipelineSchedule::kGpipe,
-          PipelineSchedule::kZbH1, PipelineSchedule::kZbV})
-      if (value == planner::ToString(each)) {
-        fixed.schedules = {each};
-        return true;
-      }
-  return false;
+plan::Precision planPrecision(planner::Precision precision) {
+  switch (precision) {
+    case planner::Precision::kBf16:
+      return plan::Precision::kBF16;
+    case planner::Precision::kF16:
+      return plan::Precision::kF16;
+    case planner::Precision::kF32:
+    case planner::Precision::kFp8:
+      break;
+  }
+  return plan::Precision::kF32;
 }
 
-bool setNumber(StringRef key, int64_t value, planner::FixedChoices& fixed) {
-  const std::pair<const char*, std::optional<int>*> fields[] = {
-      {"tp", &fixed.tp}, {"pp", &fixed.pp},   {"dp", &fixed.dp},
-      {"cp", &fixed.cp}, {"vpp", &fixed.vpp}, {"zero", &fixed.zero}};
-  for (const auto& [name, field] : fields)
-    if (key == name) {
-      *field = static_cast<int>(value);
-      return true;
+class Chooser {
+ public:
+  explicit Chooser(const PlanRequest& request)
+      : request_(request),
+        pricer_(request.model, optionsOf(request), request.cluster,
+                static_cast<int64_t>(request.memory > 0
+                                         ? request.memory
+                                         : request.cluster.device.room())) {}
+
+  StatusOr<Value> run() {
+    const auto start = std::chrono::steady_clock::now();
+    if (absl::Status status = readModel(); !status.ok()) return status;
+    for (const planner::Precision precision : request_.precisions)
+      if (absl::Status status = search(precision); !status.ok()) return status;
+    if (priced_.empty())
+      return absl::FailedPreconditionError(
+          llvm::formatv(
+              "expected a division that compiles, found none of the {0} that "
+              "were tried: write a plan by hand, of which partita compile says "
+              "what is in its way; of the last one: {1}",
+              pricer_.failed(), pricer_.problem())
+              .str());
+    if (!best()->fits) return nothingFits();
+    const std::chrono::duration<double> taken =
+        std::chrono::steady_clock::now() - start;
+    Value facts = describe();
+    Object& object = *facts.getAsObject();
+    object["search_seconds"] = taken.count();
+    if (!request_.output.empty())
+      if (absl::Status status =
+              base::WriteFileAtomically(request_.output, best()->text);
+          !status.ok())
+        return status;
+    return facts;
+  }
+
+ private:
+  static CompileOptions optionsOf(const PlanRequest& request) {
+    CompileOptions options = request.options;
+    if (options.train.optimizer.empty()) options.train.optimizer = "adamw";
+    if (options.target.empty())
+      options.target = targetOf(request.cluster.device);
+    return options;
+  }
+
+  mlir::ModuleOp model() const { return request_.model; }
+  const PricedPlan* best() const { return priced_.front(); }
+
+  // As the numbers of a transformer where it is one, else as layers.
+  absl::Status readModel() {
+    if (!request_.by_layer) {
+      mlir::ScopedDiagnosticHandler kept(
+          model().getContext(), [&](mlir::Diagnostic& diagnostic) {
+            if (because_.empty()) because_ = diagnostic.str();
+            return mlir::success();
+          });
+      auto found = findArchitecture(model());
+      if (mlir::succeeded(found)) found_ = *std::move(found);
     }
-  if (key != "mbs") return false;
-  fixed.microbatch = value;
-  return true;
-}
+    if (found_) batch_ = found_->batch;
+    return absl::OkStatus();
+  }
+
+  // Of the steps of one precision; its names of layers need a graph of its own.
+  StatusOr<Proposals> propose(planner::Precision precision) {
+    if (found_) {
+      planner::Request asked;
+      asked.architecture = found_->architecture;
+      asked.cluster = request_.cluster;
+      asked.batch = found_->batch;
+      asked.precision = precision;
+      asked.memory = request_.memory;
+      asked.fixed = request_.fixed;
+      return proposePlans(asked, found_->names);
+    }
+    Fault fault = Fault::kUser;
+    auto layers =
+        findLayers(model(), planPrecision(precision), fault);
+    if (mlir::failed(layers))
+      return absl::InvalidArgumentError(
+          "expected a model of layers that can be told apart");
+    batch_ = layers->batch;
+    return proposePlans(*layers, request_.cluster, precision,
+                        static_cast<double>(pricer_.memoryLimit()));
+  }
+
+  absl::Status search(planner::Precision precision) {
+    StatusOr<Proposals> proposals = propose(precision);
+    if (!proposals.ok()) return proposals.status();
+    if (request_.batch > 0 && request_.batch != batch_)
+      return absl::InvalidArgumentError(
+          llvm::formatv("--batch: expected the model's own, {0}, found {1}: "
+                        "--dim batch={1} gives the model another",
+                        batch_, request_.batch)
+              .str());
+    considered_ += proposals->considered;
+    const int64_t limit = pricer_.instructions() + request_.effort;
+    Prices found;
+    for (const plan::Plan& plan : proposals->plans) {
+      if (found.size() >= kLeastProposals && pricer_.instructions() > limit / 2)
+        break;
+      add(plan, found);
+    }
+    if (found.empty()) return absl::OkStatus();
+    climb(found, limit);
+    for (const PricedPlan* each : found) insert(each);
+    return absl::OkStatus();
+  }
+
+  const PricedPlan* add(plan::Plan plan, Prices& found) {
+    if (request_.memory > 0)
+      plan.memory = static_cast<int64_t>(request_.memory);
+    const PricedPlan* priced = pricer_.price(plan);
+    if (priced && !llvm::is_contained(found, priced)) found.push_back(priced);
+    llvm::stable_sort(found, better);
+    return priced;
+  }
+
+  // From the best plan to what is better around it, until nothing is.
+  void climb(Prices& found, int64_t limit) {
+    std::set<const PricedPlan*> varied;
+    while (pricer_.instructions() < limit &&
+           varied.insert(found.front()).second) {
+      const PricedPlan* from = found.front();
+      for (const plan::Plan& plan :
+           variationsOf(from->plan, batch_, request_.fixed)) {
+        if (pricer_.instructions() >= limit) return;
+        const PricedPlan* priced = add(plan, found);
+        if (priced && found.front() == priced) break;
+      }
+    }
+  }
+
+  // Those that do the same as another are left out.
+  void insert(const PricedPlan* plan) {
+    for (const PricedPlan* other : priced_)
+      if (same(plan, other)) return;
+    priced_.insert(llvm::upper_bound(priced_, plan, better), plan);
+  }
+
+  absl::Status nothingFits() const {
+    const int64_t limit = pricer_.memoryLimit(),
+                  least = best()->price.memory_bytes;
+    return absl::ResourceExhaustedError(
+        llvm::formatv(
+            "expected a division within {0} a device, found none: the least of "
+            "{1} that were compiled is {2}, {3} more, of {4}; give --memory as "
+            "much, or take more devices",
+            base::FormatBytes(limit), pricer_.compiled(),
+            base::FormatBytes(least), base::FormatBytes(least - limit),
+            describePlan(best()->plan))
+            .str());
+  }
+
+  static Object toJson(const PricedPlan& plan) {
+    return Object{{"division", describePlan(plan.plan)},
+                  {"step_seconds", plan.seconds()},
+                  {"memory_bytes", plan.price.memory_bytes},
+                  {"text", plan.text}};
+  }
+
+  // Means over all devices, which add up to the step.
+  static std::map<std::string, double> partsOf(const PricedPlan& plan) {
+    std::map<std::string, double> parts;
+    double sum = 0;
+    for (const simulator::OperationTotal& total :
+         plan.price.simulation.operations) {
+      const bool computes = total.kind == "launch" || total.kind == "copy";
+      const bool product = total.kind == "gemm" || total.kind == "conv";
+      parts[product               ? "products"
+            : computes            ? "kernels"
+            : total.group > 0     ? "collectives"
+            : total.kind == "call" ? "kernels"
+                                  : "transfers"] += total.seconds;
+      sum += total.seconds;
+    }
+    parts["bubble"] = std::max(0.0, plan.seconds() - sum);
+    return parts;
+  }
+
+  static std::string whyOther(const PricedPlan& chosen,
+                              const PricedPlan& other) {
+    const auto before = partsOf(chosen), after = partsOf(other);
+    std::vector<std::pair<double, std::string>> changes;
+    for (const auto& [name, seconds] : after) {
+      const auto own = before.find(name);
+      const double change =
+          (seconds - (own == before.end() ? 0 : own->second)) /
+          chosen.seconds();
+      if (std::abs(change) >= 0.002) changes.push_back({change, name});
+    }
+    llvm::sort(changes, [](const auto& a, const auto& b) {
+      return std::abs(a.first) > std::abs(b.first);
+    });
+    std::string text;
+    for (const auto& [change, name] : llvm::ArrayRef(changes).take_front(3))
+      text += (text.empty() ? "" : ", ") + name +
+              llvm::formatv(" {0}{1:f1} %", change > 0 ? "+" : "",
+                            100 * change)
+                  .str();
+    return text.empty() ? "as long" : text;
+  }
+
+  // The functions of the program: layers that repeat are one row.
+  static Array kindsOf(const PricedPlan& plan) {
+    struct Kind {
+      double calls = 0, seconds = 0, collectives = 0;
+    };
+    std::map<std::string, Kind> kinds;
+    for (const simulator::OperationTotal& total :
+         plan.price.simulation.operations) {
+      Kind& kind = kinds[total.function];
+      kind.calls = std::max(kind.calls, total.calls);
+      kind.seconds += total.seconds;
+      if (total.group > 0) kind.collectives += total.seconds;
+    }
+    std::vector<std::pair<std::string, Kind>> sorted(kinds.begin(),
+                                                     kinds.end());
+    llvm::stable_sort(sorted, [](const auto& a, const auto& b) {
+      return a.second.seconds > b.second.seconds;
+    });
+    Array rows;
+    for (const auto& [name, kind] : sorted)
+      rows.push_back(Object{{"name", name},
+                            {"calls", kind.calls},
+                            {"seconds", kind.seconds},
+                            {"collectives_seconds", kind.collectives}});
+    return rows;
+  }
+
+  std::string binds() const {
+    if (pricer_.memoryLimit() < 1.05 * best()->price.memory_bytes)
+      return "memory";
+    const auto parts = partsOf(*best());
+    const auto most = std::max_element(
+        parts.begin(), parts.end(),
+        [](const auto& a, const auto& b) { return a.second < b.second; });
+    return llvm::formatv("{0}, {1:f0} % of the step", most->first,
+                         100 * most->second / best()->seconds())
+        .str();
+  }
+
+  // The same program on a machine that is a little better.
+  Array gains() const {
+    Array rows;
+    const auto add = [&](const std::string& what,
+                         const planner::Cluster& cluster) {
+      StatusOr<double> seconds = pricer_.secondsOn(*best(), cluster);
+      if (seconds.ok())
+        rows.push_back(Object{{"what", what},
+                              {"saved_seconds", best()->seconds() - *seconds}});
+    };
+    for (size_t i = 0; i < request_.cluster.levels.size(); ++i) {
+      planner::Cluster cluster = request_.cluster;
+      cluster.levels[i].bandwidth += kGiga;
+      add("1 GB/s more on " + cluster.levels[i].name, cluster);
+    }
+    planner::Cluster cluster = request_.cluster;
+    cluster.device.memory_bandwidth += kGiga;
+    add("1 GB/s more of memory bandwidth", cluster);
+    return rows;
+  }
+
+  // The chosen plan in bf16 where it is f32, and the other way round.
+  Array otherPrecisions() {
+    Array rows;
+    const plan::Precision own =
+        best()->plan.precision.value_or(plan::Precision::kF32);
+    for (const plan::Precision precision :
+         {plan::Precision::kF32, plan::Precision::kBF16}) {
+      if (precision == own) continue;
+      plan::Plan other = best()->plan;
+      other.precision = precision;
+      if (const PricedPlan* priced = pricer_.price(other))
+        rows.push_back(Object{
+            {"precision", plan::WordOf(plan::PrecisionWords(), precision)},
+            {"step_seconds", priced->seconds()},
+            {"memory_bytes", priced->price.memory_bytes},
+            {"fits", priced->fits}});
+    }
+    return rows;
+  }
+
+  Value describe() {
+    const PricedPlan& chosen = *best();
+    Object facts = toJson(chosen);
+    Object parts;
+    for (const auto& [name, seconds] : partsOf(chosen)) parts[name] = seconds;
+    Array alternatives;
+    for (const PricedPlan* other : llvm::ArrayRef(priced_).drop_front()) {
+      if (alternatives.size() == kAlternatives || !other->fits) break;
+      Object row = toJson(*other);
+      row["slower"] = other->seconds() / chosen.seconds() - 1;
+      row["why"] = whyOther(chosen, *other);
+      alternatives.push_back(std::move(row));
+    }
+    facts["kind"] = "plan";
+    facts["cluster"] = request_.cluster.name;
+    facts["devices"] = request_.cluster.devices;
+    facts["target"] = optionsOf(request_).target;
+    facts["train"] = optionsOf(request_).train.optimizer;
+    facts["batch"] = batch_;
+    facts["because"] = found_ || request_.by_layer ? "" : because_;
+    facts["parts"] = std::move(parts);
+    facts["kinds"] = kindsOf(chosen);
+    facts["bubble"] = chosen.price.simulation.Bubble();
+    facts["exposed"] = chosen.price.simulation.Exposed();
+    facts["binds"] = binds();
+    facts["considered"] = considered_;
+    facts["alternatives"] = std::move(alternatives);
+    facts["gains"] = gains();
+    facts["precisions"] = otherPrecisions();
+    facts["compiled"] = pricer_.compiled();
+    facts["not_compiled"] = pricer_.failed();
+    facts["output"] = request_.output;
+    return facts;
+  }
+
+  const PlanRequest& request_;
+  PlanPricer pricer_;
+  std::optional<FoundModel> found_;
+  std::string because_;  // it is no transformer whose layers are alike
+  int64_t batch_ = 1, considered_ = 0;
+  Prices priced_;  // all unlike, the best first
+};
 
 }  // namespace
 
-StatusOr<planner::SweepRow> parseRow(const std::string& text) {
-  std::vector<std::string> header, cells;
-  llvm::SmallVector<StringRef> fields;
-  StringRef(text).split(fields, ',');
-  for (StringRef field : fields) {
-    const auto [key, value] = field.split('=');
-    header.push_back(key.trim().str());
-    cells.push_back(value.trim().str());
-  }
-  const std::vector<std::string> named = header;
-  // A table has one; here it is --batch.
-  header.push_back("gbs");
-  cells.push_back("1");
-  for (const std::string& column : named)
-    if (!llvm::is_contained(planner::RowColumns(), column))
-      return InvalidArgumentError("--row: expected NAME=VALUE with " +
-                                  plan::Join(planner::RowColumns()) +
-                                  ", found " + plan::Quote(column) +
-                                  plan::Suggest(column, planner::RowColumns()));
-  for (const auto& [column, option] : kOtherOptions)
-    if (llvm::is_contained(named, column))
-      return InvalidArgumentError("--row: expected sizes of a model, found '" +
-                                  std::string(column) + "', which is " +
-                                  option);
-  for (const char* column : {"layers", "hidden", "heads", "seq_len"})
-    if (const auto times = llvm::count(named, column); times != 1)
-      return InvalidArgumentError(
-          "--row: expected layers, hidden, heads and seq_len, each once, "
-          "found " +
-          std::string(times == 0 ? "no '" : "more than one '") + column + "'");
-  std::vector<planner::CsvRow> table(2);
-  table[0].cells = header;
-  table[1].cells = cells;
-  StatusOr<std::vector<planner::SweepRow>> rows =
-      planner::ReadSweep(table, "--row", std::nullopt);
-  if (!rows.ok()) return rows.status();
-  const planner::SweepRow& row = rows->front();
-  if (!row.problem.empty())
-    return InvalidArgumentError("--row: " + row.problem);
-  if (!row.other_framework.empty())
-    return InvalidArgumentError(
-        "--row: framework: expected one of " +
-        plan::Join(planner::FrameworkWords()) + ", found " +
-        plan::Quote(row.other_framework) +
-        plan::Suggest(row.other_framework, planner::FrameworkWords()));
-  return row;
-}
-
-StatusOr<planner::FixedChoices> parseFixed(
-    const std::vector<std::string>& texts) {
-  planner::FixedChoices fixed;
-  llvm::StringSet<> named;
-  for (const std::string& text : texts) {
-    llvm::SmallVector<StringRef> fields;
-    StringRef(text).split(fields, ',');
-    for (StringRef field : fields) {
-      const auto [key, value] = field.split('=');
-      int64_t number = 0;
-      const bool is_number =
-          !value.getAsInteger(10, number) && number >= 0 && number < (1 << 24);
-      if (!named.insert(key).second)
-        return InvalidArgumentError("--fix: expected each name once, found '" +
-                                    key.str() + "' again as '" + field.str() +
-                                    "': leave out one");
-      const bool known = is_number ? setNumber(key, number, fixed)
-                                   : setWord(key, value, fixed);
-      if (!known)
-        return InvalidArgumentError("--fix: expected NAME=VALUE with " +
-                                    std::string(kFixedWords) + ", found '" +
-                                    field.str() + "'");
-    }
-  }
-  return fixed;
-}
-
 StatusOr<Value> choosePlan(const PlanRequest& request) {
-  planner::Request asked = request.request;
-  if (request.names.layer.empty()) asked.fixed.even_cut = true;
-  const auto start = std::chrono::steady_clock::now();
-  StatusOr<planner::SearchResult> result = planner::Search(asked);
-  if (!result.ok()) return result.status();
-  const std::chrono::duration<double> taken =
-      std::chrono::steady_clock::now() - start;
-  StatusOr<planner::Rationale> why = planner::Rationalize(asked, *result);
-  if (!why.ok()) return why.status();
-  const planner::Choice& chosen = result->choices.front();
-  StatusOr<plan::Plan> plan =
-      planner::PlanOf(asked.architecture, chosen.division, request.names);
-  if (!plan.ok()) return plan.status();
-  if (asked.memory > 0) plan->memory = static_cast<int64_t>(asked.memory);
-  const std::string text = plan::WritePlan(*plan);
-  if (!request.output.empty()) {
-    auto file = base::AtomicFile::Create(request.output);
-    if (!file.ok()) return file.status();
-    if (absl::Status status = (*file)->Append(text); !status.ok())
-      return status;
-    if (absl::Status status = (*file)->Commit(); !status.ok()) return status;
-  }
-  Object parts;
-  for (const planner::StepPart& part : planner::PartsOf(chosen.prediction))
-    parts[part.name] = part.seconds;
-  Array alternatives, gains;
-  for (const planner::Alternative& other : why->alternatives) {
-    Value entry = toJson(other.choice);
-    (*entry.getAsObject())["slower"] = other.slower;
-    (*entry.getAsObject())["why"] = other.why;
-    alternatives.push_back(std::move(entry));
-  }
-  for (const planner::Gain& gain : why->gains)
-    gains.push_back(Object{{"what", gain.what}, {"saved_seconds", gain.saved}});
-  Value facts = toJson(chosen);
-  Object& object = *facts.getAsObject();
-  object["kind"] = "plan";
-  object["cluster"] = asked.cluster.name;
-  object["devices"] = asked.cluster.devices;
-  object["batch"] = asked.batch;
-  object["model"] = toJson(asked.architecture);
-  object["text"] = text;
-  object["parts"] = std::move(parts);
-  object["gap"] = result->gap;
-  object["considered"] = result->considered;
-  object["evaluated"] = result->evaluated;
-  object["search_seconds"] = taken.count();
-  object["binds"] = why->binds;
-  object["alternatives"] = std::move(alternatives);
-  object["gains"] = std::move(gains);
-  object["output"] = request.output;
-  return facts;
+  return Chooser(request).run();
 }
 
 void printChoice(const Value& value, llvm::raw_ostream& stream) {
@@ -243,35 +402,57 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
   const auto number = [](const Object& object, StringRef key) {
     return object.getNumber(key).value_or(0);
   };
+  const double step = number(facts, "step_seconds");
   stream << llvm::formatv(
-                "# for {0} devices of {1}: a step of {2} x {3} tokens in "
-                "{4:f4} s, {5:f1} GB a device\n",
+                "# for {0} devices of {1}: a step of a batch of {2} in {3:f4} "
+                "s, {4} a device\n",
                 facts.getInteger("devices").value_or(0),
                 facts.getString("cluster").value_or(""),
-                facts.getInteger("batch").value_or(0),
-                facts.getObject("model")->getInteger("seq").value_or(0),
-                number(facts, "step_seconds"),
-                number(facts, "memory_bytes") / 1e9)
-         << *facts.getString("text")
-         << llvm::formatv("\nchosen: {0}\nbinds: {1}\n",
+                facts.getInteger("batch").value_or(0), step,
+                base::FormatBytes(facts.getInteger("memory_bytes").value_or(0)))
+         << *facts.getString("text");
+  if (const StringRef because = *facts.getString("because"); !because.empty())
+    stream << "\ndivided by its layers: " << because << "\n";
+  stream << llvm::formatv("\nchosen: {0}\nbinds: {1}\n",
                           *facts.getString("division"),
-                          *facts.getString("binds"))
-         << llvm::formatv(
-                "search: {0} divisions, timetables of {1} cuts into stages in "
-                "{2:f2} s; bounds on time and memory ruled out the others: "
-                "none is more than {3:f1} % faster\n",
-                facts.getInteger("considered").value_or(0),
-                facts.getInteger("evaluated").value_or(0),
-                number(facts, "search_seconds"), 100 * number(facts, "gap"));
+                          *facts.getString("binds"));
+  for (const Value& each : *facts.getArray("precisions")) {
+    const Object& other = *each.getAsObject();
+    stream << llvm::formatv(
+        "in {0}: {1:f4} s, {2} a device{3}\n", *other.getString("precision"),
+        number(other, "step_seconds"),
+        base::FormatBytes(other.getInteger("memory_bytes").value_or(0)),
+        other.getBoolean("fits").value_or(true) ? "" : ", which does not fit");
+  }
+  stream << llvm::formatv(
+      "search: {0} divisions estimated, {1} compiled and simulated in {2:f2} "
+      "s\n",
+      facts.getInteger("considered").value_or(0),
+      facts.getInteger("compiled").value_or(0),
+      number(facts, "search_seconds"));
+  if (const int64_t failed = facts.getInteger("not_compiled").value_or(0);
+      failed > 0)
+    stream << failed << " more do not compile and were left out\n";
+  stream << llvm::formatv("\n{0,-34} {1,8} {2,10} {3,9} {4,12}\n",
+                          "functions, mean of a device", "calls", "ms",
+                          "of step", "collectives");
+  for (const Value& each : *facts.getArray("kinds")) {
+    const Object& kind = *each.getAsObject();
+    const double seconds = number(kind, "seconds");
+    if (seconds < 0.001 * step) continue;
+    stream << llvm::formatv("{0,-34} {1,8:f1} {2,10:f3} {3,8:f1}% {4,12:f3}\n",
+                            *kind.getString("name"), number(kind, "calls"),
+                            1e3 * seconds, 100 * seconds / step,
+                            1e3 * number(kind, "collectives_seconds"));
+  }
   if (!facts.getArray("alternatives")->empty()) stream << "\nrunners-up:\n";
   for (const Value& each : *facts.getArray("alternatives")) {
     const Object& other = *each.getAsObject();
     stream << llvm::formatv(
-        "  {0:f4} s (+{1:f1} %)  {2:f1} GB  {3}\n"
-        "      {4}\n",
+        "  {0:f4} s (+{1:f1} %)  {2}  {3}\n      {4}\n",
         number(other, "step_seconds"), 100 * number(other, "slower"),
-        number(other, "memory_bytes") / 1e9, *other.getString("division"),
-        *other.getString("why"));
+        base::FormatBytes(other.getInteger("memory_bytes").value_or(0)),
+        *other.getString("division"), *other.getString("why"));
   }
   stream << "\nwhat more would save of a step:\n";
   for (const Value& each : *facts.getArray("gains")) {
@@ -280,7 +461,12 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
                             1e3 * number(gain, "saved_seconds"),
                             *gain.getString("what"));
   }
-  if (StringRef output = *facts.getString("output"); !output.empty())
+  stream << llvm::formatv(
+      "\nto run it: partita compile MODEL --plan {0} --train {1} --target {2}\n",
+      facts.getString("output")->empty() ? StringRef("PLAN.yaml")
+                                         : *facts.getString("output"),
+      *facts.getString("train"), *facts.getString("target"));
+  if (const StringRef output = *facts.getString("output"); !output.empty())
     stream << "wrote " << output << "\n";
 }
 

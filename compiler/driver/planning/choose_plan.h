@@ -2,34 +2,43 @@
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_CHOOSE_PLAN_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_CHOOSE_PLAN_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/driver/compile_options.h"
 #include "compiler/planner/search.h"
-#include "compiler/planner/sweep.h"
-#include "compiler/planner/write_plan.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace partita::driver {
 
 struct PlanRequest {
-  planner::Request request;
-  planner::PlanNames names;
+  mlir::ModuleOp model;    // imported for training; stays as it is
+  CompileOptions options;  // the training; the target, where not empty
+  planner::Cluster cluster;  // all its devices are used
+  planner::FixedChoices fixed;
+  double memory = 0;        // bytes per device; 0: what the device has
+  bool by_layer = false;    // propose plans with a mapping for each layer
+  int64_t batch = 0;  // samples of a step that the model must have; 0: any
+  // What parameters and activations are stored as; several: the fastest is
+  // chosen. The first is the one that alternatives are of.
+  std::vector<planner::Precision> precisions = {planner::Precision::kF32};
+  // Instructions of compiled programs to price at most, roughly: what bounds
+  // the time of the search. One plan is priced in any case.
+  int64_t effort = 30'000;
   std::string output;  // the plan file; empty: none is written
 };
 
-// "layers=96,hidden=12288,heads=96,seq_len=2048": a row of a sweep, without
-// what is to be chosen: its architecture and its software.
-absl::StatusOr<planner::SweepRow> parseRow(const std::string& text);
-
-// "tp=8,zero=1,schedule=1f1b": what the search may not choose.
-absl::StatusOr<planner::FixedChoices> parseFixed(
-    const std::vector<std::string>& texts);
-
-// "text" of the plan, "division", "step_seconds", "memory_bytes", "parts",
-// "gap", "binds", "alternatives" with what each would cost, "gains": what a
-// little more of the machine would save; the file is written.
+// "text" of the plan and its one-line "division", "step_seconds" and
+// "memory_bytes" as `partita simulate` prints them of the compiled plan,
+// "parts" of the step, "kinds": the functions of the program with their calls
+// and seconds, "alternatives" that differ from each other, "precisions": the
+// same plan in others, "gains": what a little more of the machine would save,
+// and how many plans were estimated ("considered"), "compiled" and
+// "not_compiled". The file is written. Refuses what fits no device.
 absl::StatusOr<llvm::json::Value> choosePlan(const PlanRequest& request);
 void printChoice(const llvm::json::Value& value, llvm::raw_ostream& stream);
 

@@ -6,8 +6,6 @@
 #include <numeric>
 #include <set>
 
-#include "compiler/driver/planning/lower_step.h"
-#include "compiler/driver/planning/mapping_plan.h"
 #include "compiler/driver/planning/prepare_step.h"
 #include "compiler/driver/planning/step_works.h"
 #include "compiler/planner/layer_names.h"
@@ -202,7 +200,6 @@ class Finder {
     for (planner::StepRun& run : step_.runs) {
       llvm::for_each(run.layer_of_work, renumber);
       llvm::for_each(run.layer_of_op, renumber);
-      llvm::for_each(run.layer_of_origin, renumber);
     }
     for (planner::StepMove& move : step_.moves) renumber(move.layer);
     for (planner::StepCrossing& crossing : step_.crossings) {
@@ -241,11 +238,6 @@ class Finder {
     for (Operation& op : function.front().without_terminator()) {
       const int layer = here.layers.lookup(&op);
       if (problem_.operations.count(&op)) run.layer_of_op.push_back(layer);
-      const int origin = numberOf(&op);
-      if (origin < 0) continue;
-      if (origin >= static_cast<int>(run.layer_of_origin.size()))
-        run.layer_of_origin.resize(origin + 1, -1);
-      run.layer_of_origin[origin] = layer;
     }
     return here;
   }
@@ -382,33 +374,13 @@ class Finder {
 
 }  // namespace
 
-FailureOr<FoundLayers> findLayers(mlir::ModuleOp module,
-                                  plan::Precision precision, Fault& fault) {
+FailureOr<planner::StepGraph> findLayers(mlir::ModuleOp module,
+                                         plan::Precision precision,
+                                         Fault& fault) {
   mlir::OwningOpRef<mlir::ModuleOp> copy(module.clone());
   auto prepared = prepareStep(*copy, precision, fault);
   if (mlir::failed(prepared)) return failure();
-  FoundLayers found;
-  found.module = std::move(prepared->whole);
-  auto step = Finder(*copy, std::move(*prepared)).run();
-  if (mlir::failed(step)) return failure();
-  found.step = *std::move(step);
-  return found;
-}
-
-std::optional<planner::StepLaunches> launchesOf(
-    const FoundLayers& found, const planner::StepMapping& mapping, int data,
-    int inner, bool gpu) {
-  std::vector<std::string> names;
-  for (const planner::StepFunction& function : found.step.functions)
-    names.push_back(function.name);
-  absl::StatusOr<plan::Plan> plan = planOf(mapping, data, inner);
-  if (!plan.ok()) return std::nullopt;
-  return lowerStep(*found.module, names, *plan, gpu);
-}
-
-std::optional<std::vector<planner::StepLaunch>> launchesOf(
-    const FoundLayers& found, const plan::Plan& plan, bool gpu) {
-  return lowerStep(*found.module, plan, gpu);
+  return Finder(*copy, std::move(*prepared)).run();
 }
 
 }  // namespace partita::driver

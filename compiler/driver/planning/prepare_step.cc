@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 
-#include "compiler/driver/planning/lower_step.h"
 #include "compiler/driver/planning/mapping_plan.h"
 #include "compiler/driver/train_options.h"
 #include "compiler/sharding/apply_plan.h"
@@ -112,8 +111,6 @@ FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
                        mlir::DiagnosticSeverity::Error);
       });
   PreparedStep step;
-  numberOperations(module);
-  step.whole = module.clone();
   step.mappings = mappingsOf(module);
   // Until each was applied to the module as it is; what one leaves it leaves as
   // it is when it is applied again.

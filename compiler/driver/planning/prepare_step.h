@@ -9,19 +9,16 @@
 #include "compiler/planner/step_graph.h"
 #include "compiler/sharding/problem.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
 
 namespace partita::driver {
 
 struct PreparedStep {
-  sharding::Problem problem;                // of the module
-  mlir::OwningOpRef<mlir::ModuleOp> whole;  // before any plan, numbered
+  sharding::Problem problem;  // of the module
   std::vector<planner::StepMapping> mappings;
 };
 
 // Runs the phases up to naming and differentiating, with an optimizer without
-// states, and applies a plan for each
-// mapping in turn: of the batch; of the rows of images, or of the sequence; of
+// states, and applies a plan for each mapping in turn: of the batch; of the rows of images, or of the sequence; of
 // hidden widths, heads and classes; of nothing. Composites that any of these
 // divides are decomposed. Fails after diagnostics.
 mlir::FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,

@@ -15,7 +15,8 @@ namespace partita::driver {
 using llvm::json::Object;
 using llvm::json::Value;
 
-absl::StatusOr<Value> predictRows(const SweepArguments& arguments) {
+absl::StatusOr<Value> predictRows(const SweepArguments& arguments,
+                                  const planner::OwnPredictor& own) {
   std::optional<planner::Cluster> cluster;
   if (!arguments.cluster.empty()) {
     absl::StatusOr<planner::Cluster> found =
@@ -30,7 +31,8 @@ absl::StatusOr<Value> predictRows(const SweepArguments& arguments) {
                                       "': " + text.getError().message());
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<planner::SweepResult> result =
-      planner::RunSweep((*text)->getBuffer().str(), arguments.rows, cluster);
+      planner::RunSweep((*text)->getBuffer().str(), arguments.rows, cluster,
+                        own);
   if (!result.ok()) return result.status();
   const std::chrono::duration<double> taken =
       std::chrono::steady_clock::now() - start;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "compiler/planner/sweep.h"
 #include "llvm/Support/JSON.h"
 
 namespace partita::driver {
@@ -21,7 +22,10 @@ struct SweepArguments {
 // Where there is `cluster`, "other_gpus" says how many rows name another
 // device, and "other_gpu" which one the first does; "other_frameworks" and
 // "other_framework" the same of software that is not known.
-absl::StatusOr<llvm::json::Value> predictRows(const SweepArguments& arguments);
+// Rows without a framework, which are of Partita's own programs, are priced by
+// `own`.
+absl::StatusOr<llvm::json::Value> predictRows(const SweepArguments& arguments,
+                                              const planner::OwnPredictor& own);
 
 void printSweep(const llvm::json::Value& value, llvm::raw_ostream& stream);
 

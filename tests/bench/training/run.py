@@ -26,7 +26,7 @@ PARTITA = {"partita": (1, []), "B=2": (2, ["--mesh", "d=2", "--shard", "B=d"]),
            "B=2 zero 1": (2, ["--mesh", "d=2", "--shard", "B=d", "--zero", "1"])}
 # Name: (threads it needs, its worker, what the worker is told).
 PEERS = {"pytorch": (1, "torch", "eager"), "compile": (1, "torch", "compile"), "nhwc": (1, "torch", "nhwc"),
-         "jax": (1, "jax", 1), "jax B=2": (2, "jax", 2)}
+         "onednn": (1, "torch", "onednn"), "jax": (1, "jax", 1), "jax B=2": (2, "jax", 2)}
 TOLERANCE = {"f32": 1e-4, "bf16": 2e-2}  # of a loss, relative
 
 
@@ -39,8 +39,9 @@ def parse_arguments():
     parser.add_argument("--systems", nargs="+", default=list(PARTITA), choices=PARTITA, metavar="SYSTEM",
                         help=f"of {', '.join(PARTITA)} (the default)")
     parser.add_argument("--peers", nargs="*", choices=PEERS, metavar="PEER",
-                        default=["pytorch", "compile"] + (["jax", "jax B=2"] if importlib.util.find_spec("jax") else []),
-                        help="of pytorch, compile, jax, jax B=2 (the default, where installed), nhwc (PyTorch, channels last)")
+                        default=["pytorch", "onednn", "compile"] + (["jax", "jax B=2"] if importlib.util.find_spec("jax") else []),
+                        help="of pytorch, onednn (f32 only: its linear layers by oneDNN), compile, jax, jax B=2 (the default, where "
+                             "installed), nhwc (PyTorch, channels last)")
     parser.add_argument("--tools", type=pathlib.Path, default=harness.ROOT / "bazel-bin",
                         help="where compiler/tools/partita and runtime/tools/partita-run are")
     parser.add_argument("--against", type=pathlib.Path, metavar="TOOLS", help="another build, which takes turns as 'before'")
@@ -92,7 +93,8 @@ def start(workload, precision, threads, arguments):
     try:
         for name in arguments.peers:
             needed, worker, how = PEERS[name]
-            if needed <= threads:
+            # In bf16 PyTorch's products are oneDNN's anyway.
+            if needed <= threads and (how != "onednn" or precision == "f32"):
                 running.append(harness.Peer(name, [sys.executable, here / f"{worker}_worker.py", workload.name, precision,
                                                    threads, how], threads))
         builds = {"": arguments.tools, " before": arguments.against}

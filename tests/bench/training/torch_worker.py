@@ -1,6 +1,8 @@
 """PyTorch training one model, spoken to as harness.py says; its first answer has the losses of the first two steps.
 
-Usage: torch_worker.py WORKLOAD PRECISION THREADS eager|compile|nhwc. Parameters and optimizer are of f32; bf16 is autocast.
+Usage: torch_worker.py WORKLOAD PRECISION THREADS eager|compile|nhwc|onednn. Parameters and optimizer are of f32; bf16 is autocast.
+`onednn`: linear layers and their gradients by PyTorch's oneDNN operator. PyPI's x86 builds of PyTorch multiply f32 by MKL, which is
+slow on CPUs that Intel did not make; PyPI has none that multiplies by oneDNN throughout.
 """
 
 import sys
@@ -20,6 +22,46 @@ def load(workload):
     return module
 
 
+def product(x, weight, bias=None):
+    """x times the transposed weight."""
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+class OneDnnLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias):
+        ctx.save_for_backward(x, weight)
+        return product(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, weight = ctx.saved_tensors
+        rows, inputs = gradient.flatten(0, -2), x.flatten(0, -2)
+        of_x = product(gradient, weight.t().contiguous()) if ctx.needs_input_grad[0] else None
+        return of_x, product(rows.t().contiguous(), inputs.t().contiguous()), rows.sum(0) if ctx.needs_input_grad[2] else None
+
+
+def use_onednn(module):
+    """Linear layers, and the transposed ones of GPT-2, keep their parameters."""
+    from transformers.pytorch_utils import Conv1D
+
+    def forward_of(layer):
+        transposed = isinstance(layer, Conv1D)
+
+        def forward(x):
+            if x.dim() < 2:
+                raise RuntimeError(f"expected rows to multiply, found the shape {tuple(x.shape)}")
+            weight = layer.weight.t().contiguous() if transposed else layer.weight
+            return OneDnnLinear.apply(x.contiguous(), weight, layer.bias)
+
+        return forward
+
+    layers = [part for part in module.modules() if isinstance(part, (torch.nn.Linear, Conv1D))]
+    for layer in layers:
+        layer.forward = forward_of(layer)
+    return len(layers)
+
+
 def make_step(workload, precision, how):
     values = {name: torch.from_numpy(value) for name, value in workload.batch_of().items()}
     targets = values.pop("targets").flatten()
@@ -27,6 +69,8 @@ def make_step(workload, precision, how):
     if how == "nhwc":
         module = module.to(memory_format=torch.channels_last)
         values = {name: value.to(memory_format=torch.channels_last) for name, value in values.items()}
+    if how == "onednn" and use_onednn(module) == 0:
+        raise RuntimeError("expected linear layers to multiply by oneDNN, found none")
     optimizer = torch.optim.AdamW(module.parameters(), lr=workloads.RATE, betas=(workloads.BETA1, workloads.BETA2),
                                   eps=workloads.EPSILON, weight_decay=workloads.DECAY, fused=True)
 

@@ -1,0 +1,136 @@
+// One compilation and one simulation for each plan.
+#include "compiler/driver/planning/price_plan.h"
+
+#include "compiler/driver/compile.h"
+#include "llvm/ADT/StringRef.h"
+#include "mlir/IR/Diagnostics.h"
+#include "runtime/program/program_generated.h"
+#include "runtime/program/types.h"
+
+namespace partita::driver {
+namespace {
+
+int64_t countInstructions(const program::Program& program) {
+  int64_t count = 0;
+  for (const program::Function* function : *program.functions())
+    count += program::SizeOrZero(function->body());
+  return count;
+}
+
+}  // namespace
+
+std::string targetOf(const planner::Device& device) {
+  if (!device.is_gpu) return "cpu";
+  const llvm::StringRef name = device.name;
+  // Of Hopper all; what came later runs PTX of sm_90, what came before has no
+  // chip of its own in kernels/chips.cc.
+  for (const char* hopper : {"h100", "h200", "h800", "gh200"})
+    if (name.starts_with_insensitive(hopper)) return "cuda:sm_90a";
+  for (const char* blackwell : {"b200", "b300", "gb200", "gb300"})
+    if (name.starts_with_insensitive(blackwell)) return "cuda:sm_90";
+  return "cuda:sm_80";
+}
+
+PlanPricer::PlanPricer(mlir::ModuleOp imported, CompileOptions options,
+                       planner::Cluster cluster, int64_t memory_bytes)
+    : imported_(imported),
+      options_([&] {
+        options.progress = false;
+        options.dump_dir.clear();
+        options.memory.reset();
+        return std::move(options);
+      }()),
+      cluster_(std::move(cluster)),
+      memory_bytes_(memory_bytes) {}
+
+mlir::OwningOpRef<mlir::ModuleOp> PlanPricer::simplified(
+    const CompileOptions& options) {
+  auto& known = simplified_[{
+      options.plan->precision.value_or(options.precision),
+      options.plan->microbatches}];
+  if (!known) {
+    mlir::OwningOpRef<mlir::ModuleOp> module(imported_.clone());
+    Compilation model(*module, options);
+    if (mlir::failed(model.runTo(Milestone::kSimplified))) return nullptr;
+    known = std::move(module);
+  }
+  return known->clone();
+}
+
+std::optional<PricedPlan> PlanPricer::compile(const plan::Plan& plan) {
+  CompileOptions options = options_;
+  options.plan = plan;
+  if (std::string wrong = prepareOptions(options); !wrong.empty()) {
+    problem_ = wrong;
+    return std::nullopt;
+  }
+  mlir::OwningOpRef<mlir::ModuleOp> module = simplified(options);
+  if (!module) return std::nullopt;
+  Fault fault = Fault::kUser;
+  Compilation model(*module, options, Milestone::kSimplified);
+  auto compilation = compileProgram(model, /*machine_code=*/false, fault);
+  if (mlir::failed(compilation)) return std::nullopt;
+  auto parts = artifactOf(**compilation);
+  if (mlir::failed(parts)) return std::nullopt;
+  PricedPlan priced;
+  priced.program = std::move(parts->program);
+  const program::Program& program =
+      *flatbuffers::GetRoot<program::Program>(priced.program.data());
+  instructions_ += countInstructions(program);
+  absl::StatusOr<simulator::StepPrice> price =
+      simulator::PriceStep(program, cluster_);
+  if (!price.ok()) {
+    problem_ = std::string(price.status().message());
+    return std::nullopt;
+  }
+  priced.price = *std::move(price);
+  return priced;
+}
+
+const PricedPlan* PlanPricer::price(const plan::Plan& wanted) {
+  const std::string text = plan::WritePlan(wanted);
+  const auto [known, is_new] = known_.try_emplace(text);
+  if (!is_new) return known->second.get();
+  // As compiling reads it from a file.
+  absl::StatusOr<plan::Plan> plan = plan::ParsePlan(text, "the plan");
+  std::optional<PricedPlan> priced;
+  if (plan.ok()) {
+    // What a plan leaves undone, nobody asked for.
+    mlir::ScopedDiagnosticHandler quiet(
+        imported_.getContext(), [&](mlir::Diagnostic& diagnostic) {
+          if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+            problem_ = diagnostic.str();
+          return mlir::success();
+        });
+    priced = compile(*plan);
+    // Over its limit, which compiling refuses: by how much.
+    if (!priced && plan->memory) {
+      plan::Plan anything = *plan;
+      anything.memory.reset();
+      anything.fields.erase("memory");
+      priced = compile(anything);
+    }
+  } else {
+    problem_ = std::string(plan.status().message());
+  }
+  if (!priced) {
+    ++failed_;
+    return nullptr;
+  }
+  ++compiled_;
+  priced->plan = *std::move(plan);
+  priced->text = text;
+  priced->fits = priced->price.memory_bytes <= memory_bytes_;
+  known->second = std::make_unique<PricedPlan>(*std::move(priced));
+  return known->second.get();
+}
+
+absl::StatusOr<double> PlanPricer::secondsOn(
+    const PricedPlan& plan, const planner::Cluster& cluster) const {
+  absl::StatusOr<simulator::StepPrice> price = simulator::PriceStep(
+      *flatbuffers::GetRoot<program::Program>(plan.program.data()), cluster);
+  if (!price.ok()) return price.status();
+  return price->simulation.step;
+}
+
+}  // namespace partita::driver

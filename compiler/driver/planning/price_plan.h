@@ -1,0 +1,80 @@
+// The price of a plan: the model is compiled under it without machine code, and
+// the program is simulated on the cluster. `partita simulate` prints the same
+// figures of what `partita compile` writes, as both run this code.
+#ifndef PARTITA_COMPILER_DRIVER_PLANNING_PRICE_PLAN_H_
+#define PARTITA_COMPILER_DRIVER_PLANNING_PRICE_PLAN_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "compiler/driver/compile_options.h"
+#include "compiler/plan/plan.h"
+#include "compiler/planner/cluster.h"
+#include "compiler/simulator/price.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace partita::driver {
+
+struct PricedPlan {
+  plan::Plan plan;
+  std::string text;     // as a file
+  std::string program;  // the compiled program, without code
+  simulator::StepPrice price;
+  bool fits = false;  // in the limit of memory
+  double seconds() const { return price.simulation.step; }
+};
+
+// What the devices of a cluster run, as `partita compile --target` takes it.
+std::string targetOf(const planner::Device& device);
+
+class PlanPricer {
+ public:
+  // `imported` is a model as imported for training, and stays as it is. Of
+  // `options` the target, the training and how collectives run matter.
+  // `memory_bytes` is the limit per device.
+  PlanPricer(mlir::ModuleOp imported, CompileOptions options,
+             planner::Cluster cluster, int64_t memory_bytes);
+
+  // Null where the plan does not compile for this model. Remembers each plan.
+  const PricedPlan* price(const plan::Plan& plan);
+
+  // Seconds of a step of the same program on another cluster.
+  absl::StatusOr<double> secondsOn(const PricedPlan& plan,
+                                   const planner::Cluster& cluster) const;
+
+  int64_t memoryLimit() const { return memory_bytes_; }
+  int compiled() const { return compiled_; }
+  int failed() const { return failed_; }
+  // Instructions of all programs so far: what pricing took, whatever the
+  // machine.
+  int64_t instructions() const { return instructions_; }
+  // Why the last plan that did not compile did not.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  mlir::OwningOpRef<mlir::ModuleOp> simplified(const CompileOptions& options);
+  std::optional<PricedPlan> compile(const plan::Plan& plan);
+
+  mlir::ModuleOp imported_;
+  const CompileOptions options_;
+  const planner::Cluster cluster_;
+  const int64_t memory_bytes_;
+  // Simplifying depends on no more of a plan: precision, microbatches.
+  std::map<std::pair<plan::Precision, int64_t>,
+           mlir::OwningOpRef<mlir::ModuleOp>>
+      simplified_;
+  std::map<std::string, std::unique_ptr<PricedPlan>> known_;  // null: does not
+  int compiled_ = 0, failed_ = 0;
+  int64_t instructions_ = 0;
+  std::string problem_;
+};
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_PLANNING_PRICE_PLAN_H_

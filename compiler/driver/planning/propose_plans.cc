@@ -1,0 +1,63 @@
+// The planner's searches over estimates, as plans.
+#include "compiler/driver/planning/propose_plans.h"
+
+#include <set>
+
+#include "compiler/planner/layers.h"
+#include "compiler/planner/write_plan.h"
+
+namespace partita::driver {
+namespace {
+
+using absl::StatusOr;
+
+// Of divisions by layer, uniform and mixed ones.
+constexpr size_t kMostOfEach = 6;
+
+}  // namespace
+
+StatusOr<Proposals> proposePlans(const planner::Request& request,
+                                 const planner::PlanNames& names) {
+  StatusOr<planner::SearchResult> result = planner::Search(request);
+  if (!result.ok()) return result.status();
+  Proposals proposals;
+  proposals.considered = result->considered;
+  for (const planner::Choice& choice : result->choices) {
+    StatusOr<plan::Plan> plan =
+        planner::PlanOf(request.architecture, choice.division, names);
+    if (!plan.ok()) return plan.status();
+    proposals.plans.push_back(*std::move(plan));
+  }
+  return proposals;
+}
+
+StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
+                                 const planner::Cluster& cluster,
+                                 planner::Precision precision, double memory) {
+  const std::vector<planner::LayerTable> tables =
+      planner::TabulateMeshes(step, cluster, precision);
+  StatusOr<planner::LayerResult> result = planner::SearchLayers(tables, memory);
+  if (!result.ok()) return result.status();
+  Proposals proposals;
+  std::set<std::string> texts;
+  const auto add = [&](const planner::LayerChoice& choice) -> absl::Status {
+    StatusOr<plan::Plan> plan = planner::PlanOfLayers(
+        step, tables[choice.division.table], choice.division, precision);
+    if (!plan.ok()) return plan.status();
+    if (texts.insert(plan::WritePlan(*plan)).second)
+      proposals.plans.push_back(*std::move(plan));
+    return absl::OkStatus();
+  };
+  // In turns, as they are estimated alike.
+  for (size_t i = 0; i < kMostOfEach; ++i)
+    for (const auto* choices : {&result->uniform, &result->meshes})
+      if (i < choices->size())
+        if (absl::Status status = add((*choices)[i]); !status.ok())
+          return status;
+  for (const planner::LayerTable& table : tables)
+    proposals.considered += static_cast<int64_t>(table.costs.size()) *
+                            static_cast<int64_t>(table.offered.size());
+  return proposals;
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,295 @@
+// Small changes of a plan's text: sizes of axes, fields, an entry.
+#include "compiler/driver/planning/vary_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "compiler/plan/plan_schedule.h"
+#include "compiler/plan/words.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace partita::driver {
+namespace {
+
+using plan::Plan;
+
+constexpr char kPipe[] = "pipe";
+// Microbatches of a pipeline for each of its stages, where it is new.
+constexpr int64_t kMicrobatchesOfStage = 4;
+
+bool isWhole(const core::AxisRef& ref, const core::Mesh& mesh) {
+  return ref.pre == 1 && ref.size == mesh.axes[ref.axis].size;
+}
+
+// The planner's own plans divide by whole axes only.
+bool hasWholeAxes(const Plan& plan) {
+  return plan.overrides.empty() &&
+         llvm::all_of(plan.shard, [&](const plan::Entry& entry) {
+           return llvm::all_of(
+               entry.divisions, [&](const plan::Division& division) {
+                 return llvm::all_of(
+                     division.axes, [&](const core::AxisRef& ref) {
+                       return isWhole(ref, plan.mesh);
+                     });
+               });
+         });
+}
+
+// Applies `change` to every reference to an axis; where it says false the
+// reference goes, and what is empty then.
+template <typename Change>
+void changeReferences(Plan& plan, const Change& change) {
+  for (plan::Entry& entry : plan.shard) {
+    for (plan::Division& division : entry.divisions)
+      llvm::erase_if(division.axes,
+                     [&](core::AxisRef& ref) { return !change(ref); });
+    llvm::erase_if(entry.divisions, [](const plan::Division& division) {
+      return division.axes.empty();
+    });
+  }
+  llvm::erase_if(plan.shard, [](const plan::Entry& entry) {
+    return entry.divisions.empty();
+  });
+}
+
+void resize(Plan& plan, int axis, int64_t size) {
+  if (size > 1) {
+    plan.mesh.axes[axis].size = size;
+    changeReferences(plan, [&](core::AxisRef& ref) {
+      if (ref.axis == axis) ref.size = size;
+      return true;
+    });
+    return;
+  }
+  plan.mesh.axes.erase(plan.mesh.axes.begin() + axis);
+  changeReferences(plan, [&](core::AxisRef& ref) {
+    if (ref.axis == axis) return false;
+    if (ref.axis > axis) --ref.axis;
+    return true;
+  });
+}
+
+std::optional<int> findAxis(const Plan& plan, llvm::StringRef name) {
+  for (auto [i, axis] : llvm::enumerate(plan.mesh.axes))
+    if (axis.name == name) return static_cast<int>(i);
+  return std::nullopt;
+}
+
+int64_t sizeOf(const Plan& plan, llvm::StringRef name) {
+  const std::optional<int> axis = findAxis(plan, name);
+  return axis ? plan.mesh.axes[*axis].size : 1;
+}
+
+// The axes of B.
+int64_t batchParts(const Plan& plan) {
+  int64_t parts = 1;
+  for (const plan::Entry& entry : plan.shard)
+    for (const plan::Division& division : entry.divisions)
+      if (division.dimension == "B" && entry.at.empty())
+        parts *= core::SizeOf(division.axes);
+  return parts;
+}
+
+// A slowest axis that depth is divided over.
+void addPipe(Plan& plan, int64_t size) {
+  plan.mesh.axes.insert(plan.mesh.axes.begin(), {kPipe, size});
+  changeReferences(plan, [](core::AxisRef& ref) {
+    ++ref.axis;
+    return true;
+  });
+  if (plan.shard.empty() || plan::IsScoped(plan.shard.front()))
+    plan.shard.insert(plan.shard.begin(), plan::Entry());
+  plan.shard.front().divisions.push_back(
+      {"D", {core::WholeAxis(plan.mesh, 0)}, {}});
+  plan.schedule = plan::Schedule();
+}
+
+// Half of `from` to `to`; "pipe" may be new.
+std::optional<Plan> moveHalf(const Plan& plan, const std::string& from,
+                             const std::string& to) {
+  Plan moved = plan;
+  const std::optional<int> source = findAxis(moved, from);
+  if (!source || moved.mesh.axes[*source].size % 2 != 0) return std::nullopt;
+  const std::optional<int> target = findAxis(moved, to);
+  if (!target && to != kPipe) return std::nullopt;
+  if (target) resize(moved, *target, 2 * moved.mesh.axes[*target].size);
+  resize(moved, *source, moved.mesh.axes[*source].size / 2);
+  if (!target) addPipe(moved, 2);
+  moved.stages.clear();
+  if (sizeOf(moved, kPipe) == 1) moved.schedule.reset();
+  // Over the axes of B, of which there may be none now.
+  if (batchParts(moved) == 1) moved.zero = 0;
+  return moved;
+}
+
+class Variations {
+ public:
+  Variations(const Plan& plan, int64_t batch,
+             const planner::FixedChoices& fixed)
+      : plan_(plan), batch_(batch), fixed_(fixed) {}
+
+  std::vector<Plan> run() {
+    addRecomputations();
+    addMicrobatches();
+    addZero();
+    if (!hasWholeAxes(plan_)) return std::move(made_);
+    if (!fixed_.sequence_parallel) addSequence();
+    addMeshes();
+    return std::move(made_);
+  }
+
+ private:
+  void addRecomputations() {
+    if (fixed_.recompute || plan_.recompute.size() > 1) return;
+    const plan::RecomputePolicy own = plan_.recompute.empty()
+                                          ? plan::RecomputePolicy::kSelective
+                                          : plan_.recompute.front().policy;
+    for (const plan::RecomputePolicy policy :
+         {plan::RecomputePolicy::kNone, plan::RecomputePolicy::kSelective,
+          plan::RecomputePolicy::kFull}) {
+      if (policy == own) continue;
+      Plan changed = plan_;
+      changed.recompute.clear();
+      if (policy != plan::RecomputePolicy::kSelective)
+        changed.recompute = {plan::Recompute{policy, {}, {}}};
+      made_.push_back(std::move(changed));
+    }
+  }
+
+  void addMicrobatches() {
+    if (fixed_.microbatch) return;
+    const int64_t samples = batch_ / std::max<int64_t>(batchParts(plan_), 1);
+    for (const int64_t count :
+         {plan_.microbatches * 2, plan_.microbatches / 2}) {
+      if (count < 1 || samples % count != 0) continue;
+      Plan changed = plan_;
+      changed.microbatches = count;
+      made_.push_back(std::move(changed));
+    }
+  }
+
+  void addZero() {
+    if (fixed_.zero || batchParts(plan_) == 1) return;
+    for (const int64_t zero : {plan_.zero + 1, plan_.zero - 1}) {
+      if (zero < 0 || zero > 3) continue;
+      Plan changed = plan_;
+      changed.zero = zero;
+      made_.push_back(std::move(changed));
+    }
+  }
+
+  // L: tensor behind M and N, or without it.
+  void addSequence() {
+    const std::optional<int> tensor = findAxis(plan_, "tensor");
+    const auto divides = [&](llvm::StringRef name) {
+      return [=](const plan::Entry& entry) {
+        return llvm::any_of(entry.divisions,
+                            [&](const plan::Division& division) {
+                              return division.dimension == name && tensor &&
+                                     division.axes.front().axis == *tensor;
+                            });
+      };
+    };
+    if (!tensor || !llvm::any_of(plan_.shard, divides("N")) ||
+        llvm::any_of(plan_.shard, plan::IsScoped))
+      return;
+    Plan changed = plan_;
+    if (llvm::any_of(plan_.shard, divides("L"))) {
+      llvm::erase_if(changed.shard, divides("L"));
+    } else {
+      plan::Entry entry;
+      entry.divisions.push_back(
+          {"L", {core::WholeAxis(changed.mesh, *tensor)}, {}});
+      changed.shard.push_back(std::move(entry));
+    }
+    made_.push_back(std::move(changed));
+  }
+
+  void addMeshes() {
+    const bool pipes = !fixed_.pp && !fixed_.vpp;
+    const auto add = [&](const std::string& from, const std::string& to) {
+      std::optional<Plan> moved = moveHalf(plan_, from, to);
+      if (!moved) return;
+      if (to == kPipe && !fixed_.microbatch) {
+        const int64_t stages = sizeOf(*moved, kPipe);
+        const int64_t samples = batch_ / batchParts(*moved);
+        while (moved->microbatches < kMicrobatchesOfStage * stages &&
+               samples % (2 * moved->microbatches) == 0)
+          moved->microbatches *= 2;
+      }
+      made_.push_back(*std::move(moved));
+    };
+    if (!fixed_.tp && !fixed_.dp) {
+      add("tensor", "data");
+      add("data", "tensor");
+    }
+    if (!pipes) return;
+    if (!fixed_.dp) {
+      add(kPipe, "data");
+      add("data", kPipe);
+    }
+    if (!fixed_.tp) {
+      add(kPipe, "tensor");
+      add("tensor", kPipe);
+    }
+  }
+
+  const Plan& plan_;
+  const int64_t batch_;
+  const planner::FixedChoices& fixed_;
+  std::vector<Plan> made_;
+};
+
+}  // namespace
+
+std::vector<Plan> variationsOf(const Plan& plan, int64_t batch,
+                               const planner::FixedChoices& fixed) {
+  return Variations(plan, batch, fixed).run();
+}
+
+std::string describePlan(const Plan& plan) {
+  std::string text;
+  for (const core::Axis& axis : plan.mesh.axes)
+    text += (text.empty() ? "" : " x ") + axis.name + " " +
+            std::to_string(axis.size);
+  const char* before = ": ";
+  for (const plan::Entry& entry : plan.shard) {
+    std::string names, axes;
+    const auto flush = [&] {
+      if (!names.empty()) text += before + names + axes;
+      if (!names.empty()) before = ", ";
+      names.clear();
+    };
+    for (const plan::Division& division : entry.divisions) {
+      std::string own;
+      for (const core::AxisRef& ref : division.axes)
+        own += " " + plan.mesh.axes[ref.axis].name;
+      if (own != axes) flush();
+      axes = own;
+      names += (names.empty() ? "" : " ") + division.dimension;
+    }
+    flush();
+    for (size_t i = 0; i < entry.at.size(); ++i)
+      text += (i == 0 ? " at " : " and ") + entry.at[i];
+  }
+  if (plan.microbatches > 1)
+    text += "; " + std::to_string(plan.microbatches) + " microbatches";
+  if (plan.schedule)
+    text += "; " + plan::WordOf(plan::ScheduleWords(), plan.schedule->kind) +
+            (plan.schedule->kind == plan::ScheduleKind::kInterleaved
+                 ? "(" + std::to_string(plan.schedule->chunks) + ")"
+                 : "");
+  if (plan.zero > 0) text += "; zero " + std::to_string(plan.zero);
+  if (plan.offload == plan::Offload::kOptimizer)
+    text += "; optimizer states on the host";
+  for (const plan::Recompute& rule : plan.recompute)
+    text += "; recompute " +
+            plan::WordOf(plan::RecomputeWords(), rule.policy);
+  if (plan.precision)
+    text += "; " + plan::WordOf(plan::PrecisionWords(), *plan.precision);
+  return text;
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,86 @@
+// One switch per enumeration and direction; format_test.cc runs all values.
+#include "compiler/format/format.h"
+
+namespace partita::format {
+
+program::CollectiveKind ToFormat(terms::CollectiveKind kind) {
+  switch (kind) {
+    case terms::CollectiveKind::kAllReduce:
+      return program::CollectiveKind::all_reduce;
+    case terms::CollectiveKind::kAllGather:
+      return program::CollectiveKind::all_gather;
+    case terms::CollectiveKind::kReduceScatter:
+      return program::CollectiveKind::reduce_scatter;
+    case terms::CollectiveKind::kAllToAll:
+      return program::CollectiveKind::all_to_all;
+    case terms::CollectiveKind::kAllSlice:
+      return program::CollectiveKind::all_slice;
+    case terms::CollectiveKind::kExchange:
+      return program::CollectiveKind::exchange;
+    case terms::CollectiveKind::kPermute:
+      return program::CollectiveKind::permute;
+    case terms::CollectiveKind::kBroadcast:
+      break;
+  }
+  return program::CollectiveKind::broadcast;
+}
+
+terms::CollectiveKind FromFormat(program::CollectiveKind kind) {
+  switch (kind) {
+    case program::CollectiveKind::all_reduce:
+      return terms::CollectiveKind::kAllReduce;
+    case program::CollectiveKind::all_gather:
+      return terms::CollectiveKind::kAllGather;
+    case program::CollectiveKind::reduce_scatter:
+      return terms::CollectiveKind::kReduceScatter;
+    case program::CollectiveKind::all_to_all:
+      return terms::CollectiveKind::kAllToAll;
+    case program::CollectiveKind::all_slice:
+      return terms::CollectiveKind::kAllSlice;
+    case program::CollectiveKind::exchange:
+      return terms::CollectiveKind::kExchange;
+    case program::CollectiveKind::permute:
+      return terms::CollectiveKind::kPermute;
+    case program::CollectiveKind::broadcast:
+      break;
+  }
+  return terms::CollectiveKind::kBroadcast;
+}
+
+program::Reduction ToFormat(terms::Reduction reduction) {
+  switch (reduction) {
+    case terms::Reduction::kSum:
+      return program::Reduction::sum;
+    case terms::Reduction::kProduct:
+      return program::Reduction::prod;
+    case terms::Reduction::kMax:
+      return program::Reduction::max;
+    case terms::Reduction::kMin:
+      return program::Reduction::min;
+    case terms::Reduction::kAny:
+      return program::Reduction::any;
+    case terms::Reduction::kAll:
+      break;
+  }
+  return program::Reduction::all;
+}
+
+terms::Reduction FromFormat(program::Reduction reduction) {
+  switch (reduction) {
+    case program::Reduction::sum:
+      return terms::Reduction::kSum;
+    case program::Reduction::prod:
+      return terms::Reduction::kProduct;
+    case program::Reduction::max:
+      return terms::Reduction::kMax;
+    case program::Reduction::min:
+      return terms::Reduction::kMin;
+    case program::Reduction::any:
+      return terms::Reduction::kAny;
+    case program::Reduction::all:
+      break;
+  }
+  return terms::Reduction::kAll;
+}
+
+}  // namespace partita::format

@@ -1,0 +1,21 @@
+// The compiler's terms (dialects/terms) as values of the artifact's format
+// (runtime/program/program.fbs), and back. Total in both directions on values
+// that the program's validation lets pass.
+#ifndef PARTITA_COMPILER_FORMAT_FORMAT_H_
+#define PARTITA_COMPILER_FORMAT_FORMAT_H_
+
+#include "dialects/terms/collective_kind.h"
+#include "dialects/terms/reduction.h"
+#include "runtime/program/program_generated.h"
+
+namespace partita::format {
+
+program::CollectiveKind ToFormat(terms::CollectiveKind kind);
+terms::CollectiveKind FromFormat(program::CollectiveKind kind);
+
+program::Reduction ToFormat(terms::Reduction reduction);
+terms::Reduction FromFormat(program::Reduction reduction);
+
+}  // namespace partita::format
+
+#endif  // PARTITA_COMPILER_FORMAT_FORMAT_H_

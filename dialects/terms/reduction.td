@@ -1,0 +1,15 @@
+// The enumeration of reduction.h as a parameter of attributes. Each dialect wraps it in an attribute of its own; C++ has one type for
+// all dialects, so no C++ is generated from this file alone. symbols_test.cc compares it with the header.
+#ifndef PARTITA_DIALECTS_TERMS_REDUCTION_TD
+#define PARTITA_DIALECTS_TERMS_REDUCTION_TD
+
+include "mlir/IR/EnumAttr.td"
+
+def Terms_Reduction : I32EnumAttr<"Reduction", "how the elements of several devices are combined", [
+    I32EnumAttrCase<"kSum", 0, "sum">, I32EnumAttrCase<"kProduct", 1, "prod">, I32EnumAttrCase<"kMax", 2, "max">,
+    I32EnumAttrCase<"kMin", 3, "min">, I32EnumAttrCase<"kAny", 4, "any">, I32EnumAttrCase<"kAll", 5, "all">]> {
+  let cppNamespace = "::partita::terms";
+  let genSpecializedAttr = 0;
+}
+
+#endif  // PARTITA_DIALECTS_TERMS_REDUCTION_TD

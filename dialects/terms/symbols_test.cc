@@ -1,0 +1,59 @@
+// Names in IR, C++ enumerations and .td files agree on every value.
+#include "dialects/terms/symbols.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace partita::terms {
+namespace {
+
+// "3 min" for each case of the enumeration in this file.
+std::vector<std::string> CasesIn(const std::string& name) {
+  std::ifstream file("dialects/terms/" + name);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::regex pattern("<\"k\\w+\", (\\d+), \"(\\w+)\">");
+  std::vector<std::string> cases;
+  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end;
+       match != end; ++match)
+    cases.push_back((*match)[1].str() + " " + (*match)[2].str());
+  return cases;
+}
+
+template <typename Term>
+std::string CaseOf(Term term) {
+  return std::to_string(static_cast<int>(term)) + " " + NameOf(term);
+}
+
+TEST(SymbolsTest, ReductionsAreThoseOfTableGen) {
+  std::vector<std::string> cases;
+  for (const Reduction reduction : kReductions) {
+    EXPECT_EQ(symbolizeReduction(stringifyReduction(reduction)), reduction);
+    cases.push_back(CaseOf(reduction));
+  }
+  EXPECT_EQ(cases.size(), static_cast<size_t>(Reduction::kAll) + 1);
+  EXPECT_EQ(cases, CasesIn("reduction.td"));
+}
+
+TEST(SymbolsTest, CollectivesAreThoseOfTableGen) {
+  std::vector<std::string> cases;
+  for (const CollectiveKind kind : kCollectiveKinds) {
+    EXPECT_EQ(symbolizeCollectiveKind(stringifyCollectiveKind(kind)), kind);
+    cases.push_back(CaseOf(kind));
+  }
+  EXPECT_EQ(cases.size(), static_cast<size_t>(CollectiveKind::kBroadcast) + 1);
+  EXPECT_EQ(cases, CasesIn("collective_kind.td"));
+}
+
+TEST(SymbolsTest, OtherWordsAreNone) {
+  EXPECT_EQ(symbolizeReduction("product"), std::nullopt);
+  EXPECT_EQ(symbolizeReduction(""), std::nullopt);
+  EXPECT_EQ(symbolizeCollectiveKind("transfer"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace partita::terms
