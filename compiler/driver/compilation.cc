@@ -102,7 +102,7 @@ LogicalResult Compilation::divide() {
   report_.devices = plan_->mesh.Size();
   plan::Plan followed = *plan_;
   if (cuts_by_time_) followed.memory.reset();
-  if (mlir::failed(runPhases(divideModel(followed, train())))) return failure();
+  if (mlir::failed(runPhases(divideModel(followed, train(), times_)))) return failure();
   if (!lists_paddings_) return success();
   auto found = partition::listPaddings(module());
   if (mlir::failed(found)) return failure();

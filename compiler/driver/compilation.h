@@ -85,6 +85,8 @@ class Compilation {
   void listPaddings() { lists_paddings_ = true; }
   // Stages are of equal work whatever the plan's limit of memory says.
   void cutByTime() { cuts_by_time_ = true; }
+  // What stages that the plan does not list are balanced by.
+  void setStageTimes(pipeline::StageTimes times) { times_ = std::move(times); }
 
  private:
   mlir::LogicalResult runPhases(const std::vector<Phase>& phases);
@@ -108,6 +110,7 @@ class Compilation {
   Milestone at_;
   const bool machine_code_;
   bool cuts_by_time_ = false, lists_paddings_ = false;
+  pipeline::StageTimes times_;
   std::vector<partition::Padding> paddings_;
   PortNames ports_;
   std::string code_;

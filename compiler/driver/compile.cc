@@ -10,6 +10,7 @@
 #include "compiler/driver/check_model.h"
 #include "compiler/driver/choose_recomputation.h"
 #include "compiler/driver/memory_limit.h"
+#include "compiler/driver/stage_times.h"
 #include "compiler/emit/emit.h"
 #include "compiler/kernels/cpu_names.h"
 #include "compiler/kernels/generate_code.h"
@@ -178,6 +179,7 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(
   // by a guess of what they take.
   const bool by_time = plan && plan->memory && plan->stages.empty() &&
                        simplified.isPipeline();
+  const pipeline::StageTimes times = stageTimes(module, options);
   mlir::OwningOpRef<mlir::ModuleOp> copy;
   if (by_time || (plan && !plan->budgets.empty())) copy = module.clone();
   const auto attempt = [&](mlir::ModuleOp from, mlir::ModuleOp whole,
@@ -187,6 +189,7 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(
         from, options, Milestone::kSimplified, machine_code);
     made->continueAfter(simplified);
     if (cut_by_time) made->cutByTime();
+    made->setStageTimes(times);
     LogicalResult result =
         driver::plan(*made, plan && !plan->budgets.empty() ? whole : nullptr,
                      fault);

@@ -130,7 +130,8 @@ std::vector<Phase> trainModel(const TrainOptions& train) {
 }
 
 std::vector<Phase> divideModel(const plan::Plan& plan,
-                               const TrainOptions* train) {
+                               const TrainOptions* train,
+                               const pipeline::StageTimes& times) {
   std::vector<Phase> phases;
   // Users' rules are executed before anything relies on them.
   phases.push_back({"rules", [](mlir::OpPassManager& pm) {
@@ -158,13 +159,15 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
   if (!plan::DepthAxes(plan).empty())
     phases.push_back(
         {"stages",
-         [plan, options = trainOptions(plan, train)](mlir::OpPassManager& pm) {
+         [plan, times,
+          options = trainOptions(plan, train)](mlir::OpPassManager& pm) {
            // What is wrong with the schedule, cutting tells.
            auto schedule = plan::ScheduleOf(plan, options.has_value());
            if (!schedule.ok()) return;
            pm.addPass(pipeline::createAssignStagesPass(
                schedule->stages, plan,
-               stageMemory(*schedule, plan, options ? &*options : nullptr)));
+               stageMemory(*schedule, plan, options ? &*options : nullptr),
+               times));
          }});
   // Gradients of what is exposed need no exposing of their own. Names are found
   // in the model alone, and spread to what its gradients add.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/driver/train_options.h"
+#include "compiler/pipeline/passes.h"
 #include "compiler/plan/plan.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -36,8 +37,10 @@ std::vector<Phase> trainModel(const TrainOptions& train);
 
 // Whole tensors, and how each lies on the devices, as the plan says; with
 // `train` a whole training step of them. cut_model.h comes next.
+// Stages that the plan does not list are balanced by `times`.
 std::vector<Phase> divideModel(const plan::Plan& plan,
-                               const TrainOptions* train = nullptr);
+                               const TrainOptions* train = nullptr,
+                               const pipeline::StageTimes& times = {});
 
 // To what one device computes, on tensors of its own shapes; the plan says
 // whether what is gathered is kept.

@@ -33,8 +33,9 @@ double bytesOf(Value value) {
 class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
  public:
   using AssignStagesPassBase::AssignStagesPassBase;
-  AssignStages(int64_t count, const plan::Plan& plan, const StageMemory& memory)
-      : plan_(plan), memory_(memory) {
+  AssignStages(int64_t count, const plan::Plan& plan, const StageMemory& memory,
+               const StageTimes& times)
+      : plan_(plan), memory_(memory), times_(times) {
     stages = count;
   }
 
@@ -95,6 +96,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
       pieces.back().time = static_cast<double>(work.of(op));
       place_[op] = i;
     }
+    setTimes(pieces);
     for (auto [i, op] : llvm::enumerate(steps_))
       for (Value result : op->getResults()) {
         size_t last_use = i;
@@ -116,6 +118,34 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
     }
     if (cut.ok()) return cut->first;
     return refuse(depthPlace(), std::string(cut.status().message()));
+  }
+
+  // Estimated work gives way to measured seconds where all of them are known;
+  // within a run of operations its seconds are shared out by work.
+  void setTimes(std::vector<core::Piece>& pieces) {
+    const auto isLayer = [&](Operation* op) {
+      auto call = llvm::dyn_cast<mlir::func::CallOp>(op);
+      return call && times_.calls.contains(call.getCallee());
+    };
+    std::vector<std::vector<size_t>> runs;
+    bool in_run = false;
+    for (auto [i, op] : llvm::enumerate(steps_)) {
+      const bool layer = isLayer(op);
+      if (!layer && !in_run) runs.emplace_back();
+      if (!layer) runs.back().push_back(i);
+      in_run = !layer;
+    }
+    if (times_.calls.empty() || runs.size() != times_.runs.size()) return;
+    for (auto [i, op] : llvm::enumerate(steps_))
+      if (isLayer(op))
+        pieces[i].time = times_.calls.lookup(
+            llvm::cast<mlir::func::CallOp>(op).getCallee());
+    for (auto [run, seconds] : llvm::zip_equal(runs, times_.runs)) {
+      double all = 0;
+      for (size_t i : run) all += pieces[i].time;
+      for (size_t i : run)
+        pieces[i].time = all > 0 ? seconds * pieces[i].time / all : 0;
+    }
   }
 
   // What each piece takes, and of the limit what is there beside that.
@@ -249,6 +279,7 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
 
   plan::Plan plan_;  // its stages, with places for what is refused
   StageMemory memory_;
+  StageTimes times_;
   SmallVector<Operation*> free_, steps_;
   llvm::DenseMap<Operation*, size_t> place_;  // in steps_
 };
@@ -257,8 +288,9 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
 
 std::unique_ptr<mlir::Pass> createAssignStagesPass(int64_t stages,
                                                    const plan::Plan& plan,
-                                                   const StageMemory& memory) {
-  return std::make_unique<AssignStages>(stages, plan, memory);
+                                                   const StageMemory& memory,
+                                                   const StageTimes& times) {
+  return std::make_unique<AssignStages>(stages, plan, memory, times);
 }
 
 }  // namespace partita::pipeline

@@ -6,12 +6,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "compiler/core/schedule.h"
 #include "compiler/core/stages.h"
 #include "compiler/pipeline/kept_bytes.h"
 #include "compiler/plan/plan.h"
 #include "dialects/nn/dialect.h"
+#include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -38,10 +40,19 @@ struct StageMemory {
   std::function<mlir::FailureOr<KeptBytes>(mlir::ModuleOp, int parts)> measure;
 };
 
+// Seconds of forward and backward of one microbatch, as the compiled program
+// takes them: of one call of a layer, by function, and of each run of other
+// operations between calls in @main, in their order. Empty: estimated by Work.
+struct StageTimes {
+  llvm::StringMap<double> calls;
+  std::vector<double> runs;
+};
+
 // As many stages, cut where the plan's list says it, if it has one, or balanced
 // within these limits; what is refused has the plan's words and places.
 std::unique_ptr<mlir::Pass> createAssignStagesPass(
-    int64_t stages, const plan::Plan& plan, const StageMemory& memory = {});
+    int64_t stages, const plan::Plan& plan, const StageMemory& memory = {},
+    const StageTimes& times = {});
 
 }  // namespace partita::pipeline
 

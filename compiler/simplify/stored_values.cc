@@ -18,7 +18,7 @@ namespace {
 // whole.
 bool movesData(mlir::Operation* op) {
   auto collective = mlir::dyn_cast<exec::CollectiveOp>(op);
-  return collective && collective.getKind() != exec::CollectiveKind::all_slice;
+  return collective && collective.getKind() != exec::CollectiveKind::kAllSlice;
 }
 
 }  // namespace

@@ -54,47 +54,17 @@ class PlanTest(unittest.TestCase):
                     self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita")
 
     def test_folders(self):
-        for name, layers, kind in (("gpt2", 6, "gpt"), ("llama", 5, "llama")):
+        for name, layers in (("gpt2", 6), ("llama", 5)):
             with self.subTest(model=name):
                 with open(os.path.join(self.folder, "config.json"), "w", encoding="utf-8") as file:
                     json.dump(FOLDERS[name], file)
                 options = [".", "--dim", "batch=8,seq=16"]
                 facts = json.loads(self.plan(*options, "--fix", "pp=2", "--json", "-o", "plan.yaml"))
-                self.assertEqual((facts["model"]["layers"], facts["model"]["kind"]), (layers, kind))
-                self.assertIn(" x pp 2 x ", facts["division"])
+                self.assertIn("pipe 2", facts["division"])
                 self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita")
                 # More stages than layers.
                 self.assertIn("--fix pp: expected at most the %d layers, found 8" % layers, self.partita(
                     "plan", "--cluster", "8x a100-80-sxm", *options, "--fix", "pp=8", code=1))
-        self.assertEqual(facts["model"]["kv_heads"], 2)
-        # The head of a large vocabulary is a layer's worth: the cut is uneven, and says where.
-        with open(os.path.join(self.folder, "config.json"), "w", encoding="utf-8") as file:
-            json.dump(dict(FOLDERS["llama"], vocab_size=1 << 18, max_position_embeddings=64), file)
-        options = [".", "--dim", "batch=4,seq=64"]
-        self.partita("plan", "--cluster", "2x a100-80-sxm", *options, "--fix", "pp=2,vpp=1,schedule=1f1b,mbs=1", "-o", "plan.yaml")
-        with open(os.path.join(self.folder, "plan.yaml"), encoding="utf-8") as file:
-            self.assertIn('stages:\n  - {to: "model.layers.3"}\n  - {to: "model.layers.4"}\n', file.read())
-        self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "-o", "step.partita")
-
-    # What zero-bubble schedules put off, and what is kept where nothing is computed again, are planned by rules of thumb: up to 15 % more.
-    def test_memory_is_what_is_compiled(self):
-        wide = {"gpt2": dict(FOLDERS["gpt2"], n_positions=256, n_embd=256, n_inner=1024, n_layer=4, vocab_size=1024),
-                "llama": dict(FOLDERS["llama"], max_position_embeddings=256, hidden_size=256, intermediate_size=768, num_hidden_layers=4,
-                              num_key_value_heads=4, vocab_size=1024)}
-        options = [".", "--dim", "batch=32,seq=256"]
-        for name, config in wide.items():
-            with open(os.path.join(self.folder, "config.json"), "w", encoding="utf-8") as file:
-                json.dump(config, file)
-            for fixed in ("", "tp=2,dp=2,sp=y", "pp=2,dp=2,schedule=1f1b,vpp=1", "pp=4,schedule=zb-h1", "pp=2,dp=2,schedule=zb-v", "dp=4,zero=2,mbs=2",
-                          "dp=4,zero=3", "dp=2,cp=2", "dp=4,offload=y", "dp=4,recompute=full", "dp=4,recompute=none"):
-                with self.subTest(model=name, fixed=fixed):
-                    planned = json.loads(self.plan(*options, "--precision", "bf16", "--json", "-o", "plan.yaml", *(["--fix", fixed] if fixed else [])))
-                    table = json.loads(self.partita("compile", *options, "--plan", "plan.yaml", "--train", "adamw", "--target", "cuda:sm_80",
-                                                    "-o", "step.partita", "--json"))["memory"]
-                    ratio = planned["memory_bytes"] / table["total"]
-                    print("%s %s: planned %.1f MB, compiled %.1f: %.3f" % (
-                        name, planned["division"], planned["memory_bytes"] / 1e6, table["total"] / 1e6, ratio))
-                    self.assertLess(abs(ratio - 1), 0.15 if "zb" in fixed or "none" in fixed else 0.02)
 
     def test_divided_is_undivided(self):
         options = [GPT2, "--dim", "batch=8,seq=8"]
@@ -107,25 +77,29 @@ class PlanTest(unittest.TestCase):
         facts = json.loads(self.plan(GPT2, "--dim", "batch=8,seq=8", "--json"))
         self.assertAlmostEqual(sum(facts["parts"].values()), facts["step_seconds"], delta=1e-6 * facts["step_seconds"])
         self.assertEqual((facts["devices"], facts["batch"]), (4, 8))
-        self.assertLessEqual(facts["gap"], 0.001)
         self.assertGreater(len(facts["alternatives"]), 2)
         for other in facts["alternatives"]:
-            self.assertGreaterEqual(other["slower"], -0.001)
+            self.assertGreaterEqual(other["slower"], -1e-9)
         self.assertTrue(any("memory" in gain["what"] for gain in facts["gains"]))
+        self.assertEqual([other["precision"] for other in facts["precisions"]], ["bf16"])
         text = self.plan(GPT2, "--dim", "batch=8,seq=8")
-        for part in ("mesh: {", "chosen: tp ", "binds: ", "runners-up:", "what more would save", "a step of 8 x 8 tokens in "):
+        for part in ("mesh: {", "chosen: ", "binds: ", "in bf16: ", "runners-up:", "what more would save", "a step of a batch of 8 in "):
             self.assertIn(part, text)
-        self.assertNotIn("runners-up:", self.plan(GPT2, "--dim", "batch=8,seq=8", "--fix", "tp=2,pp=1,dp=2"))
+
+    def test_precision_is_chosen(self):
+        options = [GPT2, "--dim", "batch=8,seq=8", "--json"]
+        auto = json.loads(self.plan(*options, "--precision", "auto"))
+        for precision in ("f32", "bf16"):
+            self.assertLessEqual(auto["step_seconds"], (1 + 1e-9) * json.loads(self.plan(*options, "--precision", precision))["step_seconds"])
 
     def test_rows(self):
-        row = ["--row", "layers=24,hidden=4096,heads=32,seq_len=2048,vocab=51200", "--batch", "64"]
+        row = ["--row", "layers=4,hidden=4096,heads=32,seq_len=2048,vocab=51200", "--batch", "64"]
         free = json.loads(self.plan(*row, "--json"))
         narrow = json.loads(self.plan(*row, "--json", "--memory", "%d GB" % (0.9 * free["memory_bytes"] / 1e9)))
         self.assertLess(narrow["memory_bytes"], free["memory_bytes"])
         self.assertIn("memory: ", narrow["text"])
-        text = self.plan(*row, "--memory", "5 GB", code=1)
-        self.assertIn("expected a division within 5.0 GB a device, found none: the least is ", text)
-        self.assertIn("it fits with a limit of ", text)
+        text = self.plan(*row, "--memory", "1 GB", code=1)
+        self.assertIn("expected a division within 1.0 GB a device, found none: the least ", text)
         # More than the device has is for one that has it.
         done = subprocess.run([PARTITA, "plan", *row, "--cluster", "4x a100-80-sxm", "--memory", "400 GB"], capture_output=True, text=True, check=True)
         self.assertRegex(done.stderr, "^warning: --memory: 400.0 GB is more than the [0-9.]+ GB that programs have on a100-80-sxm, where the plan may "

@@ -157,10 +157,7 @@ int run(PlanCommand& command) {
                          {{"-o", command.request.output}}}))
     return kUsageError;
   if (!readMachine(command)) return kUserError;
-  if (command.request.by_layer && !command.fixed.empty()) {
-    complain("--fix: expected none where each layer is divided in its own way");
-    return kUsageError;
-  }
+  command.request.has_fixed = !command.fixed.empty();
   if (std::string wrong = command.request.options.target.empty()
                               ? ""
                               : checkMachine(command.request.options);
@@ -248,6 +245,7 @@ bool isOfPlan(const std::string& path, const plan::Plan& plan,
 
 Command addPlanner(CLI::App& app) {
   auto state = std::make_shared<PlanCommand>();
+  state->request.options.target.clear();
   CLI::App* command = app.add_subcommand(
       "plan", "Choose how to divide the training of a model over a cluster");
   state->model.add(command, kAnyModel);

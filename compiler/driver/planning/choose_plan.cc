@@ -125,6 +125,10 @@ class Chooser {
       if (mlir::succeeded(found)) found_ = *std::move(found);
     }
     if (found_) batch_ = found_->batch;
+    if (!found_ && request_.has_fixed)
+      return absl::InvalidArgumentError(
+          "--fix: expected none where each layer is divided in its own way" +
+          (because_.empty() ? "" : ": " + because_));
     return absl::OkStatus();
   }
 
@@ -232,13 +236,15 @@ class Chooser {
     double sum = 0;
     for (const simulator::OperationTotal& total :
          plan.price.simulation.operations) {
-      const bool computes = total.kind == "launch" || total.kind == "copy";
-      const bool product = total.kind == "gemm" || total.kind == "conv";
-      parts[product               ? "products"
-            : computes            ? "kernels"
-            : total.group > 0     ? "collectives"
-            : total.kind == "call" ? "kernels"
-                                  : "transfers"] += total.seconds;
+      const bool product =
+          total.kind == "product" || total.kind == "convolution";
+      const bool kernel = total.kind == "kernel" || total.kind == "copy" ||
+                          total.kind == "call";
+      const bool sends = total.kind == "receive" || total.kind == "send";
+      parts[product  ? "products"
+            : kernel ? "kernels"
+            : sends  ? "transfers"
+                     : "collectives"] += total.seconds;
       sum += total.seconds;
     }
     parts["bubble"] = std::max(0.0, plan.seconds() - sum);
@@ -279,7 +285,8 @@ class Chooser {
       Kind& kind = kinds[total.function];
       kind.calls = std::max(kind.calls, total.calls);
       kind.seconds += total.seconds;
-      if (total.group > 0) kind.collectives += total.seconds;
+      if (total.group > 0 || total.kind == "await")
+        kind.collectives += total.seconds;
     }
     std::vector<std::pair<std::string, Kind>> sorted(kinds.begin(),
                                                      kinds.end());

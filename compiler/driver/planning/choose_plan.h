@@ -17,9 +17,10 @@ namespace partita::driver {
 
 struct PlanRequest {
   mlir::ModuleOp model;    // imported for training; stays as it is
-  CompileOptions options;  // the training; the target, where not empty
+  CompileOptions options;  // the training; the target, unless it is empty
   planner::Cluster cluster;  // all its devices are used
   planner::FixedChoices fixed;
+  bool has_fixed = false;  // `fixed` says anything
   double memory = 0;        // bytes per device; 0: what the device has
   bool by_layer = false;    // propose plans with a mapping for each layer
   int64_t batch = 0;  // samples of a step that the model must have; 0: any

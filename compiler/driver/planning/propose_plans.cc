@@ -1,7 +1,9 @@
 // The planner's searches over estimates, as plans.
 #include "compiler/driver/planning/propose_plans.h"
 
+#include <limits>
 #include <set>
+#include <utility>
 
 #include "compiler/planner/layers.h"
 #include "compiler/planner/write_plan.h"
@@ -13,12 +15,23 @@ using absl::StatusOr;
 
 // Of divisions by layer, uniform and mixed ones.
 constexpr size_t kMostOfEach = 6;
+// By how much estimated memory may be over a limit.
+constexpr double kMemoryMargin = 2;
 
 }  // namespace
 
 StatusOr<Proposals> proposePlans(const planner::Request& request,
                                  const planner::PlanNames& names) {
   StatusOr<planner::SearchResult> result = planner::Search(request);
+  // Estimates of memory may be too large: what is nearly in the limit is tried.
+  if (absl::IsResourceExhausted(result.status())) {
+    planner::Request more = request;
+    more.memory = kMemoryMargin * (request.memory > 0
+                                       ? request.memory
+                                       : request.cluster.device.room());
+    if (auto nearly = planner::Search(more); nearly.ok())
+      result = std::move(nearly);
+  }
   if (!result.ok()) return result.status();
   Proposals proposals;
   proposals.considered = result->considered;
@@ -37,6 +50,11 @@ StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
   const std::vector<planner::LayerTable> tables =
       planner::TabulateMeshes(step, cluster, precision);
   StatusOr<planner::LayerResult> result = planner::SearchLayers(tables, memory);
+  // ZeRO, microbatches and recomputation, which estimates by layer do not
+  // have, may make room.
+  if (!result.ok())
+    result = planner::SearchLayers(tables,
+                                   std::numeric_limits<double>::infinity());
   if (!result.ok()) return result.status();
   Proposals proposals;
   std::set<std::string> texts;

@@ -28,7 +28,7 @@ bool hasWholeAxes(const Plan& plan) {
   return plan.overrides.empty() &&
          llvm::all_of(plan.shard, [&](const plan::Entry& entry) {
            return llvm::all_of(
-               entry.divisions, [&](const plan::Division& division) {
+               entry.dimensions, [&](const plan::ShardedDimension& division) {
                  return llvm::all_of(
                      division.axes, [&](const core::AxisRef& ref) {
                        return isWhole(ref, plan.mesh);
@@ -42,15 +42,15 @@ bool hasWholeAxes(const Plan& plan) {
 template <typename Change>
 void changeReferences(Plan& plan, const Change& change) {
   for (plan::Entry& entry : plan.shard) {
-    for (plan::Division& division : entry.divisions)
+    for (plan::ShardedDimension& division : entry.dimensions)
       llvm::erase_if(division.axes,
                      [&](core::AxisRef& ref) { return !change(ref); });
-    llvm::erase_if(entry.divisions, [](const plan::Division& division) {
+    llvm::erase_if(entry.dimensions, [](const plan::ShardedDimension& division) {
       return division.axes.empty();
     });
   }
   llvm::erase_if(plan.shard, [](const plan::Entry& entry) {
-    return entry.divisions.empty();
+    return entry.dimensions.empty();
   });
 }
 
@@ -86,7 +86,7 @@ int64_t sizeOf(const Plan& plan, llvm::StringRef name) {
 int64_t batchParts(const Plan& plan) {
   int64_t parts = 1;
   for (const plan::Entry& entry : plan.shard)
-    for (const plan::Division& division : entry.divisions)
+    for (const plan::ShardedDimension& division : entry.dimensions)
       if (division.dimension == "B" && entry.at.empty())
         parts *= core::SizeOf(division.axes);
   return parts;
@@ -101,7 +101,7 @@ void addPipe(Plan& plan, int64_t size) {
   });
   if (plan.shard.empty() || plan::IsScoped(plan.shard.front()))
     plan.shard.insert(plan.shard.begin(), plan::Entry());
-  plan.shard.front().divisions.push_back(
+  plan.shard.front().dimensions.push_back(
       {"D", {core::WholeAxis(plan.mesh, 0)}, {}});
   plan.schedule = plan::Schedule();
 }
@@ -185,8 +185,8 @@ class Variations {
     const std::optional<int> tensor = findAxis(plan_, "tensor");
     const auto divides = [&](llvm::StringRef name) {
       return [=](const plan::Entry& entry) {
-        return llvm::any_of(entry.divisions,
-                            [&](const plan::Division& division) {
+        return llvm::any_of(entry.dimensions,
+                            [&](const plan::ShardedDimension& division) {
                               return division.dimension == name && tensor &&
                                      division.axes.front().axis == *tensor;
                             });
@@ -200,7 +200,7 @@ class Variations {
       llvm::erase_if(changed.shard, divides("L"));
     } else {
       plan::Entry entry;
-      entry.divisions.push_back(
+      entry.dimensions.push_back(
           {"L", {core::WholeAxis(changed.mesh, *tensor)}, {}});
       changed.shard.push_back(std::move(entry));
     }
@@ -262,7 +262,7 @@ std::string describePlan(const Plan& plan) {
       if (!names.empty()) before = ", ";
       names.clear();
     };
-    for (const plan::Division& division : entry.divisions) {
+    for (const plan::ShardedDimension& division : entry.dimensions) {
       std::string own;
       for (const core::AxisRef& ref : division.axes)
         own += " " + plan.mesh.axes[ref.axis].name;

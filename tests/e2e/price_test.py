@@ -1,0 +1,85 @@
+"""One price for a step: what `partita plan` prints of a plan is what `partita simulate` prints of the program that `partita compile`
+makes of it, and the memory is that of all three. Models of every kind, on GPUs and CPUs, free choices and fixed ones.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PARTITA = os.path.abspath("compiler/tools/partita")
+TINY = os.path.abspath("tests/data/onnx-tiny")
+# Of the golden models: sizes.
+GOLDEN = {
+    "gpt2": "batch=8,seq=8",
+    "gpt2_4l": "batch=8,seq=8",
+    "bert_mlm": "batch=8,seq=8",
+    "t5": "batch=8,seq=8,dec=6",
+    "vit": "batch=8",
+    "vit_3l": "batch=8",
+    "coatnet_64": "batch=8",
+    "coatnet_bias": "batch=8",
+}
+CLUSTERS = ("4x a100-80-sxm", "4x h100-sxm", "2x cpu")
+# A pipeline, ZeRO and recomputation.
+FIXED = ("pp=2,schedule=1f1b", "dp=4,zero=1", "dp=4,zero=3,recompute=full", "pp=2,dp=2,schedule=zb-h1,recompute=none")
+FULL_SIZE = (
+    ("gpt2-xl", "batch=64,seq=1024", "64x a100-80-sxm", "bf16"),
+    ("gpt2-xl", "batch=64,seq=1024", "64x h100-sxm", "bf16"),
+    ("llama-7b", "batch=64,seq=2048", "4 nodes x a100-80-sxm", "bf16"),
+    ("coatnet-0", "batch=64", "8x a100-80-sxm", "bf16"),
+    ("coatnet-3", "batch=64", "8x a100-80-sxm", "bf16"),
+)
+
+
+class PriceTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def partita(self, *arguments):
+        done = subprocess.run([PARTITA, *arguments], capture_output=True, text=True, check=False, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, " ".join(arguments) + "\n" + done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def compare(self, model, cluster, *options):
+        planned = self.partita("plan", *model, "--cluster", cluster, "--json", "-o", "plan.yaml", *options)
+        compiled = self.partita("compile", *model, "--plan", "plan.yaml", "--train", planned["train"], "--target", planned["target"],
+                                "-o", "step.partita", "--json")
+        simulated = self.partita("simulate", "step.partita", "--cluster", cluster, "--json")
+        print("%s on %s, %s: %s: planned %.6f ms, simulated %.6f ms; %d bytes, %d, %d" % (
+            os.path.basename(os.path.dirname(model[0])) or model[0], cluster, " ".join(options), planned["division"], 1e3 * planned["step_seconds"],
+            1e3 * simulated["step_seconds"], planned["memory_bytes"], simulated["memory_bytes"], compiled["memory"]["total"]))
+        self.assertLess(abs(planned["step_seconds"] / simulated["step_seconds"] - 1), 1e-6)
+        self.assertEqual(planned["memory_bytes"], simulated["memory_bytes"])
+        self.assertEqual(planned["memory_bytes"], compiled["memory"]["total"])
+        return planned
+
+
+class GoldenTest(PriceTest):
+    def test_every_model(self):
+        for name, sizes in GOLDEN.items():
+            for cluster in CLUSTERS:
+                with self.subTest(model=name, cluster=cluster):
+                    self.compare([os.path.join(TINY, name, "model_train.onnx"), "--dim", sizes], cluster, "--effort", "4000")
+
+    def test_pipelines_zero_and_recomputation(self):
+        model = [os.path.join(TINY, "gpt2_4l", "model_train.onnx"), "--dim", "batch=16,seq=8"]
+        for fixed in FIXED:
+            for cluster in CLUSTERS[:2]:
+                with self.subTest(fixed=fixed, cluster=cluster):
+                    self.compare(model, cluster, "--fix", fixed, "--precision", "bf16", "--effort", "4000")
+
+
+class FullSizeTest(PriceTest):
+    def test_full_size(self):
+        for name, sizes, cluster, precision in FULL_SIZE:
+            with self.subTest(model=name, cluster=cluster):
+                self.compare([name, "--dim", sizes], cluster, "--precision", precision)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main(verbosity=1))
