@@ -1,5 +1,5 @@
-// What a program takes of a device's memory: against what a plan allows, and
-// in the forms in which programs and people read it.
+// A program's memory per device: compared with the plan's limit, and in the
+// forms that programs and people read.
 #ifndef PARTITA_COMPILER_DRIVER_MEMORY_LIMIT_H_
 #define PARTITA_COMPILER_DRIVER_MEMORY_LIMIT_H_
 

@@ -80,6 +80,18 @@ std::vector<Phase> planResources(const OrderOptions& options) {
        [](mlir::OpPassManager& pm) {
          pm.addPass(memory::createPlanMemoryPass());
        }},
+      // One operation for each of the program's instructions.
+      {"instructions",
+       [](mlir::OpPassManager& pm) {
+         // While bodies of kernels still say all that launches compute.
+         pm.addPass(kernels::createCountWorkPass());
+         // Parts write where the launch was to write.
+         pm.addPass(kernels::createSplitLaunchesPass());
+         // Places say which launches touch each other's memory.
+         pm.addPass(memory::createJoinLaunchesPass());
+         // Last: it reads what all others have written.
+         pm.addPass(memory::createCopyReturnedPass());
+       }},
   };
 }
 

@@ -8,7 +8,6 @@
 #include "dialects/dist/dialect.h"
 #include "dialects/exec/dialect.h"
 #include "dialects/exec/entries.h"
-#include "dialects/exec/kernel_parts.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -290,21 +289,10 @@ class ModuleEmitter {
             codes.try_emplace(name, static_cast<int>(program_.kernels.size()));
         if (is_new) addKernel(name);
         kernel_index_[function.getName()] = known->second;
-        addParts(function);
       } else {
         function_index_[function.getName()] = functions_.size();
         functions_.push_back(function);
       }
-    }
-  }
-
-  // The kernels that are launched before this one, whose own name is the last.
-  void addParts(FuncOp kernel) {
-    const auto parts = exec::kernelParts(kernel);
-    if (parts.empty()) return;
-    for (const exec::KernelPart& part : llvm::ArrayRef(parts).drop_back()) {
-      kernel_index_[part.code] = static_cast<int>(program_.kernels.size());
-      addKernel(part.code);
     }
   }
 

@@ -2,16 +2,15 @@
 // compiler/memory wrote.
 #include "compiler/emit/function_emitter.h"
 
-#include "compiler/emit/join_launches.h"
-#include "compiler/emit/kernel_work.h"
+#include <numeric>
+
 #include "compiler/emit/placement.h"
 #include "compiler/format/format.h"
 #include "dialects/exec/dialect.h"
-#include "dialects/exec/kernel_parts.h"
-#include "dialects/nn/dialect.h"
 #include "dialects/nn/tensor.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "runtime/program/validate.h"
 
 namespace partita::emit {
 namespace {
@@ -66,27 +65,11 @@ class FunctionEmitter {
       place(argument, Space::argument, index);
     for (mlir::Operation& op : function_.front().without_terminator())
       if (mlir::failed(emit(op, *result))) return failure();
-    join(*result);
-    if (mlir::failed(copyReturned(*result))) return failure();
+    if (mlir::failed(checkReturned())) return failure();
     return result;
   }
 
  private:
-  // Where the memory of all results is known: in a function that no other
-  // calls, and that updates stored tensors.
-  void join(program::FunctionT& function) {
-    std::vector<int64_t> memory(function.arguments);
-    bool updates = false;
-    for (int64_t i = 0; i < function.arguments; ++i) {
-      memory[i] = i;
-      if (i < function_.getNumArguments()) continue;
-      const unsigned result = i - function_.getNumArguments();
-      updates |= function_.getResultAttr(result, nn::kUpdatesAttr) != nullptr;
-      memory[i] = updatedArgument(result).value_or(i);
-    }
-    if (updates) joinLaunches(function, memory);
-  }
-
   void place(Value value, Space space, int64_t where) {
     buffers_[value] = Buffer(space, where, exec::bufferBytes(typeOf(value)));
   }
@@ -103,11 +86,28 @@ class FunctionEmitter {
     auto instruction = std::make_unique<program::InstructionT>();
     if (mlir::failed(fillOperation(op, instruction->operation)))
       return failure();
+    instruction->name = describe(op);
+    if (auto why = op.getAttrOfType<mlir::StringAttr>("why"))
+      instruction->why = why.getValue().str();
     if (auto await = llvm::dyn_cast<exec::AwaitOp>(op)) {
       const Buffer started = buffers_.lookup(await.getStarted());
       buffers_[await.getResult()] = started;
-      instruction->name = describe(op);
-      function.body.push_back(std::move(instruction));
+    } else {
+      if (mlir::failed(placeResults(op))) return failure();
+      addOperands(op, *instruction);
+    }
+    function.body.push_back(std::move(instruction));
+    return success();
+  }
+
+  LogicalResult placeResults(mlir::Operation& op) {
+    if (auto launch = llvm::dyn_cast<exec::LaunchOp>(op);
+        launch && !launch.getInto().empty()) {
+      for (auto [result, begun] :
+           llvm::zip_equal(launch.getResults(), launch.getInto())) {
+        const Buffer buffer = buffers_.lookup(begun);
+        buffers_[result] = buffer;
+      }
       return success();
     }
     auto offsets =
@@ -115,8 +115,6 @@ class FunctionEmitter {
     if (!offsets && op.getNumResults() > 0)
       return op.emitOpError("expected memory to be planned, found no ")
              << exec::kOffsetsAttr;
-    for (Value operand : op.getOperands())
-      instruction->operands.push_back(buffers_[operand]);
     for (mlir::OpResult result : op.getResults()) {
       const int64_t offset = offsets[result.getResultNumber()];
       if (offset < 0)
@@ -124,52 +122,20 @@ class FunctionEmitter {
               function_.getNumArguments() + (-1 - offset));
       else
         place(result, Space::frame, offset);
-      instruction->operands.push_back(buffers_[result]);
-      if (!llvm::isa<mlir::func::CallOp>(op))
-        instruction->output_types.push_back(tensorType(typeOf(result), false));
     }
-    instruction->outputs = op.getNumResults();
-    instruction->name = describe(op);
-    if (auto why = op.getAttrOfType<mlir::StringAttr>("why"))
-      instruction->why = why.getValue().str();
-    if (auto launch = llvm::dyn_cast<exec::LaunchOp>(op))
-      addParts(launch, *instruction, function);
-    else
-      function.body.push_back(std::move(instruction));
     return success();
   }
 
-  // A launch of several kernels as one of each. The launch's maps are those of
-  // its own kernel, the last one.
-  void addParts(exec::LaunchOp launch, const program::InstructionT& instruction,
-                program::FunctionT& function) {
-    const FuncOp kernel = kernelOf(launch);
-    const auto parts = exec::kernelParts(kernel);
-    if (parts.empty())
-      function.body.push_back(
-          std::make_unique<program::InstructionT>(instruction));
-    for (const exec::KernelPart& part : parts) {
-      auto one = std::make_unique<program::InstructionT>(instruction);
-      fillPart(kernel, part, *one->operation.AsLaunch());
-      if (&part != &parts.back()) one->operation.AsLaunch()->maps.clear();
-      function.body.push_back(std::move(one));
+  void addOperands(mlir::Operation& op, program::InstructionT& instruction) {
+    auto launch = llvm::dyn_cast<exec::LaunchOp>(op);
+    for (Value operand : launch ? launch.getOperands_() : op.getOperands())
+      instruction.operands.push_back(buffers_[operand]);
+    for (Value result : op.getResults()) {
+      instruction.operands.push_back(buffers_[result]);
+      if (!llvm::isa<mlir::func::CallOp>(op))
+        instruction.output_types.push_back(tensorType(typeOf(result), false));
     }
-  }
-
-  void fillPart(FuncOp kernel, const exec::KernelPart& part,
-                program::LaunchT& launch) {
-    launch.kernel = kernels_.lookup(part.code);
-    launch.grid = {static_cast<int32_t>(part.blocks), 1, 1};
-    launch.scratch_bytes = part.scratch;
-    launch.shared_bytes = static_cast<int32_t>(part.shared);
-    const KernelWork work = workOf(kernel, part);
-    launch.operations = work.operations;
-    launch.unread_bytes = work.unread_bytes;
-  }
-
-  static FuncOp kernelOf(exec::LaunchOp launch) {
-    return mlir::SymbolTable::lookupNearestSymbolFrom<FuncOp>(
-        launch, launch.getKernelAttr());
+    instruction.outputs = op.getNumResults();
   }
 
   LogicalResult placeConstant(mlir::arith::ConstantOp constant) {
@@ -191,6 +157,14 @@ class FunctionEmitter {
     return llvm::TypeSwitch<mlir::Operation*, LogicalResult>(&op)
         .Case<exec::LaunchOp>(
             [&](auto launch) { return fillLaunch(launch, operation); })
+        .Case<exec::LaunchPiecesOp>([&](auto launch) {
+          fillPieces(launch, operation);
+          return success();
+        })
+        .Case<exec::CopyOp>([&](auto) {
+          operation.Set(program::CopyT());
+          return success();
+        })
         .Case<exec::GemmOp>(
             [&](auto gemm) { return fillGemm(gemm, operation); })
         .Case<exec::ConvOp>(
@@ -271,9 +245,8 @@ class FunctionEmitter {
     program::LaunchT result;
     result.kernel = kernels_.lookup(launch.getKernel());
     result.scratch_bytes = *launch.getScratch();
-    const KernelWork work = workOf(kernelOf(launch));
-    result.operations = work.operations;
-    result.unread_bytes = work.unread_bytes;
+    result.operations = launch.getOperations().value_or(0);
+    result.unread_bytes = launch.getUnread().value_or(0);
     if (auto blocks = launch.getBlocks()) {
       result.grid = {static_cast<int32_t>(*blocks), 1, 1};
       result.block = {static_cast<int32_t>(*launch.getThreads()), 1, 1};
@@ -286,6 +259,24 @@ class FunctionEmitter {
     }
     operation.Set(std::move(result));
     return success();
+  }
+
+  void fillPieces(exec::LaunchPiecesOp launch,
+                  program::OperationUnion& operation) {
+    static_assert(exec::kMostPieceOperands == program::kMaxPieceOperands,
+                  "exec and program.fbs must agree");
+    program::LaunchT result;
+    // All kernels have the same code.
+    result.kernel = kernels_.lookup(
+        llvm::cast<mlir::FlatSymbolRefAttr>(launch.getKernels()[0]).getValue());
+    result.ranges = vectorOf(launch.getRanges());
+    result.range =
+        std::accumulate(result.ranges.begin(), result.ranges.end(), int64_t{0});
+    result.grain = launch.getGrain();
+    result.scratch_bytes = launch.getScratch();
+    result.operations = launch.getOperations().value_or(0);
+    result.unread_bytes = launch.getUnread().value_or(0);
+    operation.Set(std::move(result));
   }
 
   static std::vector<std::unique_ptr<program::TensorMapT>> mapsOf(
@@ -357,58 +348,20 @@ class FunctionEmitter {
     return success();
   }
 
-  // Results that no operation could write in place: arguments, constants,
-  // values returned twice. An argument that is updated, and whose old value is
-  // a result too, is read before it is written.
-  LogicalResult copyReturned(program::FunctionT& function) {
+  // The caller finds results in its own memory.
+  LogicalResult checkReturned() {
     mlir::Operation* terminator = function_.front().getTerminator();
-    llvm::SmallVector<unsigned> open;
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
       const Buffer from = buffers_[value];
       if (from.space() != Space::argument ||
-          from.value() != function_.getNumArguments() + index)
-        open.push_back(index);
-    }
-    while (!open.empty()) {
-      const auto isRead = [&](unsigned index) {
-        const std::optional<unsigned> memory = updatedArgument(index);
-        return memory && llvm::any_of(open, [&](unsigned other) {
-                 const Buffer from = buffers_[terminator->getOperand(other)];
-                 return other != index && from.space() == Space::argument &&
-                        from.value() == *memory;
-               });
-      };
-      auto next = llvm::find_if_not(open, isRead);
-      if (next == open.end())
-        return function_.emitError(
-            "expected stored tensors that do not change places, found that "
-            "each of several becomes another");
-      copyResult(*next, terminator->getOperand(*next), function);
-      open.erase(next);
+          from.value() !=
+              function_.getNumArguments() + static_cast<int64_t>(index))
+        return terminator->emitOpError("expected result ")
+               << index
+               << " in the caller's memory, where partita-copy-returned copies "
+                  "it, found it elsewhere";
     }
     return success();
-  }
-
-  void copyResult(unsigned index, Value value, program::FunctionT& function) {
-    const Buffer from = buffers_[value];
-    auto copy = std::make_unique<program::InstructionT>();
-    copy->operation.Set(program::CopyT());
-    copy->operands = {
-        from, Buffer(Space::argument, function_.getNumArguments() + index,
-                     from.bytes())};
-    copy->outputs = 1;
-    copy->output_types.push_back(tensorType(typeOf(value), false));
-    copy->name = "copy of result " + std::to_string(index);
-    function.body.push_back(std::move(copy));
-  }
-
-  // The argument whose memory a result is.
-  std::optional<unsigned> updatedArgument(unsigned result) {
-    const mlir::Attribute name =
-        function_.getResultAttr(result, nn::kUpdatesAttr);
-    for (unsigned i = 0; name && i < function_.getNumArguments(); ++i)
-      if (function_.getArgAttr(i, nn::kNameAttr) == name) return i;
-    return std::nullopt;
   }
 
   FuncOp function_;

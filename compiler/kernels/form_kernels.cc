@@ -110,8 +110,7 @@ class FunctionOutliner {
     builder.setInsertionPointAfter(group.back());
     auto launch = exec::LaunchOp::create(
         builder, group.back()->getLoc(), mlir::ValueRange(outputs).getTypes(),
-        kernel.getName(), inputs.getArrayRef(), nullptr, nullptr, nullptr,
-        nullptr, nullptr, nullptr, nullptr);
+        kernel.getName(), inputs.getArrayRef());
     for (auto [output, result] : llvm::zip_equal(outputs, launch.getResults()))
       output.replaceUsesWithIf(result, [&](mlir::OpOperand& use) {
         return !inside(use.getOwner(), group_of_[group.back()]);

@@ -30,7 +30,7 @@ SmallVector<func::FuncOp> kernelsOf(ModuleOp module) {
 }
 
 // Those of functions that update stored tensors, where launches of one code may
-// become one (compiler/emit); everywhere else code of a kernel's own sizes is
+// become one (compiler/memory); everywhere else code of a kernel's own sizes is
 // better.
 SmallVector<func::FuncOp> kernelsOfUpdates(ModuleOp module) {
   llvm::StringSet<> names;
@@ -96,8 +96,8 @@ class HostCode {
   llvm::StringMap<KernelCode> kernels_;
 };
 
-// All have the launch's operands. They stay one launch in the IR, so that
-// results have one place and nothing comes between them.
+// All have the launch's operands. They stay one launch until memory is planned,
+// so that results have one place and nothing comes between them.
 void markParts(func::FuncOp function, const KernelCode& kernel,
                const llvm::StringMap<PtxKernel>& launches) {
   if (!kernel.work) return;

@@ -130,4 +130,38 @@ def FormKernelsPass : Pass<"partita-form-kernels", "::mlir::ModuleOp"> {
                     Statistic<"launches", "launches", "Launches written">];
 }
 
+def CountWorkPass : Pass<"partita-count-work", "::mlir::ModuleOp"> {
+  let summary = "Writes onto launches what their kernels compute and leave unread";
+  let description = [{
+    Operands do not tell how many operations attention takes, nor how much of a tensor a kernel
+    reads that cuts a slice out of it. Kernels' bodies do: each launch gets `operations` and `unread`, where they are not 0.
+
+    ```mlir
+    func.func private @k(%x: tensor<8xf32>) -> tensor<2xf32> attributes {exec.kernel} {
+      %0 = nn.slice %x starts = [4] strides = [1] : tensor<8xf32> -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }
+    // makes of each launch
+    %y = exec.launch @k(%x) {unread = 24 : i64} : (tensor<8xf32>) -> tensor<2xf32>
+    ```
+  }];
+}
+
+def SplitLaunchesPass : Pass<"partita-split-launches", "::mlir::ModuleOp"> {
+  let summary = "Makes one launch for each part of a kernel whose code is several";
+  let description = [{
+    Code generation for GPUs writes some kernels as several, which run one after the other with the same operands
+    (`kernel.parts`). The first of their launches has the offsets that were planned; each other goes on with its results.
+    Parts other than the last, which is the kernel itself, become functions without a body.
+
+    ```mlir
+    %y = exec.launch @k(%x) {exec.offsets = array<i64: 0>} : (tensor<8xf32>) -> tensor<8xf32>
+    // becomes
+    %0 = exec.launch @k_part_0(%x) {exec.offsets = array<i64: 0>} : (tensor<8xf32>) -> tensor<8xf32>
+    %y = exec.launch @k(%x) into(%0 : tensor<8xf32>) : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+  }];
+  let statistics = [Statistic<"added", "added", "Launches added">];
+}
+
 #endif  // PARTITA_COMPILER_KERNELS_PASSES_TD

@@ -9,13 +9,18 @@
 namespace partita::memory {
 
 // What a value's memory belongs to: views lead back to the value they view,
-// what is awaited to what was started.
+// what is awaited to what was started, a launch with `into` to the launch that
+// began to write.
 inline mlir::Value rootOf(mlir::Value value) {
   while (true) {
     if (auto view = value.getDefiningOp<exec::ViewOp>())
       value = view.getInput();
     else if (auto await = value.getDefiningOp<exec::AwaitOp>())
       value = await.getStarted();
+    else if (auto launch = value.getDefiningOp<exec::LaunchOp>();
+             launch && !launch.getInto().empty())
+      value =
+          launch.getInto()[llvm::cast<mlir::OpResult>(value).getResultNumber()];
     else
       return value;
   }

@@ -36,16 +36,37 @@ llvm::StringRef argumentText(FuncOp function, unsigned i,
   return attr ? attr.getValue() : llvm::StringRef();
 }
 
-// Uses of a value and of its views, but for the views themselves.
+// Users of a value. Views and launches that go on writing it count as their
+// results' users.
 llvm::SmallVector<Operation*> usersOf(Value value) {
   llvm::SmallVector<Operation*> users;
-  for (Operation* user : value.getUsers()) {
+  for (mlir::OpOperand& use : value.getUses()) {
+    Operation* user = use.getOwner();
+    auto launch = llvm::dyn_cast<exec::LaunchOp>(user);
     if (auto view = llvm::dyn_cast<exec::ViewOp>(user))
       llvm::append_range(users, usersOf(view.getResult()));
+    else if (launch && use.getOperandNumber() >= launch.getOperands_().size())
+      llvm::append_range(
+          users, usersOf(launch.getResult(use.getOperandNumber() -
+                                          launch.getOperands_().size())));
     else
       users.push_back(user);
   }
   return users;
+}
+
+// The operation that makes a value; of exec.launch_pieces also the piece.
+std::pair<Operation*, unsigned> makerOf(Value value) {
+  auto result = llvm::cast<mlir::OpResult>(value);
+  auto pieces = llvm::dyn_cast<exec::LaunchPiecesOp>(result.getOwner());
+  return {result.getOwner(), pieces ? pieces.getPieceOf(result) : 0};
+}
+
+mlir::OperandRange operandsOf(std::pair<Operation*, unsigned> maker) {
+  auto [op, piece] = maker;
+  if (auto pieces = llvm::dyn_cast<exec::LaunchPiecesOp>(op))
+    return pieces.getOperandsOf(piece);
+  return op->getOperands();
 }
 
 bool isCommunication(Value value) {
@@ -53,8 +74,9 @@ bool isCommunication(Value value) {
       value.getDefiningOp<exec::ReceiveOp>())
     return true;
   const llvm::SmallVector<Operation*> users = usersOf(value);
-  return value.getDefiningOp<exec::LaunchOp>() && !users.empty() &&
-         llvm::all_of(users, [](Operation* user) {
+  return llvm::isa_and_present<exec::LaunchOp, exec::LaunchPiecesOp>(
+             value.getDefiningOp()) &&
+         !users.empty() && llvm::all_of(users, [](Operation* user) {
            return llvm::isa<exec::CollectiveOp, exec::AwaitOp, exec::SendOp>(
                user);
          });
@@ -114,19 +136,22 @@ class Tabulation {
     Operation* terminator = main.front().getTerminator();
     for (unsigned i = 0; i < main.getNumResults(); ++i) {
       if (!main.getResultAttr(i, kUpdatesAttr)) continue;
-      Operation* update = rootOf(terminator->getOperand(i)).getDefiningOp();
-      if (update && updates_.insert(update).second)
-        llvm::append_range(open, update->getOperands());
+      Value updated = rootOf(terminator->getOperand(i));
+      if (auto copy = updated.getDefiningOp<exec::CopyOp>())
+        updated = rootOf(copy.getInput());
+      if (updated.getDefiningOp() && updates_.insert(makerOf(updated)).second)
+        llvm::append_range(open, operandsOf(makerOf(updated)));
     }
     while (!open.empty()) {
       Value value = rootOf(open.pop_back_val());
       Operation* producer = value.getDefiningOp();
-      if (!producer || updates_.contains(producer) ||
+      if (!producer || updates_.contains(makerOf(value)) ||
           llvm::isa<mlir::arith::ConstantOp>(producer) ||
           !gradients_.insert(value).second)
         continue;
-      if (llvm::isa<exec::LaunchOp, exec::CollectiveOp>(producer))
-        llvm::append_range(open, producer->getOperands());
+      if (llvm::isa<exec::LaunchOp, exec::LaunchPiecesOp, exec::CollectiveOp>(
+              producer))
+        llvm::append_range(open, operandsOf(makerOf(value)));
     }
   }
 
@@ -213,7 +238,7 @@ class Tabulation {
   mlir::SymbolTable symbols_;
   const bool states_on_host_;
   std::set<std::string> stored_;
-  llvm::DenseSet<Operation*> updates_;
+  llvm::DenseSet<std::pair<Operation*, unsigned>> updates_;  // makers
   llvm::DenseSet<Value> gradients_;
   MemoryTable table_;
 };

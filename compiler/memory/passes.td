@@ -79,4 +79,42 @@ def PlanMemoryPass : Pass<"partita-plan-memory", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"buffers", "buffers", "Number of buffers placed">];
 }
 
+def JoinLaunchesPass : Pass<"partita-join-launches", "::mlir::ModuleOp"> {
+  let summary = "Makes one launch of those that update parameters with the same code";
+  let description = [{
+    In functions that update stored tensors, launches that follow each other, whose kernels share one code, and of which
+    none writes what another reads or writes, become one `exec.launch_pieces` of at most 256. A result that updates an
+    argument is that argument's memory. On GPUs launches have no range and stay as they are.
+
+    ```mlir
+    %a = exec.launch @k_0(%p) {exec.offsets = array<i64: -1>, range = 8 : i64, ...} : (tensor<8xf32>) -> tensor<8xf32>
+    %b = exec.launch @k_1(%q) {exec.offsets = array<i64: -2>, range = 4 : i64, ...} : (tensor<4xf32>) -> tensor<4xf32>
+    // becomes
+    %0:2 = exec.launch_pieces [@k_0, @k_1](%p, %q) ranges = [8, 4] {exec.offsets = array<i64: -1, -2>, ...} :
+      (tensor<8xf32>, tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>)
+    ```
+  }];
+  let dependentDialects = ["::partita::exec::ExecDialect"];
+  let statistics = [Statistic<"joined", "joined", "Number of launches that became part of another">];
+}
+
+def CopyReturnedPass : Pass<"partita-copy-returned", "::mlir::ModuleOp"> {
+  let summary = "Copies results that no operation could write where the caller wants them";
+  let description = [{
+    These are arguments, constants, values that are returned twice, and new values of stored tensors whose old ones are
+    read later. Each gets an `exec.copy` in front of the return. An argument that is updated, and whose old value is a
+    result too, is read before it is written; stored tensors that change places are refused.
+
+    ```mlir
+    return %x, %x : tensor<8xf32>, tensor<8xf32>
+    // becomes
+    %0 = exec.copy %x {exec.offsets = array<i64: -1>} : tensor<8xf32>
+    %1 = exec.copy %x {exec.offsets = array<i64: -2>} : tensor<8xf32>
+    return %0, %1 : tensor<8xf32>, tensor<8xf32>
+    ```
+  }];
+  let dependentDialects = ["::partita::exec::ExecDialect"];
+  let statistics = [Statistic<"copies", "copies", "Number of results copied">];
+}
+
 #endif  // PARTITA_COMPILER_MEMORY_PASSES_TD

@@ -98,7 +98,9 @@ class InPlace {
 
 // Its results, if any, are elsewhere already.
 bool hasNoPlace(mlir::Operation& op) {
-  return llvm::isa<mlir::arith::ConstantOp, exec::ViewOp, exec::AwaitOp>(op);
+  auto launch = llvm::dyn_cast<exec::LaunchOp>(op);
+  return (launch && !launch.getInto().empty()) ||
+         llvm::isa<mlir::arith::ConstantOp, exec::ViewOp, exec::AwaitOp>(op);
 }
 
 // Plans one function whose callees are planned already.
@@ -140,8 +142,8 @@ class FunctionPlanner {
 
  private:
   // Results that may be written where the caller wants them. A value returned
-  // twice, or one that is an argument or a constant, is copied by the emitter
-  // instead.
+  // twice, or one that is an argument or a constant, is copied later
+  // (copy_returned.cc).
   void assignReturned() {
     mlir::Operation* terminator = function_.front().getTerminator();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {

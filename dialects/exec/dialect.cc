@@ -83,7 +83,7 @@ LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
     return emitOpError() << "expected a function named " << getKernelAttr();
   // C1
   if (mlir::TypeRange(kernel.getFunctionType().getInputs()) !=
-          mlir::TypeRange(getOperandTypes()) ||
+          mlir::TypeRange(getOperands_().getTypes()) ||
       mlir::TypeRange(kernel.getFunctionType().getResults()) !=
           mlir::TypeRange(getResultTypes()))
     return emitOpError() << "operand and result types differ from those of "
@@ -92,14 +92,25 @@ LogicalResult LaunchOp::verifySymbolUses(mlir::SymbolTableCollection& symbols) {
 }
 
 LogicalResult LaunchOp::verify() {
+  // C3
+  if (!getInto().empty()) {
+    auto before = getInto().front().getDefiningOp<LaunchOp>();
+    if (!before || before->getBlock() != (*this)->getBlock() ||
+        getInto() != mlir::ValueRange(before.getResults()) ||
+        mlir::TypeRange(getInto().getTypes()) !=
+            mlir::TypeRange(getResultTypes()))
+      return emitOpError(
+          "expected 'into' to be all results of an 'exec.launch' of this "
+          "block, of its own results' types");
+  }
   if (!getMaps()) return success();
   const auto positive = [](int64_t v) { return v > 0; };
+  const int64_t operands = getOperands_().size();
   for (auto map : getMaps()->getAsRange<TensorMapAttr>()) {
     // C2
-    if (map.getOperand() < 0 || map.getOperand() >= (*this)->getNumOperands())
-      return emitOpError() << "expected a tensor map of one of "
-                           << (*this)->getNumOperands() << " operands, found "
-                           << map;
+    if (map.getOperand() < 0 || map.getOperand() >= operands)
+      return emitOpError() << "expected a tensor map of one of " << operands
+                           << " operands, found " << map;
     llvm::ArrayRef<int64_t> shape = map.getShape(), strides = map.getStrides();
     if (shape.size() < 2 || shape.size() > 5 ||
         strides.size() + 1 != shape.size() ||
@@ -120,6 +131,67 @@ LogicalResult LaunchOp::verify() {
                            << bufferBytes(type) << " bytes, found " << map;
   }
   return success();
+}
+
+LogicalResult LaunchPiecesOp::verifySymbolUses(
+    mlir::SymbolTableCollection& symbols) {
+  llvm::SmallVector<mlir::Type> inputs, results;
+  for (auto name : getKernels().getAsRange<mlir::FlatSymbolRefAttr>()) {
+    auto kernel =
+        symbols.lookupNearestSymbolFrom<mlir::func::FuncOp>(*this, name);
+    if (!kernel) return emitOpError() << "expected a function named " << name;
+    const mlir::FunctionType type = kernel.getFunctionType();
+    // C3
+    if (type.getNumInputs() + type.getNumResults() > kMostPieceOperands)
+      return emitOpError() << "expected at most " << kMostPieceOperands
+                           << " operands and results of " << name << ", found "
+                           << type.getNumInputs() + type.getNumResults();
+    llvm::append_range(inputs, type.getInputs());
+    llvm::append_range(results, type.getResults());
+  }
+  // C1
+  if (mlir::TypeRange(inputs) != mlir::TypeRange(getOperandTypes()) ||
+      mlir::TypeRange(results) != mlir::TypeRange(getResultTypes()))
+    return emitOpError() << "operand and result types differ from those of "
+                         << getKernels();
+  return success();
+}
+
+LogicalResult LaunchPiecesOp::verify() {
+  // C2
+  if (getKernels().size() < 2 || getRanges().size() != getKernels().size() ||
+      llvm::any_of(getRanges(), [](int64_t range) { return range < 0; }))
+    return emitOpError() << "expected at least two kernels with a range each, "
+                            "not negative, found "
+                         << getKernels().size() << " kernels and ranges ["
+                         << getRanges() << "]";
+  return success();
+}
+
+namespace {
+
+mlir::FunctionType typeOfPiece(LaunchPiecesOp op, unsigned piece) {
+  auto name = llvm::cast<mlir::FlatSymbolRefAttr>(op.getKernels()[piece]);
+  return mlir::SymbolTable::lookupNearestSymbolFrom<mlir::func::FuncOp>(op,
+                                                                        name)
+      .getFunctionType();
+}
+
+}  // namespace
+
+unsigned LaunchPiecesOp::getPieceOf(mlir::OpResult result) {
+  unsigned piece = 0, end = 0;
+  while ((end += typeOfPiece(*this, piece).getNumResults()) <=
+         result.getResultNumber())
+    ++piece;
+  return piece;
+}
+
+mlir::OperandRange LaunchPiecesOp::getOperandsOf(unsigned piece) {
+  unsigned first = 0;
+  for (unsigned i = 0; i < piece; ++i)
+    first += typeOfPiece(*this, i).getNumInputs();
+  return getOperands_().slice(first, typeOfPiece(*this, piece).getNumInputs());
 }
 
 LogicalResult GemmOp::verify() {

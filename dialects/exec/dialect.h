@@ -39,6 +39,9 @@ inline constexpr char kFrameBytesAttr[] = "exec.frame_bytes";
 // On a private function: it is the body of a generated kernel.
 inline constexpr char kKernelAttr[] = "exec.kernel";
 
+// Operands and results of one piece of exec.launch_pieces.
+inline constexpr size_t kMostPieceOperands = 64;
+
 // Bytes of a dense buffer of this type (i1 takes a byte per element).
 int64_t bufferBytes(mlir::RankedTensorType type);
 

@@ -13,6 +13,8 @@ def Exec_Dialect : Dialect {
     writes. Once memory is planned, every operation with results carries
     `exec.offsets`, one entry per result: a byte offset in the function's frame,
     or -1 - i for the memory the caller gave for the function's i-th result.
+    The results of `exec.view`, of `exec.await` and of a launch with `into` are
+    memory of their operands, and have no offsets.
     A `func.call` also carries `exec.frame_offset`, the place of the callee's
     frame in the caller's; a planned function carries `exec.frame_bytes`.
     The operations map one to one onto runtime/program/program.fbs.

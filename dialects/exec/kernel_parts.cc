@@ -24,6 +24,10 @@ constexpr std::pair<const char*, int64_t KernelPart::*> kNumbers[] = {
 }  // namespace
 
 void setKernelParts(mlir::Operation* kernel, llvm::ArrayRef<KernelPart> parts) {
+  if (parts.empty()) {
+    kernel->removeAttr(kPartsAttr);
+    return;
+  }
   mlir::Builder builder(kernel->getContext());
   llvm::SmallVector<mlir::Attribute> list;
   for (const KernelPart& part : parts) {

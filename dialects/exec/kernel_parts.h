@@ -24,7 +24,8 @@ struct KernelPart {
 };
 
 // Writes and reads `kernel.parts` of a kernel function, in the order in which
-// they run. Read, none means that the code is one, of the launch's own numbers.
+// they run; the last has the function's name. None means that the code is one,
+// of the launch's own numbers.
 void setKernelParts(mlir::Operation* kernel, llvm::ArrayRef<KernelPart> parts);
 llvm::SmallVector<KernelPart> kernelParts(mlir::Operation* kernel);
 

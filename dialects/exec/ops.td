@@ -36,7 +36,7 @@ def Exec_TensorMapAttr : AttrDef<Exec_Dialect, "TensorMap"> {
 }
 def Exec_TensorMapsAttr : TypedArrayAttrBase<Exec_TensorMapAttr, "tensor maps">;
 
-def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Exec_LaunchOp : Exec_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs a generated kernel";
   let description = [{
     `kernel` names a private function whose body, on tensors, says what is
@@ -45,17 +45,66 @@ def Exec_LaunchOp : Exec_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInt
     and `scratch` bytes of working memory per thread. On a GPU, instead, `blocks`
     blocks of `threads` threads, `scratch` bytes of device memory for all, and
     `shared` bytes of shared memory for each block beyond what its code names,
-    and `maps` by which the kernel copies.
+    and `maps` by which the kernel copies. `operations` is the number of floating-point operations of its matrix products;
+    `unread` is the number of bytes of its operands that it leaves alone, below 0 if it reads some again.
+    A launch with `into` goes on with the results of an earlier launch: its results are the same memory, part of which the
+    earlier one has written. It has no offsets of its own.
     - (C1) `kernel` is a function of the operands' and results' types.
     - (C2) Each of `maps` is of an operand, inside of which it lies, and has 2 to 5 dimensions, with positive sizes, strides and boxes.
+    - (C3) `into` is empty, or all results of one `exec.launch` of the same block, in their order, whose types are those of the results.
 
     Example: `%y = exec.launch @kernel_0(%x) : (tensor<8xf32>) -> tensor<8xf32>`
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_Tensor>:$operands_, OptionalAttr<I64Attr>:$range,
-                       OptionalAttr<I64Attr>:$grain, OptionalAttr<I64Attr>:$scratch, OptionalAttr<I64Attr>:$blocks,
-                       OptionalAttr<I64Attr>:$threads, OptionalAttr<I64Attr>:$shared, OptionalAttr<Exec_TensorMapsAttr>:$maps);
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Exec_Tensor>:$operands_, Variadic<Exec_Tensor>:$into,
+                       OptionalAttr<I64Attr>:$range, OptionalAttr<I64Attr>:$grain, OptionalAttr<I64Attr>:$scratch,
+                       OptionalAttr<I64Attr>:$blocks, OptionalAttr<I64Attr>:$threads, OptionalAttr<I64Attr>:$shared,
+                       OptionalAttr<Exec_TensorMapsAttr>:$maps, OptionalAttr<I64Attr>:$operations, OptionalAttr<I64Attr>:$unread);
   let results = (outs Variadic<Exec_Tensor>:$results_);
-  let assemblyFormat = "$kernel `(` $operands_ `)` attr-dict `:` functional-type($operands_, $results_)";
+  let assemblyFormat = [{
+    $kernel `(` $operands_ `)` (`into` `(` $into^ `:` type($into) `)`)? attr-dict `:` functional-type($operands_, $results_)
+  }];
+  // Before code is generated.
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$results, "::llvm::StringRef":$kernel, "::mlir::ValueRange":$operands), [{
+    build($_builder, $_state, results, kernel, operands, /*into=*/{}, /*range=*/nullptr, /*grain=*/nullptr, /*scratch=*/nullptr,
+          /*blocks=*/nullptr, /*threads=*/nullptr, /*shared=*/nullptr, /*maps=*/nullptr, /*operations=*/nullptr, /*unread=*/nullptr);
+  }]>];
+}
+
+def Exec_SymbolsAttr : TypedArrayAttrBase<FlatSymbolRefAttr, "names of functions">;
+
+def Exec_LaunchPiecesOp : Exec_Op<"launch_pieces", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Runs a generated kernel on several lists of operands at once";
+  let description = [{
+    The kernels share one code, which is `exec.kernel` of each, and differ in their sizes. Piece i runs `kernels[i]` over
+    [0, ranges[i]); the pieces run at once, none of them writing what another reads or writes. Operands are those of piece 0,
+    of piece 1, and so on, and so are the results. `grain`, `scratch`, `operations` and `unread` are as in `exec.launch`.
+    - (C1) Operands and results are those of the kernels, one after the other.
+    - (C2) There are at least two kernels, and as many ranges, which are not negative.
+    - (C3) A kernel has at most 64 operands and results.
+
+    Example: `%y:2 = exec.launch_pieces [@k_0, @k_1](%a, %b) ranges = [8, 4] {grain = 1 : i64, scratch = 0 : i64} :
+    (tensor<8xf32>, tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>)`
+  }];
+  let arguments = (ins Exec_SymbolsAttr:$kernels, Variadic<Exec_Tensor>:$operands_, DenseI64ArrayAttr:$ranges, I64Attr:$grain,
+                       I64Attr:$scratch, OptionalAttr<I64Attr>:$operations, OptionalAttr<I64Attr>:$unread);
+  let results = (outs Variadic<Exec_Tensor>:$results_);
+  let assemblyFormat = "$kernels `(` $operands_ `)` `ranges` `=` $ranges attr-dict `:` functional-type($operands_, $results_)";
+  let extraClassDeclaration = [{
+    // The piece that a result is of, and the operands of a piece.
+    unsigned getPieceOf(::mlir::OpResult result);
+    ::mlir::OperandRange getOperandsOf(unsigned piece);
+  }];
+}
+
+def Exec_CopyOp : Exec_Op<"copy", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "The same values in memory of their own";
+  let description = [{
+    Example: `%y = exec.copy %x : tensor<8xf32>`
+  }];
+  let arguments = (ins Exec_Tensor:$input);
+  let results = (outs Exec_Tensor:$result);
+  let hasVerifier = 0;
+  let assemblyFormat = "$input attr-dict `:` type($input)";
 }
 
 def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {

@@ -31,12 +31,17 @@ class MemoryTableTest : public testing::Test {
     context_.allowUnregisteredDialects();
   }
 
-  MemoryTable Tabulate(const std::string& main, bool states_on_host = false) {
+  MemoryTable Tabulate(const std::string& main, bool states_on_host = false,
+                       bool finished = false) {
     auto module =
         mlir::parseSourceString<mlir::ModuleOp>(main + kFunctions, &context_);
     if (!module) return {};
     mlir::PassManager passes(&context_);
     passes.addPass(createPlanMemoryPass());
+    if (finished) {
+      passes.addPass(createJoinLaunchesPass());
+      passes.addPass(createCopyReturnedPass());
+    }
     EXPECT_TRUE(mlir::succeeded(passes.run(*module)));
     return tabulateMemory(*module, states_on_host).front();
   }
@@ -101,6 +106,49 @@ func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"}) -> tensor
   EXPECT_EQ(table.of(MemoryClass::kActivations), 0);
   EXPECT_EQ(table.of(MemoryClass::kPorts), 128);
   EXPECT_EQ(table.most_gradients, 0);
+}
+
+// Two updates become one launch, and a result is copied: what memory is for
+// stays the same.
+TEST_F(MemoryTableTest, OfAFinishedProgram) {
+  const std::string main = R"(
+func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"},
+                %p: tensor<16xf32> {nn.kind = "parameter", nn.name = "p"},
+                %q: tensor<16xf32> {nn.kind = "parameter", nn.name = "q"})
+    -> (tensor<16xf32>, tensor<16xf32> {nn.updates = "p"}, tensor<16xf32> {nn.updates = "q"}) {
+  %0 = func.call @backward(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = func.call @backward(%0) : (tensor<16xf32>) -> tensor<16xf32>
+  %2 = exec.collective all_reduce %0 axes = [0, 1, 2] : tensor<16xf32> -> tensor<16xf32>
+  %3 = exec.collective all_reduce %1 axes = [0, 1, 2] : tensor<16xf32> -> tensor<16xf32>
+  %4 = exec.launch @two(%p, %2) {range = 16 : i64, grain = 1 : i64, scratch = 0 : i64} : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %5 = exec.launch @two(%q, %3) {range = 16 : i64, grain = 1 : i64, scratch = 0 : i64} : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %x, %4, %5 : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+}
+)";
+  const MemoryTable planned = Tabulate(main),
+                    finished = Tabulate(main, false, /*finished=*/true);
+  EXPECT_GT(planned.of(MemoryClass::kGradients), 0);
+  for (int i = 0; i < kMemoryClasses; ++i)
+    EXPECT_EQ(planned.at_peak[i], finished.at_peak[i])
+        << nameOf(static_cast<MemoryClass>(i));
+  EXPECT_EQ(planned.most_gradients, finished.most_gradients);
+  EXPECT_EQ(planned.gaps, finished.gaps);
+}
+
+// A launch that goes on with another's results has no memory of its own.
+TEST_F(MemoryTableTest, LaunchesOfOneMemory) {
+  const MemoryTable table = Tabulate(R"(
+func.func @main(%x: tensor<16xf32> {nn.kind = "input", nn.name = "x"}) -> tensor<16xf32> {
+  %0 = exec.launch @k(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = exec.launch @k(%x) into(%0 : tensor<16xf32>) : (tensor<16xf32>) -> tensor<16xf32>
+  %2 = exec.collective all_reduce %1 axes = [0, 1, 2] : tensor<16xf32> -> tensor<16xf32>
+  %3 = exec.launch @k(%2) : (tensor<16xf32>) -> tensor<16xf32>
+  return %3 : tensor<16xf32>
+}
+)");
+  EXPECT_EQ(table.of(MemoryClass::kCommunication), 128);
+  EXPECT_EQ(table.of(MemoryClass::kActivations), 0);
+  EXPECT_EQ(table.total(), 128 + 128);
 }
 
 }  // namespace

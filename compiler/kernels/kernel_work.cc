@@ -1,6 +1,6 @@
-// Pairs of a query and a key, times the products of each; arguments, less what
-// is read of them.
-#include "compiler/emit/kernel_work.h"
+// Operations: pairs of a query and a key, times the products of each. Unread
+// bytes: sizes of arguments, less the slices and rows that the body reads.
+#include "compiler/kernels/kernel_work.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "dialects/exec/dialect.h"
 #include "dialects/nn/dialect.h"
 
-namespace partita::emit {
+namespace partita::kernels {
 namespace {
 
 using mlir::RankedTensorType;
@@ -84,4 +84,11 @@ KernelWork workOf(mlir::func::FuncOp kernel, const exec::KernelPart& part) {
   return work;
 }
 
-}  // namespace partita::emit
+void setWork(exec::LaunchOp launch, const KernelWork& work) {
+  launch.removeOperationsAttr();
+  launch.removeUnreadAttr();
+  if (work.operations != 0) launch.setOperations(work.operations);
+  if (work.unread_bytes != 0) launch.setUnread(work.unread_bytes);
+}
+
+}  // namespace partita::kernels

@@ -1,0 +1,98 @@
+// One launch for each of a kernel's parts, which write to the same places; see
+// passes.td.
+#include "compiler/kernels/kernel_work.h"
+#include "compiler/kernels/passes.h"
+#include "dialects/exec/dialect.h"
+#include "dialects/exec/kernel_parts.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::kernels {
+
+#define GEN_PASS_DEF_SPLITLAUNCHESPASS
+#include "compiler/kernels/passes.h.inc"
+
+namespace {
+
+using mlir::func::FuncOp;
+
+// How a launch runs one part of its kernel.
+struct Part {
+  exec::KernelPart numbers;
+  mlir::FlatSymbolRefAttr kernel;
+  KernelWork work;
+};
+
+// Declares the parts' functions behind the kernel, whose own is the last part.
+llvm::SmallVector<Part> declareParts(FuncOp kernel) {
+  llvm::SmallVector<Part> parts;
+  mlir::OpBuilder builder(kernel.getContext());
+  builder.setInsertionPointAfter(kernel);
+  for (const exec::KernelPart& numbers : exec::kernelParts(kernel)) {
+    parts.push_back(
+        {numbers,
+         mlir::FlatSymbolRefAttr::get(kernel.getContext(), numbers.code),
+         workOf(kernel, numbers)});
+    if (numbers.code == kernel.getName()) continue;
+    auto declared = FuncOp::create(builder, kernel.getLoc(), numbers.code,
+                                   kernel.getFunctionType());
+    declared.setPrivate();
+    declared->setAttr(exec::kKernelAttr, builder.getUnitAttr());
+  }
+  exec::setKernelParts(kernel, {});
+  return parts;
+}
+
+// The part as a launch in front of `launch`, which goes on writing to the
+// results of the part before it.
+exec::LaunchOp launchPart(exec::LaunchOp launch, const Part& part,
+                          exec::LaunchOp before, bool is_last) {
+  mlir::OpBuilder builder(launch);
+  auto one = llvm::cast<exec::LaunchOp>(builder.clone(*launch));
+  one.setKernelAttr(part.kernel);
+  one.setBlocks(part.numbers.blocks);
+  one.setScratch(part.numbers.scratch);
+  if (part.numbers.shared > 0)
+    one.setShared(part.numbers.shared);
+  else
+    one.removeSharedAttr();
+  setWork(one, part.work);
+  // The launch's maps are parameters of its own kernel, the last one.
+  if (!is_last) one.removeMapsAttr();
+  if (before) {
+    one.getIntoMutable().assign(before.getResults());
+    one->removeAttr(exec::kOffsetsAttr);
+  }
+  return one;
+}
+
+class SplitLaunches : public impl::SplitLaunchesPassBase<SplitLaunches> {
+ public:
+  using SplitLaunchesPassBase::SplitLaunchesPassBase;
+
+  void runOnOperation() override {
+    llvm::StringMap<llvm::SmallVector<Part>> parts;
+    for (FuncOp function :
+         llvm::make_early_inc_range(getOperation().getOps<FuncOp>()))
+      if (!exec::kernelParts(function).empty())
+        parts[function.getName()] = declareParts(function);
+    getOperation().walk([&](exec::LaunchOp launch) {
+      auto found = parts.find(launch.getKernel());
+      if (found != parts.end() && launch.getInto().empty())
+        split(launch, found->second);
+    });
+  }
+
+ private:
+  void split(exec::LaunchOp launch, llvm::ArrayRef<Part> parts) {
+    exec::LaunchOp last;
+    for (const Part& part : parts)
+      last = launchPart(launch, part, last, &part == &parts.back());
+    launch.replaceAllUsesWith(last.getResults());
+    launch.erase();
+    added += parts.size() - 1;
+  }
+};
+
+}  // namespace
+}  // namespace partita::kernels

@@ -1,0 +1,221 @@
+// Greedy, in order: a launch joins those before it or begins anew; see
+// passes.td.
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "compiler/memory/lifetimes.h"
+#include "compiler/memory/passes.h"
+#include "compiler/memory/places.h"
+#include "dialects/exec/dialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace partita::memory {
+
+#define GEN_PASS_DEF_JOINLAUNCHESPASS
+#include "compiler/memory/passes.h.inc"
+
+namespace {
+
+using mlir::failure;
+using mlir::LogicalResult;
+using mlir::Operation;
+using mlir::success;
+using mlir::Value;
+using mlir::func::FuncOp;
+
+// Bounds the list of operands of one launch.
+constexpr size_t kMostPieces = 256;
+
+// The launches of one function.
+class Joiner {
+ public:
+  Joiner(FuncOp function, mlir::SymbolTable& symbols)
+      : function_(function), symbols_(symbols) {
+    const int64_t arguments = function.getNumArguments();
+    for (int64_t i = 0; i < arguments; ++i) memory_.push_back(i);
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      const std::optional<unsigned> updated = updatedArgument(function, i);
+      memory_.push_back(updated ? *updated : arguments + i);
+    }
+  }
+
+  // Returns how many launches became part of another.
+  mlir::FailureOr<int64_t> run() {
+    for (Operation& op :
+         llvm::make_early_inc_range(function_.front().without_terminator())) {
+      if (llvm::isa<mlir::arith::ConstantOp>(op)) continue;
+      if (llvm::isa<exec::ViewOp>(op)) {
+        views_.push_back(&op);
+        continue;
+      }
+      auto launch = llvm::dyn_cast<exec::LaunchOp>(op);
+      // Only launches on CPUs have a range.
+      if (!launch || !launch.getRange()) {
+        flush();
+        continue;
+      }
+      Places reads, writes;
+      if (mlir::failed(find(launch, launch.getOperands_(), reads)) ||
+          mlir::failed(find(launch, launch.getResults(), writes)))
+        return failure();
+      if (!accepts(launch, reads, writes)) flush();
+      add(launch, reads, writes);
+    }
+    flush();
+    return joined_;
+  }
+
+ private:
+  using Places = llvm::SmallVector<Place>;
+
+  LogicalResult find(exec::LaunchOp launch, mlir::ValueRange values,
+                     Places& places) {
+    for (Value value : values) {
+      const std::optional<Place> place = placeOf(value, function_);
+      if (!place)
+        return launch.emitOpError("expected memory to be planned, found no ")
+               << exec::kOffsetsAttr;
+      places.push_back(*place);
+    }
+    return success();
+  }
+
+  mlir::StringRef codeOf(exec::LaunchOp launch) const {
+    auto kernel = symbols_.lookup<FuncOp>(launch.getKernel());
+    auto code = kernel->getAttrOfType<mlir::StringAttr>(exec::kKernelAttr);
+    return code ? code.getValue() : kernel.getName();
+  }
+
+  bool accepts(exec::LaunchOp next, const Places& reads,
+               const Places& writes) const {
+    if (pieces_.empty()) return true;
+    exec::LaunchOp first = pieces_.front();
+    if (reads.size() + writes.size() > exec::kMostPieceOperands ||
+        pieces_.size() == kMostPieces || codeOf(next) != codeOf(first) ||
+        next.getScratch() != first.getScratch())
+      return false;
+    return !touch(writes, reads_) && !touch(writes, writes_) &&
+           !touch(reads, writes_);
+  }
+
+  bool touch(const Places& some, const Places& others) const {
+    return llvm::any_of(some, [&](const Place& a) {
+      return llvm::any_of(others,
+                          [&](const Place& b) { return overlap(a, b); });
+    });
+  }
+
+  bool overlap(const Place& a, const Place& b) const {
+    if (a.space != b.space) return false;
+    if (a.space == Place::Space::kArgument)
+      return memory_[a.value] == memory_[b.value];
+    return a.value < b.value + b.bytes && b.value < a.value + a.bytes;
+  }
+
+  void add(exec::LaunchOp launch, const Places& reads, const Places& writes) {
+    pieces_.push_back(launch);
+    llvm::append_range(reads_, reads);
+    llvm::append_range(writes_, writes);
+  }
+
+  // Replaces the launches since the last time by one.
+  void flush() {
+    if (pieces_.size() > 1) join();
+    pieces_.clear(), reads_.clear(), writes_.clear(), views_.clear();
+  }
+
+  // In the last one's place, where all operands are known.
+  void join() {
+    mlir::OpBuilder builder(pieces_.back());
+    exec::LaunchOp first = pieces_.front();
+    llvm::SmallVector<mlir::Attribute> kernels;
+    llvm::SmallVector<Value> operands, results;
+    llvm::SmallVector<int64_t> ranges, offsets;
+    int64_t grain = 0, operations = 0, unread = 0;
+    for (exec::LaunchOp piece : pieces_) {
+      kernels.push_back(piece.getKernelAttr());
+      llvm::append_range(operands, piece.getOperands_());
+      llvm::append_range(results, piece.getResults());
+      ranges.push_back(*piece.getRange());
+      llvm::append_range(
+          offsets,
+          piece->getAttrOfType<mlir::DenseI64ArrayAttr>(exec::kOffsetsAttr)
+              .asArrayRef());
+      grain = std::max<int64_t>(grain, *piece.getGrain());
+      operations += piece.getOperations().value_or(0);
+      unread += piece.getUnread().value_or(0);
+    }
+    auto joined = exec::LaunchPiecesOp::create(
+        builder, nameOf(first), mlir::ValueRange(results).getTypes(),
+        builder.getArrayAttr(kernels), operands, ranges, grain,
+        *first.getScratch(), numberOrNone(builder, operations),
+        numberOrNone(builder, unread));
+    joined->setAttr(exec::kOffsetsAttr, builder.getDenseI64ArrayAttr(offsets));
+    for (auto [old, now] : llvm::zip_equal(results, joined.getResults()))
+      old.replaceAllUsesWith(now);
+    for (exec::LaunchOp piece : pieces_) piece.erase();
+    moveViews(joined);
+    joined_ += pieces_.size() - 1;
+  }
+
+  static mlir::IntegerAttr numberOrNone(mlir::Builder& builder,
+                                        int64_t number) {
+    return number == 0 ? nullptr : builder.getI64IntegerAttr(number);
+  }
+
+  // "w and 2 more".
+  mlir::Location nameOf(exec::LaunchOp first) const {
+    auto name = first.getLoc()->findInstanceOf<mlir::NameLoc>();
+    const std::string text =
+        name ? name.getName().str() : first->getName().getStringRef().str();
+    return mlir::NameLoc::get(
+        mlir::StringAttr::get(
+            first.getContext(),
+            text + " and " + std::to_string(pieces_.size() - 1) + " more"),
+        first.getLoc());
+  }
+
+  // Views of results, which may have stood between the pieces.
+  void moveViews(exec::LaunchPiecesOp joined) {
+    Operation* last = joined;
+    for (Operation* view : views_) {
+      if (rootOf(view->getResult(0)).getDefiningOp() != joined) continue;
+      view->moveAfter(last);
+      last = view;
+    }
+  }
+
+  FuncOp function_;
+  mlir::SymbolTable& symbols_;
+  // By argument, results counted behind: the argument that has the memory.
+  llvm::SmallVector<int64_t> memory_;
+  llvm::SmallVector<exec::LaunchOp> pieces_;
+  Places reads_, writes_;                // of the pieces
+  llvm::SmallVector<Operation*> views_;  // since the first piece
+  int64_t joined_ = 0;
+};
+
+class JoinLaunches : public impl::JoinLaunchesPassBase<JoinLaunches> {
+ public:
+  using JoinLaunchesPassBase::JoinLaunchesPassBase;
+
+  void runOnOperation() override {
+    mlir::SymbolTable symbols(getOperation());
+    for (FuncOp function : getOperation().getOps<FuncOp>()) {
+      // No other function calls one that updates: the memory of all its
+      // results is known.
+      if (function.isExternal() || function->hasAttr(exec::kKernelAttr) ||
+          !updatesStored(function))
+        continue;
+      auto count = Joiner(function, symbols).run();
+      if (mlir::failed(count)) return signalPassFailure();
+      joined += *count;
+    }
+  }
+};
+
+}  // namespace
+}  // namespace partita::memory
