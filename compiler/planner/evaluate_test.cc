@@ -218,10 +218,6 @@ TEST(Evaluate, SchedulesDifferByTheirBubbles) {
   EXPECT_GT(Of(model, d, "").memory.activations, 1.9 * base.memory.activations);
   d.schedule = PipelineSchedule::kZbH1;
   EXPECT_LT(Of(model, d, "").bubble, 0.6 * base.bubble);
-  // The last rank puts off the weights' gradients of seven microbatches: what
-  // they need stays.
-  EXPECT_GT(Of(model, d, "").memory.activations, 1.2 * base.memory.activations);
-  EXPECT_LT(Of(model, d, "").memory.activations, 2.5 * base.memory.activations);
   d.schedule = PipelineSchedule::kZbV;
   d.vpp = 2;
   EXPECT_LT(Of(model, d, "").bubble, 0.5 * base.bubble);

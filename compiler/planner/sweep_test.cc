@@ -153,7 +153,6 @@ TEST(Sweep, AddsColumnsAndSaysDefaults) {
   EXPECT_GT(std::stod(cells[8]), 0.01);
   EXPECT_EQ(cells[10], cells[9]);  // the only rank is the last one
   EXPECT_EQ(cells[11], "y");
-  EXPECT_THAT(cells[15], HasSubstr("reduce_scatter over tensor: "));
   EXPECT_THAT(cells[16], HasSubstr("dp=4"));
   EXPECT_THAT(cells[16], HasSubstr("gpu=a100-80-sxm"));
   EXPECT_THAT(cells[16], HasSubstr("mbs="));
