@@ -5,6 +5,7 @@
 
 #include "compiler/driver/compile.h"
 #include "compiler/plan/plan_schedule.h"
+#include "compiler/plan/without_depth.h"
 #include "compiler/planner/cluster.h"
 #include "compiler/simulator/price.h"
 #include "llvm/ADT/STLExtras.h"
@@ -17,21 +18,6 @@ namespace {
 
 // compiler/autodiff/segments.cc: what stands between calls.
 constexpr llvm::StringRef kSegment = "segment";
-
-plan::Plan withoutDepth(plan::Plan plan) {
-  for (plan::Entry& entry : plan.shard)
-    llvm::erase_if(entry.dimensions, [](const plan::ShardedDimension& each) {
-      return each.dimension == "D";
-    });
-  llvm::erase_if(plan.shard, [](const plan::Entry& entry) {
-    return entry.dimensions.empty() || !entry.stages.empty();
-  });
-  plan.schedule.reset();
-  plan.memory.reset();
-  plan.budgets.clear();
-  plan.fields.clear();
-  return plan;
-}
 
 // Devices of the target, with links that take no time.
 planner::Cluster clusterOf(llvm::StringRef target, int64_t devices) {
@@ -78,7 +64,7 @@ pipeline::StageTimes stageTimes(mlir::ModuleOp module,
       !options.plan->stages.empty() || options.train.optimizer.empty())
     return times;
   CompileOptions whole = options;
-  whole.plan = withoutDepth(*options.plan);
+  whole.plan = plan::WithoutDepth(*options.plan);
   whole.memory.reset();
   whole.progress = false;
   whole.dump_dir.clear();

@@ -12,8 +12,12 @@
 #include "compiler/driver/planning/choose_plan.h"
 #include "compiler/driver/planning/model_of_row.h"
 #include "compiler/driver/planning/parse_choices.h"
+#include "compiler/driver/verify/shrink_model.h"
+#include "dialects/nn/dialect.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
 #include "compiler/planner/write_plan.h"
 #include "runtime/base/quantity.h"
 #include "runtime/program/artifact.h"
@@ -38,6 +42,39 @@ struct PlanCommand {
   std::string before, after;
 };
 
+// The model with `layers` layers and another batch; null where its batch is no
+// dimension that can be given.
+mlir::OwningOpRef<mlir::ModuleOp> makeSmaller(PlanCommand& command,
+                                              int64_t layers, int64_t batch) {
+  if (!command.row.empty()) {
+    planner::Architecture few = command.sizes.architecture;
+    few.layers = layers;
+    return modelOfRow(few, batch, command.session->context());
+  }
+  ModelArguments arguments = command.model;
+  auto found = arguments.options.dims.find("batch");
+  if (found == arguments.options.dims.end()) return nullptr;
+  found->second = batch;
+  // What importing remarks has been said.
+  mlir::ScopedDiagnosticHandler quiet(
+      command.session->context(),
+      [](mlir::Diagnostic&) { return mlir::success(); });
+  auto module = arguments.import(*command.session);
+  if (!module) return nullptr;
+  auto dropped = dropRepeatedLayers(
+      *module, layers, [](llvm::StringRef, llvm::StringRef) { return true; });
+  if (mlir::failed(dropped) || *dropped == 0) return nullptr;
+  auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+  for (unsigned i = main.getNumArguments(); i-- > 0;) {
+    auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
+    if (kind && kind.getValue() == "parameter" &&
+        main.getArgument(i).use_empty() &&
+        mlir::failed(main.eraseArgument(i)))
+      return nullptr;
+  }
+  return module;
+}
+
 ExitCode readModel(PlanCommand& command) {
   command.session.emplace();
   command.model.options.training = true;
@@ -49,6 +86,9 @@ ExitCode readModel(PlanCommand& command) {
   if (!command.module || mlir::failed(checkModel(*command.module)))
     return kUserError;
   command.request.model = *command.module;
+  command.request.make = [&command](int64_t layers, int64_t batch) {
+    return makeSmaller(command, layers, batch);
+  };
   command.request.batch = command.batch;
   return kSuccess;
 }

@@ -125,6 +125,12 @@ class Chooser {
       if (mlir::succeeded(found)) found_ = *std::move(found);
     }
     if (found_) batch_ = found_->batch;
+    if (found_ && request_.make &&
+        found_->architecture.kind != planner::ModelKind::kT5) {
+      const planner::Architecture& model = found_->architecture;
+      pricer_.compose({request_.make, model.layers, found_->batch,
+                       4.0 * static_cast<double>(model.seq * model.hidden)});
+    }
     if (!found_ && request_.has_fixed)
       return absl::InvalidArgumentError(
           "--fix: expected none where each layer is divided in its own way" +
@@ -380,6 +386,7 @@ class Chooser {
     facts["bubble"] = chosen.price.simulation.Bubble();
     facts["exposed"] = chosen.price.simulation.Exposed();
     facts["binds"] = binds();
+    facts["composed"] = chosen.composed;
     facts["considered"] = considered_;
     facts["alternatives"] = std::move(alternatives);
     facts["gains"] = gains();
@@ -423,6 +430,9 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
   stream << llvm::formatv("\nchosen: {0}\nbinds: {1}\n",
                           *facts.getString("division"),
                           *facts.getString("binds"));
+  if (facts.getBoolean("composed").value_or(false))
+    stream << "composed of the prices of its layer kinds by the schedule: the "
+              "program is long; partita simulate of the compiled plan is exact\n";
   for (const Value& each : *facts.getArray("precisions")) {
     const Object& other = *each.getAsObject();
     stream << llvm::formatv(

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/driver/compile_options.h"
+#include "compiler/driver/planning/compose_price.h"
 #include "compiler/planner/search.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -17,6 +18,8 @@ namespace partita::driver {
 
 struct PlanRequest {
   mlir::ModuleOp model;    // imported for training; stays as it is
+  // The same model in other sizes, where it can be made.
+  ModelFactory make;
   CompileOptions options;  // the training; the target, unless it is empty
   planner::Cluster cluster;  // all its devices are used
   planner::FixedChoices fixed;
@@ -37,7 +40,8 @@ struct PlanRequest {
 // "memory_bytes" as `partita simulate` prints them of the compiled plan,
 // "parts" of the step, "kinds": the functions of the program with their calls
 // and seconds, "alternatives" that differ from each other, "precisions": the
-// same plan in others, "gains": what a little more of the machine would save,
+// same plan in others, "composed": whether the step is too long to compile in a
+// search, so that its price is composed of those of its layer kinds, "gains": what a little more of the machine would save,
 // and how many plans were estimated ("considered"), "compiled" and
 // "not_compiled". The file is written. Refuses what fits no device.
 absl::StatusOr<llvm::json::Value> choosePlan(const PlanRequest& request);

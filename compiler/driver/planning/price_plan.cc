@@ -10,6 +10,9 @@
 namespace partita::driver {
 namespace {
 
+// Calls of layers in all ranks' programs beyond which compiling takes long.
+constexpr int64_t kLongestCalls = 1600;
+
 int64_t countInstructions(const program::Program& program) {
   int64_t count = 0;
   for (const program::Function* function : *program.functions())
@@ -102,9 +105,9 @@ const PricedPlan* PlanPricer::price(const plan::Plan& wanted) {
             problem_ = diagnostic.str();
           return mlir::success();
         });
-    priced = compile(*plan);
+    priced = isLong(*plan) ? composed(*plan) : compile(*plan);
     // Over its limit, which compiling refuses: by how much.
-    if (!priced && plan->memory) {
+    if (!priced && plan->memory && !isLong(*plan)) {
       plan::Plan anything = *plan;
       anything.memory.reset();
       anything.fields.erase("memory");
@@ -125,8 +128,49 @@ const PricedPlan* PlanPricer::price(const plan::Plan& wanted) {
   return known->second.get();
 }
 
+void PlanPricer::compose(RepeatedModel model) {
+  layers_ = model.layers;
+  composer_.emplace(std::move(model), options_, cluster_);
+}
+
+bool PlanPricer::isLong(const plan::Plan& plan) const {
+  return 2 * layers_ * plan.microbatches > kLongestCalls;
+}
+
+std::optional<PricedPlan> PlanPricer::composed(const plan::Plan& plan) {
+  std::optional<ComposedPrice> found = composer_->compose(plan, problem_);
+  if (!found) return std::nullopt;
+  instructions_ += found->instructions;
+  PricedPlan priced;
+  priced.composed = true;
+  priced.price.memory_bytes = found->memory_bytes;
+  priced.price.room_bytes = static_cast<int64_t>(cluster_.device.room());
+  simulator::Simulation& simulation = priced.price.simulation;
+  simulation.step = found->seconds;
+  simulation.classes.push_back({0, 0, 1});
+  simulator::DeviceTimes times;
+  times.idle = found->bubble;
+  times.compute = found->seconds - found->bubble;
+  simulation.times.push_back(times);
+  const std::pair<const char*, double> parts[] = {
+      {"layers, forward", found->forward},
+      {"layers, backward", found->backward},
+      {"sums, collectives and update", found->rest}};
+  for (const auto& [name, seconds] : parts) {
+    simulator::OperationTotal total;
+    total.function = name;
+    total.kind = "kernel";
+    total.calls = 1;
+    total.seconds = seconds;
+    simulation.operations.push_back(std::move(total));
+  }
+  return priced;
+}
+
 absl::StatusOr<double> PlanPricer::secondsOn(
     const PricedPlan& plan, const planner::Cluster& cluster) const {
+  if (plan.composed)
+    return absl::FailedPreconditionError("expected a compiled program");
   absl::StatusOr<simulator::StepPrice> price = simulator::PriceStep(
       *flatbuffers::GetRoot<program::Program>(plan.program.data()), cluster);
   if (!price.ok()) return price.status();

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/driver/compile_options.h"
+#include "compiler/driver/planning/compose_price.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/cluster.h"
 #include "compiler/simulator/price.h"
@@ -27,6 +28,9 @@ struct PricedPlan {
   std::string program;  // the compiled program, without code
   simulator::StepPrice price;
   bool fits = false;  // in the limit of memory
+  // Its program is too long to compile in a search: the price is composed of
+  // those of layer kinds, and there is no `program`.
+  bool composed = false;
   double seconds() const { return price.simulation.step; }
 };
 
@@ -40,6 +44,10 @@ class PlanPricer {
   // `memory_bytes` is the limit per device.
   PlanPricer(mlir::ModuleOp imported, CompileOptions options,
              planner::Cluster cluster, int64_t memory_bytes);
+
+  // Plans whose programs are long are composed of this model's layers from now
+  // on.
+  void compose(RepeatedModel model);
 
   // Null where the plan does not compile for this model. Remembers each plan.
   const PricedPlan* price(const plan::Plan& plan);
@@ -60,6 +68,9 @@ class PlanPricer {
  private:
   mlir::OwningOpRef<mlir::ModuleOp> simplified(const CompileOptions& options);
   std::optional<PricedPlan> compile(const plan::Plan& plan);
+  // Whether its program is too long to be compiled whole.
+  bool isLong(const plan::Plan& plan) const;
+  std::optional<PricedPlan> composed(const plan::Plan& plan);
 
   mlir::ModuleOp imported_;
   const CompileOptions options_;
@@ -70,6 +81,8 @@ class PlanPricer {
            mlir::OwningOpRef<mlir::ModuleOp>>
       simplified_;
   std::map<std::string, std::unique_ptr<PricedPlan>> known_;  // null: does not
+  std::optional<PriceComposer> composer_;
+  int64_t layers_ = 0;  // of the model that repeats; 0: none is known
   int compiled_ = 0, failed_ = 0;
   int64_t instructions_ = 0;
   std::string problem_;

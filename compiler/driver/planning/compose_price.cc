@@ -1,0 +1,216 @@
+// Prices of two and of three layers tell what one more takes; core's timetable
+// of the plan's schedule puts stages of them together.
+#include "compiler/driver/planning/compose_price.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "compiler/core/schedule_generators.h"
+#include "compiler/core/stages.h"
+#include "compiler/core/timetable.h"
+#include "compiler/driver/compile.h"
+#include "compiler/plan/plan_schedule.h"
+#include "compiler/plan/without_depth.h"
+#include "compiler/planner/cost.h"
+#include "compiler/simulator/price.h"
+#include "llvm/ADT/StringRef.h"
+#include "mlir/IR/Diagnostics.h"
+#include "runtime/program/types.h"
+
+namespace partita::driver {
+namespace {
+
+// Layers of the smaller model.
+constexpr int64_t kFew = 2;
+// compiler/autodiff/segments.cc: the first run of @main without a layer.
+constexpr llvm::StringRef kFirstRun = "segment_forward";
+constexpr llvm::StringRef kFirstRunBack = "segment_backward";
+constexpr llvm::StringRef kRun = "segment_";
+
+int64_t batchParts(const plan::Plan& plan) {
+  int64_t parts = 1;
+  for (const plan::Entry& entry : plan.shard)
+    for (const plan::ShardedDimension& each : entry.dimensions)
+      if (each.dimension == "B") parts *= core::SizeOf(each.axes);
+  return parts;
+}
+
+// Of one rank, where stages have different work.
+struct Rank {
+  double end = 0, busy = 0, layers = 0;
+  int64_t kept = 0;  // layers x microbatches in flight
+};
+
+}  // namespace
+
+std::optional<PriceComposer::Part> PriceComposer::compile(
+    const plan::Plan& plan, int64_t layers, int64_t microbatches,
+    std::string& problem) {
+  const auto [known, is_new] =
+      known_.try_emplace({plan::WritePlan(plan), layers});
+  if (!is_new) return known->second;
+  CompileOptions options = options_;
+  options.plan = plan;
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      model_.make(layers, model_.batch / microbatches * plan.microbatches);
+  if (!module) return std::nullopt;
+  mlir::ScopedDiagnosticHandler quiet(
+      module->getContext(), [&](mlir::Diagnostic& diagnostic) {
+        if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+          problem = diagnostic.str();
+        return mlir::success();
+      });
+  Compilation compilation(std::move(module), options, Milestone::kImported,
+                          /*machine_code=*/false);
+  if (mlir::failed(compilation.runTo(Milestone::kPlanned)))
+    return std::nullopt;
+  auto parts = artifactOf(compilation);
+  if (mlir::failed(parts)) return std::nullopt;
+  const auto& program =
+      *flatbuffers::GetRoot<program::Program>(parts->program.data());
+  auto price = simulator::PriceStep(program, cluster_);
+  if (!price.ok()) {
+    problem = std::string(price.status().message());
+    return std::nullopt;
+  }
+  Part part;
+  part.memory = price->memory_bytes;
+  part.activations = compilation.report().memoryTable().of(
+      memory::MemoryClass::kActivations);
+  for (const program::Function* function : *program.functions())
+    part.instructions += program::SizeOrZero(function->body());
+  double all = 0;
+  for (const simulator::OperationTotal& total :
+       price->simulation.operations) {
+    const llvm::StringRef name = total.function;
+    const bool back = name.contains("_backward"),
+               ahead = name.contains("_forward");
+    if (!back && !ahead) continue;
+    all += total.seconds;
+    double& sum = name == kFirstRun                ? part.first_forward
+                  : name.starts_with(kFirstRunBack) ? part.first_backward
+                  : name.starts_with(kRun)
+                      ? (back ? part.last_backward : part.last_forward)
+                  : back ? part.backward
+                         : part.forward;
+    sum += total.seconds;
+  }
+  part.rest = std::max(0.0, price->simulation.step - all);
+  return known->second = part;
+}
+
+std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
+                                                    std::string& problem) {
+  plan::Plan stage = plan::WithoutDepth(plan);
+  const int64_t microbatches = plan.microbatches;
+  stage.microbatches = std::min(microbatches, kFew);
+  const auto few = compile(stage, kFew, microbatches, problem),
+             more = compile(stage, kFew + 1, microbatches, problem);
+  if (!few || !more) return std::nullopt;
+  // Of one layer and one microbatch; and of the ends.
+  const double runs = static_cast<double>(stage.microbatches);
+  const double ahead = (more->forward - few->forward) / runs,
+               back = (more->backward - few->backward) / runs;
+  const double rest_of_layer = more->rest - few->rest;
+  const double first[] = {few->first_forward / runs,
+                          few->first_backward / runs};
+  const double last[] = {few->last_forward / runs, few->last_backward / runs};
+  core::Schedule schedule;
+  const bool pipeline = !plan::DepthAxes(plan).empty();
+  if (pipeline) {
+    auto table = plan::ScheduleOf(plan, /*trains=*/true);
+    if (!table.ok()) {
+      problem = std::string(table.status().message());
+      return std::nullopt;
+    }
+    schedule = *std::move(table);
+  } else {
+    schedule = core::GPipe(1, 1);
+  }
+  const std::vector<int> layers = layersOfStages(
+      schedule.stages, ahead + back, first[0] + first[1], last[0] + last[1]);
+  if (layers.empty()) {
+    problem = "expected a layer for each stage";
+    return std::nullopt;
+  }
+  core::Costs costs;
+  for (int s = 0; s < schedule.stages; ++s) {
+    core::StageCost cost;
+    cost.forward = layers[s] * ahead + (s == 0 ? first[0] : 0) +
+                   (s + 1 == schedule.stages ? last[0] : 0);
+    cost.backward = layers[s] * back + (s == 0 ? first[1] : 0) +
+                    (s + 1 == schedule.stages ? last[1] : 0);
+    cost.input_grad = cost.weight_grad = cost.backward / 2;
+    costs.stages.push_back(cost);
+  }
+  const int ranks = schedule.ranks();
+  const double samples =
+      static_cast<double>(model_.batch / microbatches / batchParts(plan));
+  if (pipeline)
+    costs.transfer = planner::TransferTime(
+        cluster_, 0, cluster_.devices / ranks,
+        samples * model_.passed_bytes *
+            (plan.precision.value_or(options_.precision) ==
+                     plan::Precision::kF32
+                 ? 1
+                 : 0.5));
+  ComposedPrice price;
+  std::vector<Rank> of_rank(ranks);
+  const std::vector<int> in_flight = core::PeakInFlight(schedule);
+  for (int s = 0; s < schedule.stages; ++s) {
+    Rank& rank = of_rank[schedule.rank_of_stage[s]];
+    rank.layers += layers[s];
+    rank.kept += layers[s] * std::max(in_flight[s] - 1, 0);
+  }
+  const core::Timetable table = core::MakeTimetable(schedule, costs);
+  for (int r = 0; r < ranks; ++r) {
+    Rank& rank = of_rank[r];
+    for (const core::TimedCell& cell : table.ranks[r]) {
+      rank.end = std::max(rank.end, cell.end);
+      rank.busy += cell.end - cell.start;
+    }
+    if (!pipeline) {
+      rank.busy *= static_cast<double>(microbatches);
+      rank.end = rank.busy;
+    }
+    const double rest =
+        few->rest + (rank.layers - kFew) * rest_of_layer;
+    if (rank.end + rest > price.seconds) {
+      price.seconds = rank.end + rest;
+      price.rest = rest;
+      price.bubble = rank.end - rank.busy;
+      price.forward = rank.busy * ahead / std::max(ahead + back, 1e-30);
+      price.backward = rank.busy - price.forward;
+    }
+    const int64_t bytes =
+        few->memory +
+        static_cast<int64_t>((rank.layers - kFew) *
+                             static_cast<double>(more->memory - few->memory)) +
+        rank.kept * std::max<int64_t>(more->activations - few->activations, 0);
+    price.memory_bytes = std::max(price.memory_bytes, bytes);
+  }
+  price.instructions = few->instructions + more->instructions;
+  return price;
+}
+
+// Of as even work as can be.
+std::vector<int> PriceComposer::layersOfStages(int stages, double layer,
+                                               double first,
+                                               double last) const {
+  std::vector<core::Piece> pieces(model_.layers);
+  for (core::Piece& piece : pieces) piece.time = layer;
+  pieces.front().time += first;
+  pieces.back().time += last;
+  core::StageLimits limits;
+  limits.stages = stages;
+  auto cut = core::BalanceStages(pieces, limits);
+  if (!cut.ok()) return {};
+  std::vector<int> layers;
+  for (int s = 0; s < stages; ++s)
+    layers.push_back((s + 1 < stages ? cut->first[s + 1]
+                                     : static_cast<int>(model_.layers)) -
+                     cut->first[s]);
+  return layers;
+}
+
+}  // namespace partita::driver

@@ -1,0 +1,81 @@
+// The price of a plan whose program is too long to compile in a search: layer
+// kinds are compiled in a model of few layers, and the step is composed of their
+// prices by the plan's schedule.
+#ifndef PARTITA_COMPILER_DRIVER_PLANNING_COMPOSE_PRICE_H_
+#define PARTITA_COMPILER_DRIVER_PLANNING_COMPOSE_PRICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/driver/compile_options.h"
+#include "compiler/plan/plan.h"
+#include "compiler/planner/cluster.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace partita::driver {
+
+// The model with so many layers that repeat, of so many samples a step,
+// imported for training; null where it cannot be made.
+using ModelFactory =
+    std::function<mlir::OwningOpRef<mlir::ModuleOp>(int64_t layers,
+                                                    int64_t batch)>;
+
+// A model whose layers repeat.
+struct RepeatedModel {
+  ModelFactory make;
+  int64_t layers = 0, batch = 0;
+  // Bytes of what a layer passes to the next, of one sample, in f32.
+  double passed_bytes = 0;
+};
+
+struct ComposedPrice {
+  double seconds = 0;
+  double forward = 0, backward = 0;  // of all layers and ends, on one rank
+  double rest = 0;    // of the slowest rank: sums, collectives, the update
+  double bubble = 0;  // of the slowest rank, waiting
+  int64_t memory_bytes = 0;  // of the fullest rank; ends count on each
+  int64_t instructions = 0;  // of the programs that were compiled for it
+};
+
+class PriceComposer {
+ public:
+  // `options` as PlanPricer's.
+  PriceComposer(RepeatedModel model, const CompileOptions& options,
+                const planner::Cluster& cluster)
+      : model_(std::move(model)), options_(options), cluster_(cluster) {}
+
+  // Nothing where the plan does not compile, `problem` says why. Plans that
+  // differ in depth alone share what is compiled.
+  std::optional<ComposedPrice> compose(const plan::Plan& plan,
+                                       std::string& problem);
+
+ private:
+  // Of the same step with `layers` layers and no pipeline.
+  struct Part {
+    double forward = 0, backward = 0;  // of layers, of all microbatches
+    double first_forward = 0, first_backward = 0;  // before the layers
+    double last_forward = 0, last_backward = 0;    // behind them
+    double rest = 0;
+    int64_t memory = 0, activations = 0, instructions = 0;
+  };
+  std::optional<Part> compile(const plan::Plan& plan, int64_t layers,
+                              int64_t microbatches, std::string& problem);
+  // [stages]; empty where there are fewer layers.
+  std::vector<int> layersOfStages(int stages, double layer, double first,
+                                  double last) const;
+
+  const RepeatedModel model_;
+  const CompileOptions options_;
+  const planner::Cluster cluster_;
+  std::map<std::pair<std::string, int64_t>, std::optional<Part>> known_;
+};
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_PLANNING_COMPOSE_PRICE_H_
