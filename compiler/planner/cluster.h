@@ -58,6 +58,9 @@ struct Level {
   double bandwidth = 0;  // of a device, one way, all devices sending at once
   double latency = 0;    // of a step of a ring, and of a message
   double efficiency = 1;  // of bandwidth, large messages
+  // Whether any two units reach each other with all of it; else each has a
+  // share of its links to each other unit.
+  bool switched = true;
 };
 
 constexpr int kMostDevices = 1 << 24;

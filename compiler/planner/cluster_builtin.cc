@@ -48,7 +48,7 @@ Device V100(int gigabytes) {
   device.l2 = 6 * kMega;
   device.launch = 6 * kMicro;
   device.kernel = 3 * kMicro;
-  device.matmul = 0.85;
+  device.matmul = 0.789;
   device.streaming = 0.8;
   AddHost(device, 64 * kGiga, 16 * kGiga);
   return device;
@@ -65,8 +65,8 @@ Device A100(int gigabytes) {
   device.l2 = 40 * kMega;
   device.launch = 6 * kMicro;
   device.kernel = 3 * kMicro;
-  device.matmul = 0.75;
-  device.attention = 0.74;
+  device.matmul = 0.717;
+  device.attention = 0.77;
   device.streaming = 0.77;
   AddHost(device, 125 * kGiga, 31 * kGiga);
   return device;
@@ -83,8 +83,8 @@ Device Hopper(const char* name, double memory, double bandwidth) {
   device.l2 = 50 * kMega;
   device.launch = 5 * kMicro;
   device.kernel = 3 * kMicro;
-  device.matmul = 0.61;
-  device.attention = 0.52;
+  device.matmul = 0.5785;
+  device.attention = 0.55;
   device.streaming = 0.8;
   AddHost(device, 250 * kGiga, 63 * kGiga);
   return device;
@@ -138,6 +138,14 @@ Level NvLink(int devices, double bandwidth, double efficiency) {
   return {"nvlink", devices, bandwidth, 3.4 * kMicro, efficiency};
 }
 
+// A node of four or eight V100 has no switch: a device's six links lead to its
+// peers (NVIDIA, "DGX-1 With Tesla V100 System Architecture", hybrid cube
+// mesh).
+Level Unswitched(Level level) {
+  level.switched = false;
+  return level;
+}
+
 // Bandwidth of the network interfaces that a device has to itself; 14 us a step
 // (NCCL again). Rails of one interface a device reach 192 of 200 GB/s a node.
 Level Network(const char* name, double bandwidth, double efficiency = 0.96) {
@@ -154,10 +162,11 @@ struct BuiltIn {
 };
 
 std::vector<BuiltIn> BuiltIns() {
-  const Level nvlink2 = NvLink(8, 150 * kGiga, 0.89);
+  const Level nvlink2 = Unswitched(NvLink(8, 150 * kGiga, 0.89));
   const Level nvlink3 = NvLink(8, 300 * kGiga, 0.76);
   const Level nvlink4 = NvLink(8, 450 * kGiga, 0.82);
-  const Level nvlink2_of_4 = NvLink(4, 150 * kGiga, 0.83);  // 124 measured
+  // 124 measured.
+  const Level nvlink2_of_4 = Unswitched(NvLink(4, 150 * kGiga, 0.83));
   const Level nvlink3_of_4 = NvLink(4, 300 * kGiga, 0.74);  // 221 measured
   const Level hdr = Network("infiniband", 25 * kGiga);
   const Level ndr = Network("infiniband", 50 * kGiga);

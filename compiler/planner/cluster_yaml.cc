@@ -341,10 +341,10 @@ Status Reader::ReadLevels(const Node& node, std::vector<Level>& levels) const {
                   "first, found " +
                       plan::Describe(node));
   for (const Node& item : node.children) {
-    if (Status status =
-            CheckMap(item, "levels",
-                     {"name", "devices", "bandwidth", "latency", "efficiency"},
-                     {"devices", "bandwidth", "latency"});
+    if (Status status = CheckMap(item, "levels",
+                                 {"name", "devices", "bandwidth", "latency",
+                                  "efficiency", "switched"},
+                                 {"devices", "bandwidth", "latency"});
         !status.ok())
       return status;
     Level level;
@@ -356,7 +356,8 @@ Status Reader::ReadLevels(const Node& node, std::vector<Level>& levels) const {
                      level.bandwidth),
           ReadNumber(item, "latency", Times(), kAny, level.latency),
           ReadNumber(item, "efficiency", Plain(), kEfficiency,
-                     level.efficiency)})
+                     level.efficiency),
+          ReadFlag(item, "switched", level.switched)})
       if (!status.ok()) return status;
     const int below = levels.empty() ? 1 : levels.back().devices;
     if (level.devices < below || level.devices % below != 0)
@@ -459,7 +460,8 @@ std::string WriteCluster(const Cluster& cluster) {
             ", devices: " + std::to_string(level.devices) +
             ", bandwidth: " + Number(level.bandwidth, 1e9, "GB/s", "B/s") +
             ", latency: " + Number(level.latency, 1e-6, "us", "s") +
-            ", efficiency: " + Number(level.efficiency, 1, "", "") + "}\n";
+            ", efficiency: " + Number(level.efficiency, 1, "", "") +
+            (level.switched ? "" : ", switched: false") + "}\n";
   return text;
 }
 

@@ -48,15 +48,26 @@ int MembersBelow(const GroupShape& group, int level) {
   return members;
 }
 
+// What a member has of a level's bandwidth: without a switch, its links to the
+// other members.
+double ReachedBandwidth(const Cluster& cluster, const GroupShape& group,
+                        size_t l) {
+  const Level& level = cluster.levels[l];
+  const double bandwidth = level.bandwidth * level.efficiency;
+  if (level.switched) return bandwidth;
+  const int units =
+      level.devices / (l == 0 ? 1 : cluster.levels[l - 1].devices);
+  return bandwidth * (group.size[l] - 1) / std::max(units - 1, 1);
+}
+
 // Seconds that the slowest level takes for a byte per member and rounds of a
 // ring: members in one unit send to the next through all of their links.
 double RingSecondsPerByte(const Cluster& cluster, const GroupShape& group) {
   double slowest = 0;
   for (size_t l = 0; l < group.size.size(); ++l) {
     if (group.size[l] == 1) continue;
-    const Level& level = cluster.levels[l];
     const double bandwidth =
-        level.bandwidth * level.efficiency * MembersBelow(group, l);
+        ReachedBandwidth(cluster, group, l) * MembersBelow(group, l);
     slowest = std::max(slowest, 1 / bandwidth);
   }
   return slowest;
@@ -102,20 +113,24 @@ double BandwidthTime(const Cluster& cluster, CollectiveKind kind,
   }
   double time = 0, rest = round;
   for (size_t l = 0; l < group.size.size(); ++l) {
-    const Level& level = cluster.levels[l];
+    if (group.size[l] == 1) continue;
     time += rest * (group.size[l] - 1) / group.size[l] /
-            (level.bandwidth * level.efficiency);
+            ReachedBandwidth(cluster, group, l);
     rest /= group.size[l];
   }
   return time;
 }
 
+constexpr Algorithm kNccls[] = {Algorithm::kRing, Algorithm::kTree};
+constexpr Algorithm kAll[] = {Algorithm::kRing, Algorithm::kTree,
+                              Algorithm::kHierarchical};
+
+template <typename Algorithms>
 CollectiveCost BestOf(const Cluster& cluster, CollectiveKind kind, double bytes,
-                      const GroupShape& group) {
+                      const GroupShape& group, const Algorithms& algorithms) {
   CollectiveCost best{std::numeric_limits<double>::infinity(),
                       Algorithm::kRing};
-  for (Algorithm algorithm :
-       {Algorithm::kRing, Algorithm::kTree, Algorithm::kHierarchical}) {
+  for (Algorithm algorithm : algorithms) {
     if (!Offers(kind, algorithm)) continue;
     const double wire = BandwidthTime(cluster, kind, algorithm, bytes, group);
     for (const Protocol& protocol : kProtocols) {
@@ -148,7 +163,10 @@ double PointToPointTime(const Cluster& cluster, int level, double bytes) {
   if (const RateTable* sends = FindTable(cluster.device.tables, kSendName))
     return sends->Seconds(bytes);
   const Level& link = cluster.levels[level];
-  return link.latency + bytes / (link.bandwidth * link.efficiency);
+  GroupShape pair;
+  pair.size.assign(cluster.levels.size(), 1);
+  pair.size[level] = 2;
+  return link.latency + bytes / ReachedBandwidth(cluster, pair, level);
 }
 
 // Null where none of that kind was measured.
@@ -413,7 +431,7 @@ CollectiveCost CostOfCollective(const Cluster& cluster, CollectiveKind kind,
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
-      return BestOf(cluster, kind, bytes, group);
+      return BestOf(cluster, kind, bytes, group, kAll);
     case CollectiveKind::kAllToAll:
       return {AllToAllTime(cluster, bytes, group), Algorithm::kRing};
     case CollectiveKind::kExchange:
@@ -428,6 +446,15 @@ CollectiveCost CostOfCollective(const Cluster& cluster, CollectiveKind kind,
 double CollectiveTime(const Cluster& cluster, CollectiveKind kind, double bytes,
                       const GroupShape& group) {
   return CostOfCollective(cluster, kind, bytes, group).time;
+}
+
+double NcclTime(const Cluster& cluster, CollectiveKind kind, double bytes,
+                const GroupShape& group) {
+  if (group.members() <= 1 || bytes <= 0) return 0;
+  if (const RateTable* table =
+          MeasuredCollective(cluster.device, kind, group.members()))
+    return table->Seconds(bytes);
+  return BestOf(cluster, kind, bytes, group, kNccls).time;
 }
 
 double CollectiveTime(const Cluster& cluster, CollectiveKind kind, double bytes,

@@ -102,6 +102,11 @@ double CollectiveTime(const Cluster& cluster, core::CollectiveKind kind,
 double CollectiveTime(const Cluster& cluster, core::CollectiveKind kind,
                       double bytes, const std::vector<int>& ranks);
 
+// The same by NCCL's algorithms alone, which are rings, and trees for
+// all-reduces.
+double NcclTime(const Cluster& cluster, core::CollectiveKind kind, double bytes,
+                const GroupShape& group);
+
 // From one device to another; to itself it is free.
 double TransferTime(const Cluster& cluster, int from, int to, double bytes);
 // The innermost level that has both; -1 if they are the same.

@@ -72,6 +72,23 @@ class Evaluation {
   double Hidden(double part) const {
     return cluster_.device.overlaps ? part : 0;
   }
+  // Whether ZeRO-2 and 3 send once per step.
+  bool Defers() const { return DefersZero(software_, d_.pp); }
+  // Of `time` of a collective in as many parts as the first rank has layers, or
+  // stages, all but one may run beside `work` seconds of computation.
+  double ExposedBeside(double time, double part, double work) const {
+    const double parts =
+        d_.pp == 1 ? double(a_.layers) * PartsOfLayer() : d_.vpp;
+    if (bounding_) work = time;
+    return time - std::min(Hidden(part) * time * (1 - 1 / parts), work);
+  }
+  void AddAccumulation();
+  // Collectives of gradients and parameters: other people's are NCCL's.
+  double DataTime(CollectiveKind kind, double bytes,
+                  const GroupShape& group) const {
+    return software_.own_memory ? CollectiveTime(cluster_, kind, bytes, group)
+                                : NcclTime(cluster_, kind, bytes, group);
+  }
   // A T5's layer is one of its encoder and one of its decoder.
   int PartsOfLayer() const { return a_.kind == ModelKind::kT5 ? 2 : 1; }
   // Of the fullest rank: layers, and parameters without the experts'.
@@ -157,6 +174,7 @@ void Evaluation::MakeStages() {
   stages_.back().forward += head.forward;
   stages_.back().backward += head.backward;
   stages_.back().weights += head.weights;
+  if (!IsOwn(setting_)) AddAccumulation();
   if (!IsOwn(setting_))
     AddFormulaSums();
   else if (d_.pp > 1)
@@ -194,18 +212,50 @@ void Evaluation::AddFormulaSums() {
   stages_.back().backward.elementwise += sums.head;
 }
 
+// Adding a microbatch's gradients to the sum; the first is not added.
+void Evaluation::AddAccumulation() {
+  if (a_.frozen || (d_.zero >= 2 && !Defers()) ||
+      software_.accumulation == Software::Accumulation::kAfterReduction)
+    return;
+  // Sums are f16 of f16, else f32. A product that adds reads them besides, and
+  // writes f32 where it would write 16 bits; a kernel reads both and writes.
+  const bool f16 = d_.precision == Precision::kF16;
+  const bool product =
+      software_.accumulation == Software::Accumulation::kProduct;
+  const double bytes = product ? (f16 ? 2 : 6) : (f16 ? 6 : 10);
+  const auto time = [&](double parameters) {
+    return (1 - 1 / double(d_.microbatches())) *
+           MemoryBoundTime(cluster_.device, bytes * parameters);
+  };
+  const double layer = time(double(LayerParameters(a_)) / d_.tp +
+                            double(ExpertParameters(a_)) / (d_.ep * d_.etp));
+  for (int s = 0; s < d_.stages(); ++s)
+    stages_[s].backward.elementwise +=
+        double(d_.LayersOfStage(a_.layers, s)) * layer;
+  if (a_.kind == ModelKind::kT5)
+    stages_.front().backward.elementwise +=
+        double(a_.layers) * time(double(DecoderLayerParameters(a_)) / d_.tp);
+  const double table = time(double(a_.vocab) * a_.hidden / d_.tp);
+  stages_.front().backward.elementwise += table;
+  if (!a_.tied || !d_.SameEnds()) stages_.back().backward.elementwise += table;
+}
+
 // ZeRO-3: gathers before each pass of a layer, and with 2 and more a reduction
 // of every microbatch's gradients.
 void Evaluation::FindGathers() {
-  if (d_.zero < 2 || IsOwn(setting_)) return;
+  if (d_.zero < 2 || Defers() || IsOwn(setting_)) return;
   const double layers = double(a_.layers) / d_.pp * PartsOfLayer();
   const auto time = [&](CollectiveKind kind) {
     double sum = 0;
-    for (const Share& share : Shares())
-      sum += CollectiveTime(cluster_, kind,
-                            share.parameters / layers * BytesOf(d_.precision),
-                            share.group);
-    return sum / software_.gather;
+    // A layer's large weights: of q, k and v, of the projection, of the MLP.
+    const int pieces = software_.by_weight ? 4 : 1;
+    for (const Share& share : Shares()) {
+      const double bytes = share.parameters / layers * BytesOf(d_.precision);
+      sum += pieces * DataTime(kind, bytes / pieces, share.group);
+      if (software_.by_weight)
+        sum += pieces * share.group.members() * cluster_.device.launch;
+    }
+    return sum;
   };
   if (d_.zero >= 3) gather_ = time(CollectiveKind::kAllGather);
   if (!a_.frozen) reduce_ = time(CollectiveKind::kReduceScatter);
@@ -364,22 +414,28 @@ void Evaluation::FinishOwnPipeline() {
 
 void Evaluation::ReduceGradients() {
   const double trained = a_.frozen ? 0.01 : 1;
-  double time = 0;
+  double reduce = 0, gather = 0;
   for (const Share& share : Shares()) {
     const double parameters = trained * share.parameters;
     const auto of = [&](CollectiveKind kind, double bytes) {
-      return CollectiveTime(cluster_, kind, parameters * bytes, share.group);
+      return DataTime(kind, parameters * bytes, share.group);
     };
-    if (d_.zero == 0) time += of(CollectiveKind::kAllReduce, GradientBytes());
-    if (d_.zero == 1)
-      time += of(CollectiveKind::kReduceScatter, GradientBytes());
-    if (d_.zero == 1 || d_.zero == 2)
-      time += of(CollectiveKind::kAllGather, BytesOf(d_.precision));
+    if (d_.zero == 0)
+      reduce += of(CollectiveKind::kAllReduce, GradientBytes());
+    else if (d_.zero == 1 || Defers())
+      reduce += of(CollectiveKind::kReduceScatter, GradientBytes());
+    if (d_.zero == 1 || d_.zero == 2 || (d_.zero == 3 && Defers()))
+      gather += of(CollectiveKind::kAllGather, BytesOf(d_.precision));
   }
-  if (d_.zero < 2) {
-    const double last = bounding_ ? time : rank_work_[0].total() * 2 / 3;
-    time -= std::min(Hidden(software_.gradient_overlap) * time, last);
-  }
+  Pass forward, backward;
+  for (int s = 0; s < d_.stages(); ++s)
+    if (d_.RankOfStage(s) == 0) {
+      forward += stages_[s].forward;
+      backward += stages_[s].backward;
+    }
+  double time =
+      ExposedBeside(reduce, software_.gradient_overlap, backward.total()) +
+      ExposedBeside(gather, software_.parameter_overlap, forward.total());
   // A tied embedding's gradients are added up between first and last stage.
   if (!d_.SameEnds() && a_.tied)
     time += 2 * TransferTime(

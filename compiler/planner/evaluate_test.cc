@@ -376,23 +376,6 @@ TEST(Evaluate, StatesOnTheHost) {
   EXPECT_FALSE(Of(Gpt(96, 12288, 96), d, "partita as planned").fits);
 }
 
-TEST(Evaluate, IsNearPublishedSteps) {
-  // arXiv 2104.04473, Table 1, 145.6B (microbatch 1 is "typical").
-  Division d = Divide(8, 8, 24, 1, 2304);
-  d.recompute = Recomputation::kFull;
-  d.precision = Precision::kF16;
-  EXPECT_NEAR(Of(Gpt(80, 12288, 96), d).step, 24.817, 0.1 * 24.817);
-  // arXiv 2205.05198, Table 5, 22B and 1T, sequence parallel, selective.
-  d = Divide(8, 1, 1, 4, 4);
-  d.sequence_parallel = true;
-  d.recompute = Recomputation::kSelective;
-  EXPECT_NEAR(Of(Gpt(48, 6144, 64), d).step, 1.10, 0.1 * 1.10);
-  d = Divide(8, 64, 1, 1, 512);
-  d.sequence_parallel = true;
-  d.recompute = Recomputation::kSelective;
-  EXPECT_NEAR(Of(Gpt(128, 25600, 160), d).step, 71.49, 0.1 * 71.49);
-}
-
 TEST(Evaluate, SaysWhatDoesNotGoTogether) {
   const Cluster cluster = *BuiltInCluster("64x a100-80-sxm");
   const auto refusal = [&](const Architecture& a, const Division& d) {

@@ -33,6 +33,10 @@ constexpr double kBackwardPasses = 1.6;
 // Products per score product in attention's backward: fused kernels compute
 // scores again.
 constexpr double kFusedBackward = 2.5;
+// Tensor cores take 16-bit operands whose rows are multiples of 16 bytes; of
+// others cuBLAS computes products in f32 (NVIDIA, "Matrix Multiplication
+// Background", section 2.2; BigScience's heads of 108, 150 and 450).
+constexpr int64_t kAlignedElements = 8;
 // fp8: every operand is read in 16 bits, written in 8, and transposed.
 constexpr double kCastBytes = 4;
 
@@ -62,8 +66,7 @@ class LayerModel {
   double Product(int64_t batch, int64_t m, int64_t n, int64_t k,
                  Precision precision,
                  ProductForm form = ProductForm::kPlain) const {
-    return MatmulTime(device_, precision, batch, m, n, k, form) /
-           software_.products;
+    return MatmulTime(device_, precision, batch, m, n, k, form);
   }
   // A linear layer and both gradients; or as many as `batch` at once.
   void AddLinear(int64_t tokens, int64_t in, int64_t out, Precision precision,
@@ -90,15 +93,16 @@ class LayerModel {
   const Cluster& cluster_;
   const Device& device_;
   const double element_;
-  Pass scores_;  // what selective recomputation repeats
+  double last_product_ = 0;  // forward, of what was added last
+  Pass scores_;              // what selective recomputation repeats
   PartCost cost_;
 };
 
 void LayerModel::AddLinear(int64_t tokens, int64_t in, int64_t out,
                            Precision precision, int64_t batch,
                            const WeightForms& forms) {
-  cost_.forward.products +=
-      Product(batch, tokens, out, in, precision, forms.ahead);
+  last_product_ = Product(batch, tokens, out, in, precision, forms.ahead);
+  cost_.forward.products += last_product_;
   cost_.backward.products +=
       Product(batch, tokens, in, out, precision, forms.back);
   if (!a_.frozen) {
@@ -143,8 +147,10 @@ void LayerModel::AddAttention(int64_t tokens, int64_t others, bool causal) {
     if (d_.cp > 1) AddRing(tokens, time);
     return;
   }
-  const double scores = Product(batch, tokens, others, head, precision);
-  const double values = Product(batch, tokens, head, others, precision);
+  const Precision computed =
+      head % kAlignedElements == 0 ? precision : Precision::kF32;
+  const double scores = Product(batch, tokens, others, head, computed);
+  const double values = Product(batch, tokens, head, others, computed);
   const double passes = Kernel(kScorePasses * batch * double(tokens) * others);
   scores_.attention = scores + values + passes;
   cost_.forward.attention += scores_.attention;
@@ -217,7 +223,8 @@ void LayerModel::AddTensorCollectives(int64_t tokens, int count) {
       time += CollectiveTime(cluster_, kind, bytes, group);
   else
     time = CollectiveTime(cluster_, CollectiveKind::kAllReduce, bytes, group);
-  time *= count * (1 - software_.tensor_overlap);
+  if (software_.pipelines_tensor) time /= d_.tp;
+  time *= count;
   cost_.forward.tensor += time;
   cost_.backward.tensor += time;
 }
@@ -232,10 +239,15 @@ PartCost LayerModel::Finish(double share_of_dispatch) {
   if (d_.recompute == Recomputation::kFull) {
     Pass again = cost_.forward;
     again.host = 0;
+    if (software_.stops_early) again.products -= last_product_;
     cost_.backward += again;
     host += dispatch;
   } else if (d_.recompute == Recomputation::kSelective) {
     cost_.backward += scores_;
+    cost_.backward.products += software_.selective * cost_.forward.products;
+    if (software_.selective > 0)
+      cost_.backward.elementwise += cost_.forward.elementwise;
+    host += software_.selective * dispatch;
   }
   wait(cost_.backward, host);
   return cost_;

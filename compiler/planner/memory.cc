@@ -28,6 +28,15 @@ TokenBytes BytesOfToken(const Architecture& a, const Division& d,
   const double h = a.hidden, kv = h * a.kv_heads / a.heads;
   const double masks = a.gated() || !software.dropout ? 0 : 1;
   TokenBytes bytes;
+  // The layer's input, attention's result, and a share of the products'.
+  if (d.recompute == Recomputation::kSelective && software.selective > 0 &&
+      a.experts == 0) {
+    const double results =
+        attentions * (2 * h + 2 * kv) + h + (a.gated() ? 2 : 1) * double(a.ffn);
+    bytes.whole = 2 * h;
+    bytes.divided = 2 * h * attentions + (1 - software.selective) * 2 * results;
+    return bytes;
+  }
   // Inputs of the norm and of the product behind it, the mask of the dropout.
   bytes.whole = (attentions + 1) * (4 + masks) * h;
   const double inner = a.gated() ? 6 : 4;
@@ -58,12 +67,20 @@ double LayerBytes(const Architecture& a, const Division& d,
 void AddStates(const Architecture& a, const Division& d,
                const Software& software, double parameters, double replicas,
                MemoryUse& use) {
-  const auto over = [&](int zero) { return d.zero >= zero ? replicas : 1; };
+  const bool whole = DefersZero(software, d.pp);
+  const auto over = [&](int zero) {
+    return d.zero < zero || (zero == 2 && whole) ||
+                   (zero == 3 && whole && d.pp > 1)
+               ? 1
+               : replicas;
+  };
   const bool narrow = BytesOf(d.precision) < 4;
   const double trained = a.frozen ? 0.01 : 1;
   const double gradient = software.state_bytes - 2 - software.optimizer_bytes;
   use.parameters += (narrow ? 2 : 4) * parameters / over(3);
   use.gradients += trained * (narrow ? gradient : 4) * parameters / over(2);
+  if (d.zero >= 1)
+    use.gradients += trained * software.divided_bytes * parameters / replicas;
   (d.offload ? use.host : use.optimizer) +=
       trained * OptimizerBytes(d, software) * parameters / over(1);
 }
@@ -77,7 +94,8 @@ double WorkingBytes(const Architecture& a, const Division& d,
     const bool t5 = a.kind == ModelKind::kT5;
     const double tokens =
         double(d.microbatch) * (t5 ? a.decoder_seq : a.seq) / d.cp;
-    loss = tokens * a.vocab / d.tp * (BytesOf(d.precision) + 4);
+    const int wide = BytesOf(d.precision) - 2;
+    loss = tokens * a.vocab / d.tp * (software.loss_bytes + wide);
   }
   if (d.recompute == Recomputation::kFull) {
     Division all = d;

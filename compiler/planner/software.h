@@ -13,25 +13,62 @@ struct Software {
   bool own = false;  // our programs, operation by operation (own_layers.h)
   bool own_memory = false;      // memory is, whatever time is
   bool fused_attention = true;  // the L x L matrix never reaches memory
-  double products =
-      1;  // of the device's rate, by choice of kernels and layouts
-  double attention = 1;         // of the device's rate, fused attention
-  double dispatch = 0;          // s that the host takes for a layer's forward
-  double step = 0;              // s of a step that belong to no layer
-  double tensor_overlap = 0;    // part of tp's collectives that products hide
-  double gradient_overlap = 0;  // part of dp's that the last backward hides
-  double gather = 1;  // of the bandwidth, ZeRO-3's gathers and reductions
-  double gather_overlap = 0;  // part of those that layers hide
-  double gathered = 2;        // layers that ZeRO-3 holds whole at once
-  int gradient_bytes = 2;     // of a gradient as it is reduced
-  int state_bytes = 16;       // parameter, gradient and optimizer state of Adam
-  int optimizer_bytes = 12;   // of these, what ZeRO-1 divides
-  bool dropout = true;        // of a GPT or BERT: masks are kept
-  double libraries = 0;       // bytes of scratch memory that libraries hold
+  double attention = 1;  // fused attention's rate relative to the device's
+  double dispatch = 0;   // host seconds per forward pass of a layer
+  double step = 0;       // seconds per step outside the layers
+  // Share of a collective's time that concurrent computation hides; 0 where the
+  // software waits for the collective.
+  double gradient_overlap = 0;   // gradient reductions, in the last backward
+  double parameter_overlap = 0;  // ZeRO-1's gathers, in the first forward
+  double gather_overlap = 0;  // ZeRO-3's gathers and reductions, in each layer
+  // Whether products run beside tensor parallelism's collectives of their own
+  // operands, in as many parts as there are ranks: one part is not hidden.
+  bool pipelines_tensor = false;
+  // With ZeRO-2 and 3 gradients are reduced, and parameters gathered, once per
+  // step: always, or in pipelines. Else once per microbatch.
+  bool defers_always = false, defers_in_pipelines = false;
+  double gathered = 2;     // layers that ZeRO-3 holds whole at once
+  int gradient_bytes = 2;  // per gradient as it is reduced
+  // Whether gradients are added up over microbatches by kernels of their own,
+  // or by the products that compute them, or are added after a reduction.
+  enum class Accumulation { kKernel, kProduct, kAfterReduction };
+  Accumulation accumulation = Accumulation::kAfterReduction;
+  // Full recomputation leaves out a layer's last product, whose result no
+  // gradient needs.
+  bool stops_early = false;
+  // ZeRO-3 gathers and reduces each weight by itself and copies the parts of
+  // all ranks one by one.
+  bool by_weight = false;
+  // Share of the products, and all else but attention, that selective
+  // recomputation repeats; 0: attention's scores alone.
+  double selective = 0;
+  int state_bytes = 16;      // parameter, gradient and optimizer state of Adam
+  int optimizer_bytes = 12;  // of these, what ZeRO-1 divides
+  int divided_bytes = 0;     // copied of a rank's part of ZeRO-1's gradients
+  int loss_bytes = 6;    // per logit: 16-bit logits, and their softmax in f32
+  bool dropout = true;   // a GPT or BERT keeps dropout masks
+  double libraries = 0;  // bytes of scratch memory that libraries hold
   bool zero_over_batch = false;  // ZeRO divides over dp, not over dp x cp
   bool blocking = false;         // a rank computes nothing while it sends
   bool scatters = false;  // between stages each of tp's ranks sends its part
 };
+
+// Whether ZeRO-2 and 3 send once per step, in a pipeline of `pp` stages. Whole
+// gradients stay until then, and in pipelines ZeRO-3's whole parameters.
+inline bool DefersZero(const Software& software, int pp) {
+  return software.defers_always || (software.defers_in_pipelines && pp > 1);
+}
+
+// Constants that all software shares, fitted to published steps by
+// tests/bench/planner/calibrate.py. The shares of the devices' peaks, fitted
+// with them, stand in cluster_builtin.cc.
+struct Calibration {
+  double dispatch;  // host seconds per forward pass of a layer
+  double step;      // seconds per step outside the layers
+};
+const Calibration& PublishedCalibration();
+// Replaces the constants in SoftwareTable(), whose entries stay where they are.
+void Calibrate(const Calibration& calibration);
 
 // By the words of a `framework` column ("Megatron-LM v1.x", "Composer+PyTorch
 // FSDP" ...), in any case; our own where there are none; null where none is
@@ -43,8 +80,8 @@ std::vector<std::string> FrameworkWords();
 // takes ours to be, which goes through too many divisions to look at each
 // operation's time; their memory is the same.
 const Software& SoftwareOf(const std::string& framework);
-// For those who fit: the table itself.
-std::vector<Software>& SoftwareTable();
+// All software that is known.
+const std::vector<Software>& SoftwareTable();
 
 }  // namespace partita::planner
 

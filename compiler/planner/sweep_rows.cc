@@ -165,7 +165,10 @@ Status RowReader::ReadModel() {
   a.kv_heads = *kv_heads;
   a.vocab = *vocab;
   // A decoder of NeMo's T5 has a quarter of the encoder's tokens.
-  if (a.kind == ModelKind::kT5) a.decoder_seq = std::max<int64_t>(a.seq / 4, 1);
+  if (a.kind == ModelKind::kT5) {
+    a.decoder_seq = std::max<int64_t>(a.seq / 4, 1);
+    Default("decoder_seq", std::to_string(a.decoder_seq));
+  }
   return absl::OkStatus();
 }
 
@@ -175,7 +178,13 @@ Status RowReader::ReadExperts() {
     const std::string cell = Cell(column);
     return cell.empty() || cell == "0" || cell == "0.0";
   };
-  if (none("moe_experts")) return absl::OkStatus();
+  if (none("moe_experts")) {
+    if (!none("num_experts"))
+      Problem(
+          "num_experts: expected moe_experts, of models whose layers all "
+          "have experts");
+    return absl::OkStatus();
+  }
   StatusOr<int64_t> count = Count("moe_experts", 0);
   StatusOr<int64_t> topk = Count("moe_topk", 2);
   StatusOr<int64_t> width = Count("moe_ffn", a.ffn);
@@ -292,6 +301,11 @@ Status RowReader::ReadWords() {
   const std::string framework = Cell("framework");
   row_out_.software = FindSoftware(framework);
   if (framework.empty()) Default("framework", "partita");
+  constexpr char kDeepSpeed[] = "megatron-deepspeed";
+  if (row_out_.software == FindSoftware(kDeepSpeed) &&
+      Has(precision, "fp32 grad"))
+    row_out_.software =
+        FindSoftware(std::string(kDeepSpeed) + ", f32 gradients");
   if (row_out_.software == nullptr) {
     // What most of the others are measured against.
     constexpr char kUsual[] = "megatron-core";
@@ -343,7 +357,9 @@ std::string DeviceName(const std::string& gpu) {
 // Bytes/s of a node: "8x HDR 200 Gbps", "RoCE 1600 Gbps per node", "8x NDR400",
 // "400 Gb/s per GPU"; 0: says nothing.
 double NodeBandwidth(const std::string& network, int64_t devices) {
-  double ports = Has(Lower(network), "per gpu") ? double(devices) : 1, rate = 0;
+  const std::string words = Lower(network);
+  const bool each = Has(words, "per gpu") || Has(words, "/gpu");
+  double ports = each ? double(devices) : 1, rate = 0;
   for (size_t i = 0; i < network.size();) {
     const std::string digits = LeadingDigits(network.substr(i));
     if (digits.empty()) {
@@ -394,6 +410,8 @@ Status RowReader::ReadCluster(const std::optional<Cluster>& cluster) {
     own.levels.back().efficiency =
         BuiltInCluster("jean-zay-a100")->levels.back().efficiency;
   own.levels.front().devices = static_cast<int>(*per_node);
+  // More than eight V100 need one (DGX-2).
+  if (*per_node > 8) own.levels.front().switched = true;
   const int nodes = static_cast<int>((devices + *per_node - 1) / *per_node);
   own.devices = static_cast<int>(std::max(nodes, 1) * *per_node);
   DropRack(own, own.devices);
