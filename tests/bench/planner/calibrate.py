@@ -1,31 +1,37 @@
-"""How near the predictions of `partita simulate --sweep` are to published steps.
+"""How near predictions of other people's software are to published runs.
 
-    python3 tests/bench/planner/calibrate.py FOLDER [--partita bazel-bin/compiler/tools/partita] [--limit 0.10]
+    ./bazelw build //tests/bench/planner:fit
+    python3 tests/bench/planner/calibrate.py FOLDER [--fit bazel-bin/tests/bench/planner/fit] [--quick]
 
 FOLDER has CSV files with the columns of a sweep (compiler/planner/README.md) and with what was measured: iter_time_s,
-iter_time_s_derived or tokens_per_s. Prints, source by source, the mean absolute percentage error of the step's time, and
-over sources the mean of theirs: sources count alike, however many rows they have. In groups of rows of one source that
-differ in their division alone: the rank correlation, and the regret (how much slower than the fastest measured one the
-one is that is predicted to be the fastest). Ends with 1 if the mean is above the limit. Needs nothing but Python.
+iter_time_s_derived or tokens_per_s, mem_per_gpu_GB, status. Every file is a source; sources count alike. Prints
+
+1. per source, the error of the step's time by constants that were fitted to all sources, and by constants that were fitted
+   without it (not with --quick), and by the constants of this build;
+2. in groups of rows of one source that differ in their division alone: the rank correlation, and the regret, which is how much
+   slower than the fastest measured row the row is that is predicted to be the fastest;
+3. per source, the error of the memory of the fullest rank;
+4. of rows that ran out of memory, and of rows that are predicted to: recall and precision.
+
+Left out of all four: rows whose division was not printed, and rows without a prediction. Needs nothing but Python and `fit`.
 """
 
 import argparse
 import collections
 import csv
 import glob
+import io
 import os
+import re
 import statistics
 import subprocess
 import sys
-import tempfile
 
-# Computed by their authors, or of clusters of unknown size; or no steps at all.
-SKIPPED = ("zero_memory", "zero_bubble_bubble_rates", "korthikanti_2022_memory", "korthikanti_2022_layer_time",
-           "megatron_ci_golden", "model_family", "moe_arch", "nccl_collectives", "gemm_efficiency",
-           "hardware_accelerators", "hardware_interconnects")
 # What stays the same within a group.
 SAME = ("model_family", "layers", "hidden", "heads", "ffn", "seq_len", "vocab", "n_gpus", "gpu", "gbs", "recompute",
         "precision", "framework", "task", "zero_stage")
+# Bytes under exact flags, for memory.py; its steps are of tests in a deterministic mode.
+GOLDEN = "megatron_ci_golden"
 
 
 def number(row, column):
@@ -44,6 +50,20 @@ def measured(row):
     return number(row, "seq_len") * number(row, "gbs") / rate if rate else 0.0
 
 
+def memory(row):
+    """Measured bytes in GB, or 0; some tables print GiB and say so."""
+    gib = re.search(r"\bGiB\b", row.get("notes") or "")
+    return number(row, "mem_per_gpu_GB") * (1.073741824 if gib else 1)
+
+
+def divided(row):
+    return bool(row.get("tp")) or number(row, "n_gpus") == 1
+
+
+def ran(row):
+    return (row.get("status") or "ok").strip().lower() == "ok"
+
+
 def ranks(values):
     return [sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2 for value in values]
 
@@ -56,64 +76,86 @@ def correlation(a, b):
     return sum((x - mean) * (y - mean) for x, y in zip(a, b)) / spread ** 0.5 if spread else None
 
 
-def sweep(partita, path, folder):
-    output = os.path.join(folder, "predicted.csv")
-    subprocess.run([partita, "simulate", "--sweep", path, "-o", output], check=True, stdout=subprocess.DEVNULL)
-    with open(output, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def predict(fit, path):
+    """Rows of a table with predictions; none if it is not one of configurations."""
+    result = subprocess.run([fit, "--predict", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    rows = list(csv.DictReader(io.StringIO(result.stdout))) if result.returncode == 0 else []
+    return [row for row in rows if row["predicted_iter_time_s"] and divided(row)]
+
+
+def print_times(sources):
+    print("\nconstants of this build\n%-30s %6s %8s %8s %8s" % ("source", "rows", "mean", "median", "bias"))
+    means = []
+    for source, rows in sources.items():
+        errors = [number(row, "predicted_iter_time_s") / measured(row) - 1 for row in rows if measured(row)]
+        if not errors:
+            continue
+        means.append(statistics.mean(map(abs, errors)))
+        print("%-30s %6d %7.1f%% %7.1f%% %+7.1f%%" % (source, len(errors), 100 * means[-1], 100 * statistics.median(
+            map(abs, errors)), 100 * statistics.mean(errors)))
+    print("over sources: mean %.1f %%, median %.1f %%" % (100 * statistics.mean(means), 100 * statistics.median(means)))
+
+
+def print_ranks(sources):
+    print("\ngroups that differ in their division alone, of 3 rows or more\n%-30s %6s %12s %8s %12s %8s" % (
+        "source", "groups", "correlation", "median", "mean regret", "median"))
+    for source, rows in sources.items():
+        groups = collections.defaultdict(list)
+        for row in rows:
+            if measured(row):
+                groups[tuple(row.get(column, "") for column in SAME)].append((number(row, "predicted_iter_time_s"), measured(row)))
+        found = []
+        for group in groups.values():
+            predicted, times = zip(*group)
+            rho = correlation(predicted, times) if len(group) >= 3 else None
+            if rho is not None:
+                found.append((rho, times[predicted.index(min(predicted))] / min(times) - 1))
+        if found:
+            rhos, regrets = zip(*found)
+            print("%-30s %6d %12.2f %8.2f %11.1f%% %7.1f%%" % (
+                source, len(found), statistics.mean(rhos), statistics.median(rhos), 100 * statistics.mean(regrets),
+                100 * statistics.median(regrets)))
+
+
+def print_memory(sources):
+    print("\nmemory of the fullest rank\n%-30s %6s %8s %8s %8s" % ("source", "rows", "mean", "median", "bias"))
+    for source, rows in sources.items():
+        errors = [number(row, "predicted_mem_GB") / memory(row) - 1 for row in rows if memory(row)]
+        if errors:
+            print("%-30s %6d %7.1f%% %7.1f%% %+7.1f%%" % (source, len(errors), 100 * statistics.mean(map(abs, errors)),
+                                                          100 * statistics.median(map(abs, errors)), 100 * statistics.mean(errors)))
+    counts = collections.Counter((ran(row), row["fits"] == "y") for rows in sources.values() for row in rows)
+    out, said = counts[False, False] + counts[False, True], counts[False, False] + counts[True, False]
+    print("\nout of memory: %d rows, %d of them predicted so (recall %.2f); %d of %d rows predicted so ran out (precision %.2f); "
+          "%d rows ran and are predicted to fit" % (out, counts[False, False], counts[False, False] / max(out, 1),
+                                                    counts[False, False], said, counts[False, False] / max(said, 1),
+                                                    counts[True, True]))
+    for source, rows in sources.items():
+        for row in rows:
+            if ran(row) != (row["fits"] == "y"):
+                print("wrong: %s %s, predicted %s GB" % (source, row.get("row_id", ""), row["predicted_mem_GB"]))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    parser.add_argument("--partita", default="bazel-bin/compiler/tools/partita")
-    parser.add_argument("--limit", type=float, default=0.10)
+    parser.add_argument("--fit", default="bazel-bin/tests/bench/planner/fit")
+    parser.add_argument("--quick", action="store_true", help="do not fit: the constants of this build alone")
     arguments = parser.parse_args()
-
-    errors, groups = {}, collections.defaultdict(list)
-    with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(glob.glob(os.path.join(arguments.folder, "*.csv"))):
-            source = os.path.basename(path)[:-4]
-            if source in SKIPPED:
-                continue
-            found, refused = [], 0
-            for row in sweep(arguments.partita, path, folder):
-                time, predicted = measured(row), number(row, "predicted_iter_time_s")
-                if not time:
-                    continue
-                if not predicted:
-                    refused += 1
-                    continue
-                found.append(predicted / time - 1)
-                groups[(source,) + tuple(row.get(column, "") for column in SAME)].append((predicted, time))
-            if found:
-                errors[source] = (found, refused)
-
-    print("%-34s %6s %8s %8s %8s %8s" % ("source", "rows", "error", "median", "bias", "refused"))
-    for source, (found, refused) in errors.items():
-        print("%-34s %6d %7.1f%% %7.1f%% %+7.1f%% %8d" % (
-            source, len(found), 100 * statistics.mean(map(abs, found)), 100 * statistics.median(map(abs, found)),
-            100 * statistics.mean(found), refused))
-    mean = statistics.mean(statistics.mean(map(abs, found)) for found, _ in errors.values())
-    print("%-34s %6d %7.1f%%" % ("mean of the sources", sum(len(f) for f, _ in errors.values()), 100 * mean))
-
-    by_source = collections.defaultdict(lambda: ([], []))
-    for key, rows in groups.items():
-        if len(rows) < 3:
-            continue
-        predicted, times = zip(*rows)
-        rho = correlation(predicted, times)
-        if rho is not None:
-            by_source[key[0]][0].append(rho)
-        by_source[key[0]][1].append(times[predicted.index(min(predicted))] / min(times) - 1)
-    print("\ngroups that differ in their division alone, of 3 rows or more")
-    for source, (rhos, regrets) in by_source.items():
-        if rhos:
-            print("%-34s %6d  rank correlation %.2f (median %.2f), regret %.1f%% in the median, %.1f%% on average" % (
-                source, len(regrets), statistics.mean(rhos), statistics.median(rhos), 100 * statistics.median(regrets),
-                100 * statistics.mean(regrets)))
-    return 0 if mean <= arguments.limit else 1
+    if not arguments.quick:
+        subprocess.run([arguments.fit, arguments.folder], check=True)
+    sources = {}
+    for path in sorted(glob.glob(os.path.join(arguments.folder, "*.csv"))):
+        name = os.path.basename(path)[:-4]
+        rows = predict(arguments.fit, path) if name != GOLDEN else []
+        if rows:
+            sources[name] = rows
+    if not sources:
+        sys.exit("%s: expected CSV files of configurations, found none" % arguments.folder)
+    print_times(sources)
+    print_ranks(sources)
+    print_memory(sources)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
