@@ -33,10 +33,13 @@ void AddHost(Device& device, double memory, double link) {
 }
 
 // Memory is what the driver gives to programs (PyTorch prints it when it has no
-// more). Data sheets: peaks are dense, f32 without tensor cores. `matmul` and
-// `streaming` are what training sustains, fitted (tests/bench/planner); the
-// best single products measured are higher: 0.87 to 0.94 of the peak on A100,
-// 0.80 on H100 (stas00/ml-engineering, MAMF tables), before clocks fall.
+// more). Data sheets: peaks are dense, f32 without tensor cores. `matmul` is
+// the share of the peak that training sustains, fitted to published steps
+// (tests/bench/planner:fit). The best single products measured are higher: 0.87
+// to 0.94 of the peak on A100, 0.80 on H100 (stas00/ml-engineering, MAMF
+// tables), before clocks fall. `matmul` times `attention` is FlashAttention 2's
+// share of the peak: 0.5 to 0.73 on A100 (arXiv 2307.08691), 0.35 on H100
+// (arXiv 2407.08608), less what clocks fall.
 Device V100(int gigabytes) {
   Device device;
   device.name = gigabytes == 16 ? "v100-16-sxm2" : "v100-32-sxm2";

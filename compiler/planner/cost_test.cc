@@ -128,6 +128,37 @@ TEST(Collective, MoreBytesOrMembersNeverTakeLess) {
 
 // nccl_collectives.csv: vTrain's A100 and stas00's H100 (a newer NCCL), 8 of a
 // node, all-reduce in microseconds.
+// A member's links lead to single peers: a pair has one seventh of them.
+TEST(Collective, WithoutASwitchAGroupHasItsOwnLinks) {
+  Cluster cluster = Nodes(8);
+  const auto bandwidth = [&](int members) {
+    return LargeMessageBandwidth(cluster, CollectiveKind::kAllGather,
+                                 Algorithm::kRing,
+                                 ShapeOfStride(cluster, 1, members)) *
+           (members - 1) / members;
+  };
+  const double whole = bandwidth(8);
+  EXPECT_DOUBLE_EQ(bandwidth(2), whole);
+  const double send = TransferTime(cluster, 0, 1, 1e9);
+  cluster.levels[0].switched = false;
+  EXPECT_DOUBLE_EQ(bandwidth(8), whole);
+  EXPECT_NEAR(bandwidth(4), whole * 3 / 7, 1e-6 * whole);
+  EXPECT_NEAR(bandwidth(2), whole / 7, 1e-6 * whole);
+  EXPECT_GT(TransferTime(cluster, 0, 1, 1e9), 6.9 * send);
+}
+
+TEST(Collective, NcclGathersInRingsAlone) {
+  const Cluster cluster = Nodes(512);
+  const GroupShape all = ShapeOfStride(cluster, 1, 512);
+  for (CollectiveKind kind :
+       {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter})
+    EXPECT_GT(NcclTime(cluster, kind, 1e6, all),
+              1.5 * CollectiveTime(cluster, kind, 1e6, all));
+  EXPECT_EQ(NcclTime(cluster, CollectiveKind::kAllGather, 1e6,
+                     ShapeOfStride(cluster, 1, 1)),
+            0);
+}
+
 TEST(Collective, IsNearWhatNcclTestsMeasured) {
   const Cluster a100 = *BuiltInCluster("a100-80-sxm");
   const auto time = [](const Cluster& cluster, double bytes) {

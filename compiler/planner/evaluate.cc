@@ -72,10 +72,11 @@ class Evaluation {
   double Hidden(double part) const {
     return cluster_.device.overlaps ? part : 0;
   }
-  // Whether ZeRO-2 and 3 send once per step.
+  // ZeRO-2 and 3 send once per step.
   bool Defers() const { return DefersZero(software_, d_.pp); }
-  // Of `time` of a collective in as many parts as the first rank has layers, or
-  // stages, all but one may run beside `work` seconds of computation.
+  // Exposed seconds of a collective that `time` seconds long runs in one part
+  // per layer, or per stage in a pipeline. All parts but one run beside `work`
+  // seconds of computation, which hide the share `part` of them.
   double ExposedBeside(double time, double part, double work) const {
     const double parts =
         d_.pp == 1 ? double(a_.layers) * PartsOfLayer() : d_.vpp;
@@ -217,8 +218,8 @@ void Evaluation::AddAccumulation() {
   if (a_.frozen || (d_.zero >= 2 && !Defers()) ||
       software_.accumulation == Software::Accumulation::kAfterReduction)
     return;
-  // Sums are f16 of f16, else f32. A product that adds reads them besides, and
-  // writes f32 where it would write 16 bits; a kernel reads both and writes.
+  // Sums are f16 for f16 gradients, else f32. A product reads the sum and
+  // writes it in place of the gradient. A kernel reads both and writes the sum.
   const bool f16 = d_.precision == Precision::kF16;
   const bool product =
       software_.accumulation == Software::Accumulation::kProduct;
@@ -247,7 +248,8 @@ void Evaluation::FindGathers() {
   const double layers = double(a_.layers) / d_.pp * PartsOfLayer();
   const auto time = [&](CollectiveKind kind) {
     double sum = 0;
-    // A layer's large weights: of q, k and v, of the projection, of the MLP.
+    // A layer has four large weights: q, k and v; the projection; two of the
+    // MLP.
     const int pieces = software_.by_weight ? 4 : 1;
     for (const Share& share : Shares()) {
       const double bytes = share.parameters / layers * BytesOf(d_.precision);

@@ -376,6 +376,58 @@ TEST(Evaluate, StatesOnTheHost) {
   EXPECT_FALSE(Of(Gpt(96, 12288, 96), d, "partita as planned").fits);
 }
 
+// All parts but one of a reduction run beside the backward.
+TEST(Evaluate, OverlapLeavesOnePart) {
+  Software software = SoftwareOf("Megatron-Core");
+  const Cluster cluster = *BuiltInCluster("64x h100-sxm");
+  const Architecture model = Gpt(24, 4096, 32);
+  Division d = Divide(1, 1, 64, 4, 1024);
+  d.zero = 1;
+  const auto exposed = [&](double part) {
+    software.gradient_overlap = software.parameter_overlap = part;
+    return Evaluate(model, d, cluster, software)->data;
+  };
+  EXPECT_GT(exposed(0), 0);
+  EXPECT_NEAR(exposed(1), exposed(0) / 24, 1e-9);
+}
+
+TEST(Evaluate, RecomputationThatStopsEarlyLeavesOutTheLastProduct) {
+  Software software = SoftwareOf("FSDP");
+  const Cluster cluster = *BuiltInCluster("8x a100-80-sxm");
+  Division d = Divide(1, 1, 8, 8, 64);
+  d.recompute = Recomputation::kFull;
+  const auto products = [&] {
+    return Evaluate(Gpt(24, 4096, 32), d, cluster, software)->products;
+  };
+  const double early = products();
+  software.stops_early = false;
+  // A third of the forward's products, which are one of four passes.
+  EXPECT_NEAR(early / products(), 11.0 / 12, 0.01);
+}
+
+// Heads of 150 elements are 300 bytes wide.
+TEST(Evaluate, ScoresOfUnalignedHeadsAreSlow) {
+  const Division d = Divide(8, 1, 1, 1, 8);
+  const double aligned = Of(Gpt(8, 14336, 64), d).attention;
+  EXPECT_GT(Of(Gpt(8, 14400, 96), d).attention, 3 * aligned);
+}
+
+TEST(Memory, DeferredReductionsHoldWholeGradients) {
+  const Software& titan = SoftwareOf("torchtitan");
+  Division d = Divide(1, 1, 8, 1, 64);
+  d.zero = 3;
+  const Architecture model = Gpt(24, 4096, 32);
+  const auto use = [&](int pp) {
+    d.pp = pp;
+    d.devices = 8 * pp;
+    return EvaluateMemory(model, d, titan);
+  };
+  const MemoryUse one = use(1), two = use(2);
+  EXPECT_GT(two.gradients, 3.5 * one.gradients);
+  EXPECT_GT(two.parameters, 3.5 * one.parameters);
+  EXPECT_LT(two.optimizer, one.optimizer);
+}
+
 TEST(Evaluate, SaysWhatDoesNotGoTogether) {
   const Cluster cluster = *BuiltInCluster("64x a100-80-sxm");
   const auto refusal = [&](const Architecture& a, const Division& d) {

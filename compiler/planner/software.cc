@@ -1,6 +1,5 @@
-// Other people's software: what each does is from its documents, what all of
-// it costs is fitted to published steps (tests/bench/planner). No constant
-// belongs to one source's rows.
+// Other people's software. Documents say what each does; two constants of time,
+// which all share, are fitted to published steps (tests/bench/planner).
 #include "compiler/planner/software.h"
 
 #include <cctype>
@@ -22,14 +21,13 @@ constexpr double kLibraries = 100e6;
 // DeepSpeed's reduce_bucket_size and allgather_bucket_size, 5e8 elements each
 // unless set, in 16 bits (deepspeed.ai, "DeepSpeed Configuration JSON").
 constexpr double kDeepSpeedBuckets = 2 * 5e8 * 2;
-// Its pipelines have eight communicators (runtime/pipe/topology.py and p2p.py),
-// each with rings and trees of 16 channels that have 4 MiB to send and to
-// receive (NCCL user guide, NCCL_BUFFSIZE).
+// Communicators of a DeepSpeed pipeline: estimated as eight, each with rings
+// and trees of 16 channels that have 4 MiB to send and to receive (NCCL user
+// guide, NCCL_BUFFSIZE).
 constexpr double kDeepSpeedGroups = 8.0 * 2 * 16 * 2 * 4 * 1048576;
 
-// Collectives take multiprocessors from the kernels beside them: NCCL has 16
-// channels of a block each on NVLink (NCCL user guide, NCCL_MIN_NCHANNELS), of
-// an A100's 108.
+// Collectives take multiprocessors from the kernels beside them: NCCL's logs of
+// nodes with NVLink show 16 to 24 channels, each a block. An A100 has 108.
 constexpr double kHidden = 1 - 16.0 / 108;
 
 std::vector<Software> MakeTable(const Calibration& c) {
@@ -85,9 +83,9 @@ std::vector<Software> MakeTable(const Calibration& c) {
   wide.divided_bytes = 0;
   table.push_back(wide);
 
-  // DeepSpeed's overlap_comm is false unless set (deepspeed.ai, "DeepSpeed
-  // Configuration JSON"). It gathers modules: the one in use, and the next. The
-  // widest is a product of h x 4h, a third of a layer.
+  // DeepSpeed's overlap_comm was false unless set in 2021 (deepspeed.ai,
+  // "DeepSpeed Configuration JSON"). It gathers modules: the one in use, and
+  // the next. The widest is a product of h x 4h, a third of a layer.
   Software zero = megatron;
   zero.name = "deepspeed zero-3";
   zero.gathered = 2.0 / 3;
@@ -111,19 +109,21 @@ std::vector<Software> MakeTable(const Calibration& c) {
   table.push_back(fsdp);
 
   // In pipelines parameters stay whole between microbatches and gradients are
-  // reduced after the last (torchtitan, docs/fsdp.md: reshard_after_forward).
+  // reduced after the last (torchtitan's parallelize_llama.py:
+  // reshard_after_forward).
   Software titan = fsdp;
   titan.name = "torchtitan";
   titan.attention = 1;
-  // Of "selective (op)", every second product (torchtitan, activation
-  // checkpointing). Its loss has a copy of the logits in f32 and their softmax.
+  // "selective (op)" repeats every second product (torchtitan's
+  // parallelize_llama.py). The loss has an f32 copy of the logits and their
+  // softmax.
   titan.selective = 0.5;
   titan.loss_bytes = 10;
   titan.defers_in_pipelines = true;
   table.push_back(titan);
 
-  // Of 2022 and 2023: Apex's distributed Adam with 16-bit gradients; its
-  // recipes have overlap_grad_sync: False.
+  // NeMo of 2022 and 2023 uses Apex's distributed Adam with 16-bit gradients.
+  // The launcher's recipes have overlap_grad_sync: False.
   Software nemo = Make("nemo megatron");
   nemo.fused_attention = false;
   nemo.dispatch = c.dispatch;
@@ -166,8 +166,8 @@ std::vector<Software> MakeTable(const Calibration& c) {
   unfused.fused_attention = false;
   table.push_back(unfused);
 
-  // XLA programs: no host work per layer. Gradients are reduced once per step
-  // (arXiv 2201.12023, section 8: gradient accumulation).
+  // XLA programs need no host work per layer. Gradients are reduced once per
+  // step (Alpa's pass GradAccRewrite and XLA_SKIP_NCCL_COLLECTIVE_IDS).
   Software alpa = Make("alpa");
   alpa.fused_attention = false;
   alpa.step = c.step;

@@ -1,5 +1,4 @@
-// What the software that runs a step does, beyond what the division says: the
-// published rows were run by others than ours.
+// Other people's training software: behaviour beyond what the division says.
 #ifndef PARTITA_COMPILER_PLANNER_SOFTWARE_H_
 #define PARTITA_COMPILER_PLANNER_SOFTWARE_H_
 
@@ -21,16 +20,16 @@ struct Software {
   double gradient_overlap = 0;   // gradient reductions, in the last backward
   double parameter_overlap = 0;  // ZeRO-1's gathers, in the first forward
   double gather_overlap = 0;  // ZeRO-3's gathers and reductions, in each layer
-  // Whether products run beside tensor parallelism's collectives of their own
-  // operands, in as many parts as there are ranks: one part is not hidden.
+  // Tensor parallelism's collectives run in tp parts beside the products that
+  // use them: one part is exposed.
   bool pipelines_tensor = false;
   // With ZeRO-2 and 3 gradients are reduced, and parameters gathered, once per
   // step: always, or in pipelines. Else once per microbatch.
   bool defers_always = false, defers_in_pipelines = false;
   double gathered = 2;     // layers that ZeRO-3 holds whole at once
   int gradient_bytes = 2;  // per gradient as it is reduced
-  // Whether gradients are added up over microbatches by kernels of their own,
-  // or by the products that compute them, or are added after a reduction.
+  // Gradients of microbatches are added up by a kernel, by the product that
+  // computes them, or after each microbatch's reduction.
   enum class Accumulation { kKernel, kProduct, kAfterReduction };
   Accumulation accumulation = Accumulation::kAfterReduction;
   // Full recomputation leaves out a layer's last product, whose result no
@@ -39,8 +38,8 @@ struct Software {
   // ZeRO-3 gathers and reduces each weight by itself and copies the parts of
   // all ranks one by one.
   bool by_weight = false;
-  // Share of the products, and all else but attention, that selective
-  // recomputation repeats; 0: attention's scores alone.
+  // Share of the products that selective recomputation repeats, with all
+  // elementwise kernels; 0: it repeats attention's scores alone.
   double selective = 0;
   int state_bytes = 16;      // parameter, gradient and optimizer state of Adam
   int optimizer_bytes = 12;  // of these, what ZeRO-1 divides
@@ -53,15 +52,15 @@ struct Software {
   bool scatters = false;  // between stages each of tp's ranks sends its part
 };
 
-// Whether ZeRO-2 and 3 send once per step, in a pipeline of `pp` stages. Whole
-// gradients stay until then, and in pipelines ZeRO-3's whole parameters.
+// True if ZeRO-2 and 3 send once per step in a pipeline of `pp` stages. A rank
+// then holds whole gradients and, in pipelines, ZeRO-3's whole parameters.
 inline bool DefersZero(const Software& software, int pp) {
   return software.defers_always || (software.defers_in_pipelines && pp > 1);
 }
 
 // Constants that all software shares, fitted to published steps by
 // tests/bench/planner/calibrate.py. The shares of the devices' peaks, fitted
-// with them, stand in cluster_builtin.cc.
+// with them, are in cluster_builtin.cc.
 struct Calibration {
   double dispatch;  // host seconds per forward pass of a layer
   double step;      // seconds per step outside the layers

@@ -95,7 +95,29 @@ TEST(Sweep, ReadsNetworksInManyWords) {
   EXPECT_DOUBLE_EQ(bandwidth("RoCE 1600 Gbps per node"), 25e9);
   EXPECT_DOUBLE_EQ(
       bandwidth("800 Gbps per node (config inter_node_bandwidth=800)"), 12.5e9);
+  EXPECT_DOUBLE_EQ(bandwidth("RDMA 400 Gbps/GPU (Grand Teton)"), 50e9);
   EXPECT_DOUBLE_EQ(bandwidth(""), 25e9);
+}
+
+TEST(Sweep, SaysHowLongAT5sDecoderIs) {
+  const SweepRow row = Rows(
+      "model_family,layers,hidden,heads,seq_len,gbs\nT5,24+24,64,2,512,16\n")
+      [0];
+  EXPECT_EQ(row.architecture.decoder_seq, 128);
+  EXPECT_THAT(row.defaults, ::testing::Contains("decoder_seq=128"));
+}
+
+// They would be predicted as a model without experts.
+TEST(Sweep, RefusesExpertsOfSomeLayers) {
+  const auto problem = [](const std::string& columns,
+                          const std::string& cells) {
+    return Rows("layers,hidden,heads,seq_len,gbs," + columns +
+                "\n8,64,2,32,16," + cells + "\n")[0]
+        .problem;
+  };
+  EXPECT_THAT(problem("num_experts", "16"), HasSubstr("expected moe_experts"));
+  EXPECT_EQ(problem("num_experts", ""), "");
+  EXPECT_EQ(problem("num_experts,moe_experts", "16,16"), "");
 }
 
 TEST(Sweep, SaysWhichDeviceItTook) {
@@ -165,6 +187,9 @@ TEST(Sweep, KnowsFrameworksInAnyCase) {
   EXPECT_EQ(row("Partita").software, &SoftwareOf(""));
   EXPECT_EQ(row("NeMo Megatron-Core").software->name, "megatron-core");
   EXPECT_EQ(row("NeMo Megatron 22.09").software->name, "nemo megatron");
+  EXPECT_EQ(row("torchtitan FSDP2").software->name, "torchtitan");
+  EXPECT_EQ(row("Alpa parax.auto").software->name, "alpa");
+  EXPECT_EQ(row("DeepSpeed 3D").software->name, "megatron-deepspeed");
   EXPECT_EQ(row("").other_framework, "");
   EXPECT_EQ(row("MaxText").other_framework, "MaxText");
   EXPECT_EQ(row("MaxText").software->name, "megatron-core");

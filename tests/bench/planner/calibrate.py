@@ -27,7 +27,7 @@ import statistics
 import subprocess
 import sys
 
-# What stays the same within a group.
+# Columns that are equal within a group.
 SAME = ("model_family", "layers", "hidden", "heads", "ffn", "seq_len", "vocab", "n_gpus", "gpu", "gbs", "recompute",
         "precision", "framework", "task", "zero_stage")
 # Bytes under exact flags, for memory.py; its steps are of tests in a deterministic mode.
