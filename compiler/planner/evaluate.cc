@@ -307,10 +307,6 @@ void Evaluation::RunPipeline() {
     cost.forward = stage.forward.total() + sent.forward;
     cost.backward = stage.backward.total() + sent.backward;
     if (d_.RankOfStage(index) == busiest_) result_.data += m * sent.both();
-    if (software_.blocking) {
-      cost.forward += transfer_;
-      cost.backward += transfer_;
-    }
     cost.weight_grad = stage.weights;
     cost.input_grad = cost.backward - stage.weights;
     costs.stages.push_back(cost);
@@ -347,7 +343,7 @@ double Evaluation::LeastPipeline() const {
   const double m = d_.microbatches(), p = d_.pp;
   const bool zero_bubble = d_.schedule == PipelineSchedule::kZbH1 ||
                            d_.schedule == PipelineSchedule::kZbV;
-  double work = software_.blocking ? 2 * transfer_ * d_.stages() : 0;
+  double work = 0;
   PartCost all;
   for (const PartCost& stage : stages_) {
     work += stage.forward.total() + stage.backward.total();

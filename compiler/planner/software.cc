@@ -49,8 +49,8 @@ std::vector<Software> MakeTable(const Calibration& c) {
   planned.libraries = 33554432;
   table.push_back(planned);
 
-  // Megatron-LM to 2022 (arXiv 2104.04473): scores are written, collectives and
-  // transfers wait, gradients are 16-bit. Products add them up unless
+  // Megatron-LM to 2022 (arXiv 2104.04473): scores are written, collectives
+  // wait, gradients are 16-bit. Products add them up unless
   // --no-gradient-accumulation-fusion says otherwise.
   Software megatron = Make("megatron-lm");
   megatron.fused_attention = false;
@@ -59,7 +59,6 @@ std::vector<Software> MakeTable(const Calibration& c) {
   megatron.state_bytes = 18;
   megatron.gradient_bytes = 2;
   megatron.accumulation = Software::Accumulation::kProduct;
-  megatron.blocking = true;
   megatron.scatters = true;
   table.push_back(megatron);
 
@@ -131,7 +130,6 @@ std::vector<Software> MakeTable(const Calibration& c) {
   nemo.gradient_bytes = 2;
   nemo.accumulation = Software::Accumulation::kKernel;
   nemo.state_bytes = 16;
-  nemo.blocking = true;
   nemo.scatters = true;
   table.push_back(nemo);
 
@@ -173,7 +171,6 @@ std::vector<Software> MakeTable(const Calibration& c) {
   alpa.step = c.step;
   alpa.defers_always = true;
   alpa.accumulation = Software::Accumulation::kKernel;
-  alpa.blocking = true;
   table.push_back(alpa);
   return table;
 }

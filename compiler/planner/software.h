@@ -48,7 +48,6 @@ struct Software {
   bool dropout = true;   // a GPT or BERT keeps dropout masks
   double libraries = 0;  // bytes of scratch memory that libraries hold
   bool zero_over_batch = false;  // ZeRO divides over dp, not over dp x cp
-  bool blocking = false;         // a rank computes nothing while it sends
   bool scatters = false;  // between stages each of tp's ranks sends its part
 };
 

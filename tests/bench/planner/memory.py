@@ -96,8 +96,8 @@ def golden(partita, path, folder, show):
 
 
 def ran(row):
-    """Whether a row is of a run that had enough memory; None where nobody can say how it was divided."""
-    if not row.get("tp") and not row.get("pp"):
+    """Whether a row is of a run that had enough memory; None where its division was not printed."""
+    if not row.get("tp") and row.get("n_gpus") != "1":
         return None
     return row.get("status", "ok").strip().lower() in ("", "ok")
 
