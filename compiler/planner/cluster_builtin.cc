@@ -51,7 +51,7 @@ Device V100(int gigabytes) {
   device.l2 = 6 * kMega;
   device.launch = 6 * kMicro;
   device.kernel = 3 * kMicro;
-  device.matmul = 0.789;
+  device.matmul = 0.775;
   device.streaming = 0.8;
   AddHost(device, 64 * kGiga, 16 * kGiga);
   return device;
@@ -68,8 +68,8 @@ Device A100(int gigabytes) {
   device.l2 = 40 * kMega;
   device.launch = 6 * kMicro;
   device.kernel = 3 * kMicro;
-  device.matmul = 0.717;
-  device.attention = 0.77;
+  device.matmul = 0.71;
+  device.attention = 0.78;
   device.streaming = 0.77;
   AddHost(device, 125 * kGiga, 31 * kGiga);
   return device;
@@ -86,7 +86,7 @@ Device Hopper(const char* name, double memory, double bandwidth) {
   device.l2 = 50 * kMega;
   device.launch = 5 * kMicro;
   device.kernel = 3 * kMicro;
-  device.matmul = 0.5785;
+  device.matmul = 0.573;
   device.attention = 0.55;
   device.streaming = 0.8;
   AddHost(device, 250 * kGiga, 63 * kGiga);

@@ -370,15 +370,20 @@ void Evaluation::ReduceGradients() {
     if (d_.zero == 1 || d_.zero == 2 || (d_.zero == 3 && Defers()))
       gather += of(CollectiveKind::kAllGather, BytesOf(d_.precision));
   }
-  Pass forward, backward;
-  for (int s = 0; s < d_.stages(); ++s)
-    if (d_.RankOfStage(s) == 0) {
-      forward += stages_[s].forward;
-      backward += stages_[s].backward;
-    }
-  double time =
-      ExposedBeside(reduce, software_.gradient_overlap, backward.total()) +
-      ExposedBeside(gather, software_.parameter_overlap, forward.total());
+  double time = reduce + gather;
+  if (!software_.own) {
+    Pass forward, backward;
+    for (int s = 0; s < d_.stages(); ++s)
+      if (d_.RankOfStage(s) == 0) {
+        forward += stages_[s].forward;
+        backward += stages_[s].backward;
+      }
+    time = ExposedBeside(reduce, software_.gradient_overlap, backward.total()) +
+           ExposedBeside(gather, software_.parameter_overlap, forward.total());
+  } else if (d_.zero < 2) {
+    const double last = bounding_ ? time : rank_work_[0].total() * 2 / 3;
+    time -= std::min(Hidden(software_.gradient_overlap) * time, last);
+  }
   // A tied embedding's gradients are added up between first and last stage.
   if (!d_.SameEnds() && a_.tied)
     time += 2 * TransferTime(

@@ -172,7 +172,7 @@ std::vector<Software> MakeTable(const Calibration& c) {
 }  // namespace
 
 const Calibration& PublishedCalibration() {
-  static const Calibration kCalibration = {0.96e-3, 5.7e-3};
+  static const Calibration kCalibration = {0.97e-3, 3.1e-3};
   return kCalibration;
 }
 

@@ -61,13 +61,13 @@ struct Source {
   // Largest mean error of the step's time, and of memory (0: none is printed).
   double step, memory;
 };
-// When they were written: 4.7, 8.3, 3.9, 6.6 and 13.3 % of the time; 4.9, 7.7
-// and 23.9 % of the memory.
-constexpr Source kSources[] = {{"alpa_osdi22", 0.06, 0.07},
-                               {"bigscience_tr11_prequel", 0.10, 0.10},
-                               {"mosaicml_llm_foundry", 0.055, 0},
-                               {"nvidia_nemo_2407", 0.085, 0},
-                               {"torchtitan", 0.16, 0.27}};
+// Measured when the bounds were set: 4.4, 6.6, 3.9, 7.2 and 12.8 % of the time;
+// 4.9, 7.7 and 23.9 % of the memory.
+constexpr Source kSources[] = {{"alpa_osdi22", 0.055, 0.07},
+                               {"bigscience_tr11_prequel", 0.08, 0.10},
+                               {"mosaicml_llm_foundry", 0.05, 0},
+                               {"nvidia_nemo_2407", 0.09, 0},
+                               {"torchtitan", 0.155, 0.27}};
 
 TEST(Published, StepsAreNear) {
   double sum = 0;
@@ -80,7 +80,7 @@ TEST(Published, StepsAreNear) {
     EXPECT_LT(MeanError(pairs), source.step) << source.name;
     sum += MeanError(pairs);
   }
-  EXPECT_LT(sum / std::size(kSources), 0.085);
+  EXPECT_LT(sum / std::size(kSources), 0.08);
 }
 
 TEST(Published, MemoryIsNear) {
