@@ -1,7 +1,7 @@
 """Lists the cases that tests skipped, with the reasons they gave: report_skipped.py LOGS [NEWER_THAN]
 
-LOGS is Bazel's folder of test logs; NEWER_THAN a file, older results than which are left out. Prints nothing if nothing was skipped.
-Bazel shows no output of tests that pass, and a skipped case lets its test pass.
+LOGS is Bazel's folder of test logs. Results older than the file NEWER_THAN are left out. Prints nothing if nothing was skipped.
+A test with skipped cases passes, and Bazel hides the output of tests that pass.
 """
 
 import collections

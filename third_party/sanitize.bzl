@@ -88,17 +88,8 @@ def sanitized_tests(name, tests, sanitizer):
         tests = [":" + n for n in names],
     )
 
-def _run_fuzzer(name, binary, seeds, seconds, **kwargs):
-    native.sh_test(
-        name = name,
-        srcs = ["//third_party:run_fuzzer.sh"],
-        args = ["$(location %s)" % binary, str(seconds)] + ["$(locations %s)" % seed for seed in seeds],
-        data = [binary] + seeds,
-        **kwargs
-    )
-
-def fuzz_test(name, srcs, deps, seeds = [], seconds = 20):
-    """A libFuzzer target under AddressSanitizer and UBSan, run from `seeds`: for some seconds, and as NAME_long for ten minutes."""
+def fuzz_test(name, srcs, deps, seeds = []):
+    """A libFuzzer target under AddressSanitizer and UBSan, run for ten minutes from `seeds` as NAME_long, which belongs in //tests:long."""
     native.cc_binary(
         name = name + "_raw",
         testonly = 1,
@@ -114,13 +105,12 @@ def fuzz_test(name, srcs, deps, seeds = [], seconds = 20):
         sanitizer = "fuzz",
         tags = ["manual"],
     )
-    _run_fuzzer(name, name + "_binary", seeds, seconds, size = "medium")
-    _run_fuzzer(
-        name + "_long",
-        name + "_binary",
-        seeds,
-        seconds = 600,
+    native.sh_test(
+        name = name + "_long",
         size = "large",
+        srcs = ["//third_party:run_fuzzer.sh"],
+        args = ["$(location %s_binary)" % name, "600"] + ["$(locations %s)" % seed for seed in seeds],
+        data = [name + "_binary"] + seeds,
         tags = ["long", "manual"],
         visibility = ["//tests:__pkg__"],
     )

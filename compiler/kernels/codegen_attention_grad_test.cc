@@ -217,8 +217,8 @@ constexpr int kMostSpilled = 16;
 struct GradSize {
   std::string element;
   int64_t head;
-  // Of a thread, by ptxas 13.0: what a part takes today and eight more at most.
-  // 168 are three blocks at a time, 128 four.
+  // Registers per thread and kernel: the count of ptxas 13.0 plus a margin of
+  // at most 8. With 168 three blocks fit on a multiprocessor, with 128 four.
   std::map<std::string, int> most_registers;
 };
 void PrintTo(const GradSize& size, std::ostream* out) {

@@ -93,9 +93,9 @@ struct Size {
   std::string element;
   int64_t head;
   int64_t queries;  // of a block
-  // Of a thread, by ptxas 13.0: what it takes today and eight more at most. 168
-  // are three blocks at a time. Of 255, all that there are, the spilled bytes
-  // tell whether they suffice.
+  // Registers per thread: the count of ptxas 13.0 plus a margin of at most 8.
+  // With 168, three blocks fit on a multiprocessor. 255 is the hardware's
+  // limit; there the spilled bytes are the check.
   int most_registers;
   int most_spilled_80 = 0, most_spilled_90 = 0;
 };

@@ -279,8 +279,8 @@ struct GroupSize {
   std::string element;
   int64_t head;
   std::string attributes;
-  // Of a thread, by ptxas 13.0: what it takes today and eight more at most. Of
-  // 255, all that there are, that nothing is spilled tells that they suffice.
+  // Registers per thread: the count of ptxas 13.0 plus a margin of at most 8.
+  // 255 is the hardware's limit; there the check is that nothing is spilled.
   int most_registers;
   int64_t shared_bytes;  // that a launch asks for
 };

@@ -10,9 +10,9 @@ namespace partita::kernels {
 
 bool hasPtxas();
 
-// A test that goes without it ends with
+// The reason that tests give when they skip a check because ptxas is missing:
 //   if (!hasPtxas()) GTEST_SKIP() << kWithoutPtxas;
-// so that `bazelw test` counts it among those that checked nothing.
+// `bazelw test` lists skipped cases by reason.
 inline constexpr char kWithoutPtxas[] =
     "no ptxas: GPU code is not assembled, its registers and shared memory are "
     "not checked";

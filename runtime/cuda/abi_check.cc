@@ -1,5 +1,5 @@
-// Our declarations of NVIDIA's libraries are those of their headers. Skipped,
-// and said so, where the headers are not installed.
+// Compares our declarations of NVIDIA's libraries with their headers. Skipped
+// where the headers are not installed.
 #include "gtest/gtest.h"
 
 #if !__has_include(<cublasLt.h>) || !__has_include(<cuda.h>) || \

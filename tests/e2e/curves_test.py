@@ -35,8 +35,8 @@ PLANS = {
 }
 # How far a divided curve may be from the undivided one, and for how many steps: rounding grows as training goes on.
 NEAR, NEAR_STEPS = 2e-3, 100
-# Nats per byte, the mean of the last steps: one batch is a small sample. Of this text a byte by itself has 3.09, behind one other 2.49,
-# behind two 1.91.
+# Nats per byte, the mean of the last steps: one batch is a small sample. The entropy of a byte in this text is 3.09 nats, 2.49 if the
+# byte before it is known, 1.91 if two are.
 LEARNED, LAST = 1.9, 20
 
 

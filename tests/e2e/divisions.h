@@ -93,9 +93,9 @@ struct DividedCase {
   Division division;
 };
 
-// Every division of every model that it applies to. Stages that are divided
-// otherwise than their neighbours: for a model of text and one of images, and
-// for the models with convolutions.
+// All cases: each model with each division that applies to it. Divisions that
+// differ between stages run on one text model, one image model and the models
+// with convolutions.
 inline std::vector<DividedCase> DividedCases() {
   std::vector<DividedCase> cases;
   for (const char* model : kModels) {

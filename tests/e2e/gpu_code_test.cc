@@ -49,7 +49,7 @@ std::string NameOf(const Case& which) {
   return name + which.chip;
 }
 
-// Every model in every precision for every chip.
+// Each model in each precision for each chip.
 std::vector<Case> Matrix() {
   std::vector<Case> cases;
   for (const char* model : kModels)
@@ -97,8 +97,9 @@ class GpuCodeTest : public testing::TestWithParam<Case> {
   CompilerContext context_;
 };
 
-// Registers of a thread, by ptxas 13.0: what kernels of these models take today
-// and six more at most. Of 80, six blocks of 128 threads run at a time.
+// Registers per thread: the largest count of ptxas 13.0 for these models plus a
+// margin of at most 6. With 80, six blocks of 128 threads fit on a
+// multiprocessor.
 constexpr int kMostRegisters = 80, kMostRegistersOfAttention = 216;
 
 std::set<std::string> KernelsOfAttention(const program::Program& program) {

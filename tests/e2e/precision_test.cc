@@ -24,10 +24,10 @@ struct Case {
   // elementwise chains.
   int roundings;
   int64_t microbatches = 1;
-  // Of models with rectifiers in narrow layers, where a rounding turns whole
-  // rows of gradients on or off: how far a parameter's gradient may be from
-  // that of f32, relative to its size. All of them together are four times as
-  // near.
+  // For models with rectifiers in narrow layers, where one rounding turns whole
+  // rows of gradients on or off: the largest relative error of one parameter's
+  // gradient against f32. The error of all gradients together must be four
+  // times smaller.
   double rectified = 0;
 
   // What a rounding moves a number by, at most, relative to it. Those on a way
@@ -50,10 +50,10 @@ class AdamW {
         first_(value_.size()),
         second_(value_.size()) {}
 
-  // Takes a step by `gradient`, then goes on from `found`, which should be the
-  // result. Says what is not: f32 rounds the corrections of averages, to 2e-4
-  // of a step, and the value; where the gradients of two steps cancel, their
-  // own rounding is seen, too.
+  // Takes one step with `gradient` and compares it with the step to `found`,
+  // which becomes the new value. Returns the differences; empty if there are
+  // none. f32 rounds the bias corrections, which is 2e-4 of a step, and the
+  // value. Where the gradients of two steps cancel, their rounding shows too.
   std::string Step(const HostTensor& gradient, const HostTensor& found) {
     ++step_;
     std::string wrong;
@@ -197,8 +197,8 @@ TEST_P(PrecisionTest, FollowsF32) {
   }
 }
 
-// Every step moves the f32 copies as AdamW does, by the gradients that it
-// found; parameters are what the copies round to.
+// Each step moves the f32 copies as AdamW does with the gradients of that step.
+// The parameters are the rounded copies.
 TEST_P(PrecisionTest, UpdatesF32Copies) {
   std::map<std::string, AdamW> references;
   for (const auto& [name, unused] : golden_.gradients) {

@@ -185,7 +185,7 @@ class LayeringTest(unittest.TestCase):
             suite = file.read()
         found = 0
         for label in manual_tests():
-            self.assertIn('"%s"' % label, suite, "`//...` leaves out tests that are tagged manual: list this one in //tests:long")
+            self.assertIn('"%s"' % label, suite, "`//...` leaves out tests that are tagged manual: add this one to //tests:long")
             found += 1
         self.assertGreater(found, 15)
 
