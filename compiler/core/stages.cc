@@ -152,10 +152,14 @@ absl::StatusOr<StageCut> BalanceStages(const std::vector<Piece>& pieces,
   if (!fast.has_value()) return TooLarge(pieces, limits);
   const std::vector<double> times = Describe(pieces, limits, *fast).time;
   const double slowest = *std::max_element(times.begin(), times.end());
+  // Squares of times tell even cuts from others that send as much: in all less
+  // than one byte.
+  const double byte = 2.0 * limits.stages * std::max(slowest * slowest, 1e-300);
   const Objective leanest{
       [&](const Open& open) {
-        return open.memory <= limits.memory && open.time <= slowest ? open.sent
-                                                                    : kInfinity;
+        return open.memory <= limits.memory && open.time <= slowest
+                   ? open.sent + open.time * open.time / byte
+                   : kInfinity;
       },
       /*sum=*/true};
   return Describe(pieces, limits, Cut(pieces, limits, leanest).value());

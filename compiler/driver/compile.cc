@@ -189,7 +189,9 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(
         from, options, Milestone::kSimplified, machine_code);
     made->continueAfter(simplified);
     if (cut_by_time) made->cutByTime();
-    made->setStageTimes(times);
+    // Where memory cuts, counted work is as good, and its cuts are known to
+    // fit.
+    if (cut_by_time || !by_time) made->setStageTimes(times);
     LogicalResult result =
         driver::plan(*made, plan && !plan->budgets.empty() ? whole : nullptr,
                      fault);

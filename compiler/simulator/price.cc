@@ -29,11 +29,10 @@ absl::StatusOr<StepPrice> PriceStep(const program::Program& program,
                                     const Faults& faults, bool spans) {
   const int64_t devices = program::SizeOf(program.mesh());
   if (devices > cluster.devices)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--cluster: expected at least ", devices,
-        " devices, which the program runs on, found '", cluster.name,
-        "' with ", cluster.devices, "; take a larger cluster, as in \"",
-        devices, "x a100-80-sxm\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected at least ", devices,
+                     " devices, which the program runs on, found ",
+                     cluster.name, " with ", cluster.devices));
   SimulateOptions options;
   options.steps = StepsOf(program);
   options.spans = spans;

@@ -75,8 +75,7 @@ std::optional<PriceComposer::Part> PriceComposer::compile(
   }
   Part part;
   part.memory = price->memory_bytes;
-  part.activations = compilation.report().memoryTable().of(
-      memory::MemoryClass::kActivations);
+  part.saved = savedBytes(program);
   for (const program::Function* function : *program.functions())
     part.instructions += program::SizeOrZero(function->body());
   double all = 0;
@@ -99,22 +98,62 @@ std::optional<PriceComposer::Part> PriceComposer::compile(
   return known->second = part;
 }
 
+// What a layer's backward pass finds of its forward pass: all that calls of its
+// forward function return.
+int64_t PriceComposer::savedBytes(const program::Program& program) {
+  const auto* main = program.functions()->Get(
+      static_cast<unsigned>(program.entries()->Get(0)->main()));
+  int64_t most = 0;
+  for (unsigned i = 0; i < program::SizeOrZero(main->body()); ++i) {
+    const program::Instruction& instruction = *main->body()->Get(i);
+    const program::Call* call = instruction.operation_as_Call();
+    if (call == nullptr) continue;
+    const llvm::StringRef name =
+        program.functions()
+            ->Get(static_cast<unsigned>(call->function()))
+            ->name()
+            ->c_str();
+    if (!name.contains("_forward") || name.starts_with(kRun)) continue;
+    int64_t bytes = 0;
+    const int64_t operands = program::SizeOrZero(instruction.operands());
+    for (int64_t k = operands - instruction.outputs(); k < operands; ++k)
+      bytes += instruction.operands()->Get(static_cast<unsigned>(k))->bytes();
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
                                                     std::string& problem) {
   plan::Plan stage = plan::WithoutDepth(plan);
   const int64_t microbatches = plan.microbatches;
-  stage.microbatches = std::min(microbatches, kFew);
+  stage.microbatches = std::min<int64_t>(microbatches, 2);
   const auto few = compile(stage, kFew, microbatches, problem),
              more = compile(stage, kFew + 1, microbatches, problem);
   if (!few || !more) return std::nullopt;
   // Of one layer and one microbatch; and of the ends.
   const double runs = static_cast<double>(stage.microbatches);
-  const double ahead = (more->forward - few->forward) / runs,
-               back = (more->backward - few->backward) / runs;
-  const double rest_of_layer = more->rest - few->rest;
+  const double ahead = (more->forward - few->forward) / runs;
+  double back = (more->backward - few->backward) / runs;
+  double rest = few->rest, rest_of_layer = more->rest - few->rest;
   const double first[] = {few->first_forward / runs,
                           few->first_backward / runs};
-  const double last[] = {few->last_forward / runs, few->last_backward / runs};
+  double last[] = {few->last_forward / runs, few->last_backward / runs};
+  // One more microbatch adds its gradients up: part of its backward pass.
+  if (microbatches > 2) {
+    stage.microbatches = 3;
+    const auto few_longer = compile(stage, kFew, microbatches, problem),
+               more_longer = compile(stage, kFew + 1, microbatches, problem);
+    if (!few_longer || !more_longer) return std::nullopt;
+    const double sums = std::max(0.0, few_longer->rest - few->rest),
+                 more_sums = std::max(sums, more_longer->rest - more->rest);
+    const double of_layer = more_sums - sums;
+    const double of_ends = std::max(0.0, sums - kFew * of_layer);
+    rest -= sums;
+    rest_of_layer -= of_layer;
+    back += of_layer;
+    last[1] += of_ends;
+  }
   core::Schedule schedule;
   const bool pipeline = !plan::DepthAxes(plan).empty();
   if (pipeline) {
@@ -173,23 +212,22 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
       rank.busy *= static_cast<double>(microbatches);
       rank.end = rank.busy;
     }
-    const double rest =
-        few->rest + (rank.layers - kFew) * rest_of_layer;
-    if (rank.end + rest > price.seconds) {
-      price.seconds = rank.end + rest;
-      price.rest = rest;
+    const double behind = rest + (rank.layers - kFew) * rest_of_layer;
+    if (rank.end + behind > price.seconds) {
+      price.seconds = rank.end + behind;
+      price.rest = behind;
       price.bubble = rank.end - rank.busy;
-      price.forward = rank.busy * ahead / std::max(ahead + back, 1e-30);
+      price.forward = rank.busy * ahead / std::max(ahead + back, 1e-300);
       price.backward = rank.busy - price.forward;
     }
     const int64_t bytes =
         few->memory +
         static_cast<int64_t>((rank.layers - kFew) *
                              static_cast<double>(more->memory - few->memory)) +
-        rank.kept * std::max<int64_t>(more->activations - few->activations, 0);
+        rank.kept * few->saved;
     price.memory_bytes = std::max(price.memory_bytes, bytes);
   }
-  price.instructions = few->instructions + more->instructions;
+  price.instructions = 2 * (few->instructions + more->instructions);
   return price;
 }
 

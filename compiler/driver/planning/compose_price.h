@@ -17,6 +17,7 @@
 #include "compiler/planner/cluster.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "runtime/program/program_generated.h"
 
 namespace partita::driver {
 
@@ -62,10 +63,12 @@ class PriceComposer {
     double first_forward = 0, first_backward = 0;  // before the layers
     double last_forward = 0, last_backward = 0;    // behind them
     double rest = 0;
-    int64_t memory = 0, activations = 0, instructions = 0;
+    int64_t memory = 0, instructions = 0;
+    int64_t saved = 0;  // of a layer and microbatch, for its backward pass
   };
   std::optional<Part> compile(const plan::Plan& plan, int64_t layers,
                               int64_t microbatches, std::string& problem);
+  static int64_t savedBytes(const program::Program& program);
   // [stages]; empty where there are fewer layers.
   std::vector<int> layersOfStages(int stages, double layer, double first,
                                   double last) const;

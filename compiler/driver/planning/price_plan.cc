@@ -11,7 +11,7 @@ namespace partita::driver {
 namespace {
 
 // Calls of layers in all ranks' programs beyond which compiling takes long.
-constexpr int64_t kLongestCalls = 1600;
+constexpr int64_t kLongestCalls = 800;
 
 int64_t countInstructions(const program::Program& program) {
   int64_t count = 0;

@@ -277,10 +277,10 @@ std::string describePlan(const Plan& plan) {
   if (plan.microbatches > 1)
     text += "; " + std::to_string(plan.microbatches) + " microbatches";
   if (plan.schedule)
-    text += "; " + plan::WordOf(plan::ScheduleWords(), plan.schedule->kind) +
+    text += "; " +
             (plan.schedule->kind == plan::ScheduleKind::kInterleaved
-                 ? "(" + std::to_string(plan.schedule->chunks) + ")"
-                 : "");
+                 ? "interleaved(" + std::to_string(plan.schedule->chunks) + ")"
+                 : plan::WordOf(plan::ScheduleWords(), plan.schedule->kind));
   if (plan.zero > 0) text += "; zero " + std::to_string(plan.zero);
   if (plan.offload == plan::Offload::kOptimizer)
     text += "; optimizer states on the host";

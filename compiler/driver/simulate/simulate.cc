@@ -158,6 +158,13 @@ absl::StatusOr<Value> simulateArtifact(const SimulateArguments& arguments) {
   const int64_t devices = program::SizeOf(program.mesh());
   PARTITA_ASSIGN_OR_RETURN(const planner::Cluster cluster,
                            planner::OpenCluster(arguments.cluster));
+  if (devices > cluster.devices)
+    return absl::InvalidArgumentError(
+        formatv("--cluster: expected at least {0} devices, which the program "
+                "runs on, found '{1}' with {2}; take a larger cluster, as in "
+                "\"{0}x a100-80-sxm\"",
+                devices, arguments.cluster, cluster.devices)
+            .str());
   PARTITA_ASSIGN_OR_RETURN(const simulator::Faults faults,
                            simulator::ParseFaults(arguments.faults, devices));
   PARTITA_ASSIGN_OR_RETURN(
