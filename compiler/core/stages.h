@@ -35,8 +35,9 @@ struct StageCut {
 
 // Cuts the pieces, which are in the order of computation, into stages of at
 // least one piece, so that the slowest stage is as fast as can be and, of all
-// such cuts, the least is sent, and then stages are as even as can be. Exact, in time about pieces^2. Refuses what no
-// cut fits into, and says how much memory the thriftiest would take.
+// such cuts, the least is sent, and then stages are as even as can be. Exact,
+// in time about pieces^2. Refuses what no cut fits into, and says how much
+// memory the thriftiest would take.
 absl::StatusOr<StageCut> BalanceStages(const std::vector<Piece>& pieces,
                                        const StageLimits& limits);
 

@@ -102,7 +102,8 @@ LogicalResult Compilation::divide() {
   report_.devices = plan_->mesh.Size();
   plan::Plan followed = *plan_;
   if (cuts_by_time_) followed.memory.reset();
-  if (mlir::failed(runPhases(divideModel(followed, train(), times_)))) return failure();
+  if (mlir::failed(runPhases(divideModel(followed, train(), times_))))
+    return failure();
   if (!lists_paddings_) return success();
   auto found = partition::listPaddings(module());
   if (mlir::failed(found)) return failure();
@@ -112,8 +113,7 @@ LogicalResult Compilation::divide() {
 
 LogicalResult Compilation::partition() {
   if (!plan_) return success();
-  if (isPipeline() &&
-      mlir::failed(phase("cut", [&]() -> LogicalResult {
+  if (isPipeline() && mlir::failed(phase("cut", [&]() -> LogicalResult {
         ports_ = namePorts(module());
         auto ranks = cutModel(module().clone(), *plan_, train(), fault_);
         if (mlir::failed(ranks)) return failure();
@@ -141,7 +141,7 @@ LogicalResult Compilation::merge() {
 LogicalResult Compilation::generateCode() {
   const bool has_code = machine_code_;
   if (mlir::failed(phase(has_code ? "code" : "launches", [&] {
-        return has_code ? generate()
+        return has_code  ? generate()
                : onGpu() ? kernels::describePtx(module(), {.chip = chip()})
                          : kernels::describeObject(module());
       })))

@@ -79,9 +79,9 @@ LogicalResult checkOffload(const Compilation& compilation) {
 std::optional<MemoryLimit> limitOf(const Compilation& compilation) {
   const plan::Plan* plan = compilation.plan();
   if (plan && plan->fields.count("memory") > 0)
-    return MemoryLimit{*plan->memory,
-                       plan::Where(*plan, plan->fields.at("memory")) +
-                           ": memory"};
+    return MemoryLimit{
+        *plan->memory,
+        plan::Where(*plan, plan->fields.at("memory")) + ": memory"};
   if (compilation.options().memory)
     return MemoryLimit{*compilation.options().memory, "--memory"};
   if (plan && plan->memory) return MemoryLimit{*plan->memory, "memory"};
@@ -119,10 +119,9 @@ LogicalResult plan(Compilation& compilation, mlir::ModuleOp simplified,
                    Fault& fault) {
   if (mlir::failed(compilation.runTo(Milestone::kPartitioned)))
     return failure();
-  if (simplified &&
-      mlir::failed(checkBudgets(compilation.programs(), simplified,
-                                *compilation.plan(), compilation.train(),
-                                fault)))
+  if (simplified && mlir::failed(checkBudgets(compilation.programs(),
+                                              simplified, *compilation.plan(),
+                                              compilation.train(), fault)))
     return failure();
   return compilation.runTo(Milestone::kPlanned);
 }
@@ -132,10 +131,10 @@ LogicalResult describePipeline(const Compilation& compilation,
   if (!compilation.isPipeline()) return success();
   mlir::ModuleOp module = compilation.module();
   const plan::Plan& plan = *compilation.plan();
-  emit_options.pipeline = dist::numberedAxes(
-      dist::findMesh(module),
-      sharding::axesAttr(module.getContext(), plan::DepthAxes(plan),
-                         plan.mesh));
+  emit_options.pipeline =
+      dist::numberedAxes(dist::findMesh(module),
+                         sharding::axesAttr(module.getContext(),
+                                            plan::DepthAxes(plan), plan.mesh));
   emit_options.inputs = compilation.ports().inputs;
   emit_options.outputs = compilation.ports().outputs;
   auto schedule = plan::ScheduleOf(plan, compilation.train() != nullptr);
@@ -168,8 +167,9 @@ LogicalResult write(Compilation& compilation) {
 
 }  // namespace
 
-FailureOr<std::unique_ptr<Compilation>> compileProgram(
-    Compilation& simplified, bool machine_code, Fault& fault) {
+FailureOr<std::unique_ptr<Compilation>> compileProgram(Compilation& simplified,
+                                                       bool machine_code,
+                                                       Fault& fault) {
   CompileOptions options = simplified.options();
   if (mlir::failed(fitRecomputation(simplified, options))) return failure();
   mlir::ModuleOp module = simplified.module();
@@ -177,14 +177,14 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(
   // Stages that a limit has a say in are cut by time all the same, since what
   // they take is known exactly then; only where that is too much are they cut
   // by a guess of what they take.
-  const bool by_time = plan && plan->memory && plan->stages.empty() &&
-                       simplified.isPipeline();
+  const bool by_time =
+      plan && plan->memory && plan->stages.empty() && simplified.isPipeline();
   const pipeline::StageTimes times = stageTimes(module, options);
   mlir::OwningOpRef<mlir::ModuleOp> copy;
   if (by_time || (plan && !plan->budgets.empty())) copy = module.clone();
-  const auto attempt = [&](mlir::ModuleOp from, mlir::ModuleOp whole,
-                           bool cut_by_time)
-      -> FailureOr<std::unique_ptr<Compilation>> {
+  const auto attempt =
+      [&](mlir::ModuleOp from, mlir::ModuleOp whole,
+          bool cut_by_time) -> FailureOr<std::unique_ptr<Compilation>> {
     auto made = std::make_unique<Compilation>(
         from, options, Milestone::kSimplified, machine_code);
     made->continueAfter(simplified);
@@ -192,9 +192,8 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(
     // Where memory cuts, counted work is as good, and its cuts are known to
     // fit.
     if (cut_by_time || !by_time) made->setStageTimes(times);
-    LogicalResult result =
-        driver::plan(*made, plan && !plan->budgets.empty() ? whole : nullptr,
-                     fault);
+    LogicalResult result = driver::plan(
+        *made, plan && !plan->budgets.empty() ? whole : nullptr, fault);
     if (made->fault() == Fault::kOurs) fault = Fault::kOurs;
     if (mlir::failed(result)) return failure();
     return made;
@@ -216,9 +215,9 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(
     made = std::move(smaller);
   }
   // The device that takes most decides.
-  if (limit && mlir::failed(checkMemory(
-                   (*made)->module(), (*made)->report().memoryTable(), *limit,
-                   simplified.plan(), simplified.train())))
+  if (limit && mlir::failed(checkMemory((*made)->module(),
+                                        (*made)->report().memoryTable(), *limit,
+                                        simplified.plan(), simplified.train())))
     return failure();
   return std::move(*made);
 }
@@ -259,15 +258,15 @@ FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
     return failure();
   imported.report().countModel(module);
   if (imported.train()) remarkOnConstants(module);
-  LogicalResult simplified = success(
-      mlir::succeeded(imported.dump("import")) &&
-      mlir::succeeded(imported.runTo(Milestone::kSimplified)));
+  LogicalResult simplified =
+      success(mlir::succeeded(imported.dump("import")) &&
+              mlir::succeeded(imported.runTo(Milestone::kSimplified)));
   blamed = imported.fault();
   if (mlir::failed(simplified)) return failure();
   auto compilation = compileProgram(imported, /*machine_code=*/true, blamed);
   if (mlir::failed(compilation)) return failure();
-  if (mlir::failed((*compilation)->phase(
-          "write", [&] { return write(**compilation); })))
+  if (mlir::failed(
+          (*compilation)->phase("write", [&] { return write(**compilation); })))
     return failure();
   (*compilation)->report().seconds = now() - start;
   return (*compilation)->report();

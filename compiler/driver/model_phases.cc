@@ -158,9 +158,8 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
   // Gradients are computed where what they are gradients of is.
   if (!plan::DepthAxes(plan).empty())
     phases.push_back(
-        {"stages",
-         [plan, times,
-          options = trainOptions(plan, train)](mlir::OpPassManager& pm) {
+        {"stages", [plan, times, options = trainOptions(plan, train)](
+                       mlir::OpPassManager& pm) {
            // What is wrong with the schedule, cutting tells.
            auto schedule = plan::ScheduleOf(plan, options.has_value());
            if (!schedule.ok()) return;

@@ -46,8 +46,8 @@ std::string layerOf(llvm::StringRef name,
 // "segment_3" as 4; "segment" as 0; -1: none.
 int segmentOf(llvm::StringRef name) {
   if (!name.consume_front(kSegment)) return -1;
-  for (llvm::StringRef pass : {"_forward", "_backward", "_backward_input",
-                               "_backward_weight"})
+  for (llvm::StringRef pass :
+       {"_forward", "_backward", "_backward_input", "_backward_weight"})
     if (name.ends_with(pass)) name = name.drop_back(pass.size());
   if (name.empty()) return 0;
   int number = 0;
@@ -92,8 +92,7 @@ pipeline::StageTimes stageTimes(mlir::ModuleOp module,
     if (const std::string layer = layerOf(total.function, calls);
         !layer.empty() && llvm::StringRef(total.function).contains("_backward"))
       times.calls[layer] = 0;
-  for (const simulator::OperationTotal& total :
-       price->simulation.operations) {
+  for (const simulator::OperationTotal& total : price->simulation.operations) {
     const std::string layer = layerOf(total.function, calls);
     const double seconds = total.seconds / microbatches;
     if (!layer.empty() && times.calls.contains(layer))

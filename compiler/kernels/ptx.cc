@@ -239,10 +239,10 @@ CodegenOptions ptxCodegenOptions(const PtxOptions& target) {
 
 PtxKernel ptxKernelOf(const KernelCode& code, const PtxOptions& options) {
   const Layout layout = layOut(code, ptxCodegenOptions(options).shared_bytes);
-  return {code.symbol, layout.blocks,
-          code.memory_bytes > 0 ? code.memory_bytes
-                                : scratchInMemory(code, layout),
-          layout.asked ? code.scratch_bytes : 0, code.maps};
+  return {
+      code.symbol, layout.blocks,
+      code.memory_bytes > 0 ? code.memory_bytes : scratchInMemory(code, layout),
+      layout.asked ? code.scratch_bytes : 0, code.maps};
 }
 
 mlir::FailureOr<std::string> compileToPtx(mlir::ModuleOp target,

@@ -138,8 +138,8 @@ class AssignStages : public impl::AssignStagesPassBase<AssignStages> {
     if (times_.calls.empty() || runs.size() != times_.runs.size()) return;
     for (auto [i, op] : llvm::enumerate(steps_))
       if (isLayer(op))
-        pieces[i].time = times_.calls.lookup(
-            llvm::cast<mlir::func::CallOp>(op).getCallee());
+        pieces[i].time =
+            times_.calls.lookup(llvm::cast<mlir::func::CallOp>(op).getCallee());
     for (auto [run, seconds] : llvm::zip_equal(runs, times_.runs)) {
       double all = 0;
       for (size_t i : run) all += pieces[i].time;

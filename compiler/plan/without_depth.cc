@@ -22,16 +22,16 @@ void RemoveAxis(Plan& plan, int axis) {
         if (ref.axis > axis) --ref.axis;
     }
     entry.dimensions.erase(
-        std::remove_if(entry.dimensions.begin(), entry.dimensions.end(),
-                       [](const ShardedDimension& each) {
-                         return each.axes.empty();
-                       }),
+        std::remove_if(
+            entry.dimensions.begin(), entry.dimensions.end(),
+            [](const ShardedDimension& each) { return each.axes.empty(); }),
         entry.dimensions.end());
   }
-  plan.shard.erase(
-      std::remove_if(plan.shard.begin(), plan.shard.end(),
-                     [](const Entry& entry) { return entry.dimensions.empty(); }),
-      plan.shard.end());
+  plan.shard.erase(std::remove_if(plan.shard.begin(), plan.shard.end(),
+                                  [](const Entry& entry) {
+                                    return entry.dimensions.empty();
+                                  }),
+                   plan.shard.end());
 }
 
 Plan WithoutDepth(Plan plan) {
@@ -41,10 +41,9 @@ Plan WithoutDepth(Plan plan) {
       axes.push_back(ref.axis);
   for (Entry& entry : plan.shard)
     entry.dimensions.erase(
-        std::remove_if(entry.dimensions.begin(), entry.dimensions.end(),
-                       [](const ShardedDimension& each) {
-                         return each.dimension == "D";
-                       }),
+        std::remove_if(
+            entry.dimensions.begin(), entry.dimensions.end(),
+            [](const ShardedDimension& each) { return each.dimension == "D"; }),
         entry.dimensions.end());
   plan.shard.erase(std::remove_if(plan.shard.begin(), plan.shard.end(),
                                   [](const Entry& entry) {

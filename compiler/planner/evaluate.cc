@@ -96,7 +96,7 @@ class Evaluation {
   double DataTime(CollectiveKind kind, double bytes,
                   const GroupShape& group) const {
     return software_.own ? CollectiveTime(cluster_, kind, bytes, group)
-                                : NcclTime(cluster_, kind, bytes, group);
+                         : NcclTime(cluster_, kind, bytes, group);
   }
   // A T5's layer is one of its encoder and one of its decoder.
   int PartsOfLayer() const { return a_.kind == ModelKind::kT5 ? 2 : 1; }
@@ -122,7 +122,7 @@ class Evaluation {
   std::vector<PartCost> stages_;
   std::vector<Pass> rank_work_;  // of one microbatch, forward and backward
   int busiest_ = 0;
-  bool bounding_ = false;       // what depends on the cut is taken as the least
+  bool bounding_ = false;  // what depends on the cut is taken as the least
   double transfer_ = 0;
   double gather_ = 0, reduce_ = 0;  // of a layer, in a pass, where ZeRO does
   Prediction result_;
@@ -421,9 +421,8 @@ void Evaluation::Account() {
   result_.host = work.host;
   result_.tensor = work.tensor;
   if (d_.pp > 1)
-    result_.bubble =
-        std::max(0.0, result_.step - work.total() -
-                          result_.data - result_.optimizer - result_.other);
+    result_.bubble = std::max(0.0, result_.step - work.total() - result_.data -
+                                       result_.optimizer - result_.other);
   const std::pair<double, const char*> parts[] = {
       {result_.products, "matrix products"},
       {result_.attention, "attention"},

@@ -364,8 +364,7 @@ TEST(Evaluate, StatesOnTheHost) {
       host.memory.host, 0.003 * host.memory.host);
   EXPECT_DOUBLE_EQ(host.step - host.optimizer, device.step - device.optimizer);
   d.zero = 1;
-  EXPECT_DOUBLE_EQ(4 * Of(model, d, "").memory.host,
-                   host.memory.host);
+  EXPECT_DOUBLE_EQ(4 * Of(model, d, "").memory.host, host.memory.host);
   // The host does not hold everything.
   d = Divide(1, 1, 1, 1, 32);
   d.offload = true;

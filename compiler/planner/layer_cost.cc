@@ -362,8 +362,6 @@ PartCost EmbeddingCost(const Setting& setting) {
   return LayerModel(setting).Embedding();
 }
 
-PartCost HeadCost(const Setting& setting) {
-  return LayerModel(setting).Head();
-}
+PartCost HeadCost(const Setting& setting) { return LayerModel(setting).Head(); }
 
 }  // namespace partita::planner

@@ -1,5 +1,6 @@
-// Bytes of the fullest rank by formulas: states as ZeRO counts them (Rajbhandari et al., 2020), activations as
-// Korthikanti et al. (2022) do, of any widths.
+// Bytes of the fullest rank by formulas: states as ZeRO counts them
+// (Rajbhandari et al., 2020), activations as Korthikanti et al. (2022) do, of
+// any widths.
 #include <algorithm>
 
 #include "compiler/planner/evaluate.h"
@@ -129,9 +130,9 @@ MemoryUse UseOf(const Architecture& a, const Division& d,
             software.zero_over_batch ? d.dp : d.dp * d.cp, use);
   AddStates(a, d, software, layers * ExpertParameters(a) / (d.ep * d.etp),
             d.expert_copies(), use);
-  use.activations = layers * in_flight *
-                    (LayerActivationBytes(a, d, software) +
-                     KeptOfNone(a, d, software));
+  use.activations =
+      layers * in_flight *
+      (LayerActivationBytes(a, d, software) + KeptOfNone(a, d, software));
   if (t5)
     use.activations +=
         layers * in_flight *

@@ -160,8 +160,8 @@ double SearchRun::Bar() const {
 }
 
 void SearchRun::Take(const Division& division) {
-  StatusOr<Prediction> prediction = Evaluate(
-      request_.architecture, division, cluster_, *request_.software);
+  StatusOr<Prediction> prediction =
+      Evaluate(request_.architecture, division, cluster_, *request_.software);
   ++result_.evaluated;
   spent_ += CellsOf(division);
   if (!prediction.ok() || !prediction->fits) return;

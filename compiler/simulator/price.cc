@@ -44,8 +44,8 @@ absl::StatusOr<StepPrice> PriceStep(const program::Program& program,
   StepPrice price;
   price.simulation = Simulate(program, costs, options);
   for (const DeviceClass& each : price.simulation.classes)
-    price.memory_bytes = std::max(price.memory_bytes,
-                                  MemoryOf(program, each.entry).total());
+    price.memory_bytes =
+        std::max(price.memory_bytes, MemoryOf(program, each.entry).total());
   // What the driver takes is no program's.
   price.room_bytes = static_cast<int64_t>(cluster.device.room());
   return price;

@@ -13,12 +13,12 @@
 #include "compiler/driver/planning/model_of_row.h"
 #include "compiler/driver/planning/parse_choices.h"
 #include "compiler/driver/verify/shrink_model.h"
+#include "compiler/planner/write_plan.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
-#include "compiler/planner/write_plan.h"
 #include "runtime/base/quantity.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
@@ -68,8 +68,7 @@ mlir::OwningOpRef<mlir::ModuleOp> makeSmaller(PlanCommand& command,
   for (unsigned i = main.getNumArguments(); i-- > 0;) {
     auto kind = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kKindAttr);
     if (kind && kind.getValue() == "parameter" &&
-        main.getArgument(i).use_empty() &&
-        mlir::failed(main.eraseArgument(i)))
+        main.getArgument(i).use_empty() && mlir::failed(main.eraseArgument(i)))
       return nullptr;
   }
   return module;
@@ -78,11 +77,10 @@ mlir::OwningOpRef<mlir::ModuleOp> makeSmaller(PlanCommand& command,
 ExitCode readModel(PlanCommand& command) {
   command.session.emplace();
   command.model.options.training = true;
-  command.module =
-      command.row.empty()
-          ? command.model.import(*command.session)
-          : modelOfRow(command.sizes.architecture, command.batch,
-                       command.session->context());
+  command.module = command.row.empty()
+                       ? command.model.import(*command.session)
+                       : modelOfRow(command.sizes.architecture, command.batch,
+                                    command.session->context());
   if (!command.module || mlir::failed(checkModel(*command.module)))
     return kUserError;
   command.request.model = *command.module;

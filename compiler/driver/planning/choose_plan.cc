@@ -116,11 +116,12 @@ class Chooser {
   // As the numbers of a transformer where it is one, else as layers.
   absl::Status readModel() {
     if (!request_.by_layer) {
-      mlir::ScopedDiagnosticHandler kept(
-          model().getContext(), [&](mlir::Diagnostic& diagnostic) {
-            if (because_.empty()) because_ = diagnostic.str();
-            return mlir::success();
-          });
+      mlir::ScopedDiagnosticHandler kept(model().getContext(),
+                                         [&](mlir::Diagnostic& diagnostic) {
+                                           if (because_.empty())
+                                             because_ = diagnostic.str();
+                                           return mlir::success();
+                                         });
       auto found = findArchitecture(model());
       if (mlir::succeeded(found)) found_ = *std::move(found);
     }
@@ -148,11 +149,22 @@ class Chooser {
       asked.precision = precision;
       asked.memory = request_.memory;
       asked.fixed = request_.fixed;
-      return proposePlans(asked, found_->names);
+      StatusOr<Proposals> proposals = proposePlans(asked, found_->names);
+      // Zero-bubble schedules of long programs have no price: others stand in.
+      if (!proposals.ok() || asked.fixed.schedules.size() < 2 ||
+          llvm::none_of(proposals->plans, [&](const plan::Plan& plan) {
+            return pricer_.isLong(plan);
+          }))
+        return proposals;
+      asked.fixed.schedules = {planner::PipelineSchedule::k1F1B};
+      StatusOr<Proposals> simple = proposePlans(asked, found_->names);
+      if (simple.ok())
+        proposals->plans.insert(proposals->plans.begin(), simple->plans.begin(),
+                                simple->plans.end());
+      return proposals;
     }
     Fault fault = Fault::kUser;
-    auto layers =
-        findLayers(model(), planPrecision(precision), fault);
+    auto layers = findLayers(model(), planPrecision(precision), fault);
     if (mlir::failed(layers))
       return absl::InvalidArgumentError(
           "expected a model of layers that can be told apart");
@@ -274,8 +286,7 @@ class Chooser {
     std::string text;
     for (const auto& [change, name] : llvm::ArrayRef(changes).take_front(3))
       text += (text.empty() ? "" : ", ") + name +
-              llvm::formatv(" {0}{1:f1} %", change > 0 ? "+" : "",
-                            100 * change)
+              llvm::formatv(" {0}{1:f1} %", change > 0 ? "+" : "", 100 * change)
                   .str();
     return text.empty() ? "as long" : text;
   }
@@ -431,8 +442,9 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
                           *facts.getString("division"),
                           *facts.getString("binds"));
   if (facts.getBoolean("composed").value_or(false))
-    stream << "composed of the prices of its layer kinds by the schedule: the "
-              "program is long; partita simulate of the compiled plan is exact\n";
+    stream
+        << "composed of the prices of its layer kinds by the schedule: the "
+           "program is long; partita simulate of the compiled plan is exact\n";
   for (const Value& each : *facts.getArray("precisions")) {
     const Object& other = *each.getAsObject();
     stream << llvm::formatv(
@@ -479,7 +491,8 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
                             *gain.getString("what"));
   }
   stream << llvm::formatv(
-      "\nto run it: partita compile MODEL --plan {0} --train {1} --target {2}\n",
+      "\nto run it: partita compile MODEL --plan {0} --train {1} --target "
+      "{2}\n",
       facts.getString("output")->empty() ? StringRef("PLAN.yaml")
                                          : *facts.getString("output"),
       *facts.getString("train"), *facts.getString("target"));

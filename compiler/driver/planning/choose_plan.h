@@ -17,16 +17,16 @@
 namespace partita::driver {
 
 struct PlanRequest {
-  mlir::ModuleOp model;    // imported for training; stays as it is
+  mlir::ModuleOp model;  // imported for training; stays as it is
   // The same model in other sizes, where it can be made.
   ModelFactory make;
-  CompileOptions options;  // the training; the target, unless it is empty
+  CompileOptions options;    // the training; the target, unless it is empty
   planner::Cluster cluster;  // all its devices are used
   planner::FixedChoices fixed;
   bool has_fixed = false;  // `fixed` says anything
-  double memory = 0;        // bytes per device; 0: what the device has
-  bool by_layer = false;    // propose plans with a mapping for each layer
-  int64_t batch = 0;  // samples of a step that the model must have; 0: any
+  double memory = 0;       // bytes per device; 0: what the device has
+  bool by_layer = false;   // propose plans with a mapping for each layer
+  int64_t batch = 0;       // samples of a step that the model must have; 0: any
   // What parameters and activations are stored as; several: the fastest is
   // chosen. The first is the one that alternatives are of.
   std::vector<planner::Precision> precisions = {planner::Precision::kF32};
@@ -41,9 +41,10 @@ struct PlanRequest {
 // "parts" of the step, "kinds": the functions of the program with their calls
 // and seconds, "alternatives" that differ from each other, "precisions": the
 // same plan in others, "composed": whether the step is too long to compile in a
-// search, so that its price is composed of those of its layer kinds, "gains": what a little more of the machine would save,
-// and how many plans were estimated ("considered"), "compiled" and
-// "not_compiled". The file is written. Refuses what fits no device.
+// search, so that its price is composed of those of its layer kinds, "gains":
+// what a little more of the machine would save, and how many plans were
+// estimated ("considered"), "compiled" and "not_compiled". The file is written.
+// Refuses what fits no device.
 absl::StatusOr<llvm::json::Value> choosePlan(const PlanRequest& request);
 void printChoice(const llvm::json::Value& value, llvm::raw_ostream& stream);
 

@@ -62,8 +62,7 @@ std::optional<PriceComposer::Part> PriceComposer::compile(
       });
   Compilation compilation(std::move(module), options, Milestone::kImported,
                           /*machine_code=*/false);
-  if (mlir::failed(compilation.runTo(Milestone::kPlanned)))
-    return std::nullopt;
+  if (mlir::failed(compilation.runTo(Milestone::kPlanned))) return std::nullopt;
   auto parts = artifactOf(compilation);
   if (mlir::failed(parts)) return std::nullopt;
   const auto& program =
@@ -79,14 +78,13 @@ std::optional<PriceComposer::Part> PriceComposer::compile(
   for (const program::Function* function : *program.functions())
     part.instructions += program::SizeOrZero(function->body());
   double all = 0;
-  for (const simulator::OperationTotal& total :
-       price->simulation.operations) {
+  for (const simulator::OperationTotal& total : price->simulation.operations) {
     const llvm::StringRef name = total.function;
     const bool back = name.contains("_backward"),
                ahead = name.contains("_forward");
     if (!back && !ahead) continue;
     all += total.seconds;
-    double& sum = name == kFirstRun                ? part.first_forward
+    double& sum = name == kFirstRun                 ? part.first_forward
                   : name.starts_with(kFirstRunBack) ? part.first_backward
                   : name.starts_with(kRun)
                       ? (back ? part.last_backward : part.last_forward)
@@ -125,6 +123,14 @@ int64_t PriceComposer::savedBytes(const program::Program& program) {
 
 std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
                                                     std::string& problem) {
+  // Their cells are other functions than those of a step without depth.
+  if (plan.schedule && (plan.schedule->kind == plan::ScheduleKind::kZbH1 ||
+                        plan.schedule->kind == plan::ScheduleKind::kZbV)) {
+    problem =
+        "zero-bubble schedules of programs this long are not priced: fix the "
+        "schedule of a smaller model, or compile the plan and simulate it";
+    return std::nullopt;
+  }
   plan::Plan stage = plan::WithoutDepth(plan);
   const int64_t microbatches = plan.microbatches;
   stage.microbatches = std::min<int64_t>(microbatches, 2);
@@ -245,9 +251,9 @@ std::vector<int> PriceComposer::layersOfStages(int stages, double layer,
   if (!cut.ok()) return {};
   std::vector<int> layers;
   for (int s = 0; s < stages; ++s)
-    layers.push_back((s + 1 < stages ? cut->first[s + 1]
-                                     : static_cast<int>(model_.layers)) -
-                     cut->first[s]);
+    layers.push_back(
+        (s + 1 < stages ? cut->first[s + 1] : static_cast<int>(model_.layers)) -
+        cut->first[s]);
   return layers;
 }
 

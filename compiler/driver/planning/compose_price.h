@@ -1,6 +1,6 @@
 // The price of a plan whose program is too long to compile in a search: layer
-// kinds are compiled in a model of few layers, and the step is composed of their
-// prices by the plan's schedule.
+// kinds are compiled in a model of few layers, and the step is composed of
+// their prices by the plan's schedule.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_COMPOSE_PRICE_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_COMPOSE_PRICE_H_
 
@@ -23,9 +23,8 @@ namespace partita::driver {
 
 // The model with so many layers that repeat, of so many samples a step,
 // imported for training; null where it cannot be made.
-using ModelFactory =
-    std::function<mlir::OwningOpRef<mlir::ModuleOp>(int64_t layers,
-                                                    int64_t batch)>;
+using ModelFactory = std::function<mlir::OwningOpRef<mlir::ModuleOp>(
+    int64_t layers, int64_t batch)>;
 
 // A model whose layers repeat.
 struct RepeatedModel {

@@ -15,16 +15,11 @@ using llvm::json::Object;
 Object configOf(const planner::Architecture& a) {
   switch (a.kind) {
     case planner::ModelKind::kGpt:
-      return Object{{"model_type", "gpt2"},
-                    {"vocab_size", a.vocab},
-                    {"n_positions", a.seq},
-                    {"n_embd", a.hidden},
-                    {"n_layer", a.layers},
-                    {"n_head", a.heads},
-                    {"n_inner", a.ffn},
-                    {"tie_word_embeddings", a.tied},
-                    {"resid_pdrop", 0},
-                    {"embd_pdrop", 0},
+      return Object{{"model_type", "gpt2"}, {"vocab_size", a.vocab},
+                    {"n_positions", a.seq}, {"n_embd", a.hidden},
+                    {"n_layer", a.layers},  {"n_head", a.heads},
+                    {"n_inner", a.ffn},     {"tie_word_embeddings", a.tied},
+                    {"resid_pdrop", 0},     {"embd_pdrop", 0},
                     {"attn_pdrop", 0}};
     case planner::ModelKind::kBert:
       return Object{{"model_type", "bert"},

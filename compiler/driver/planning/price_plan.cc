@@ -48,9 +48,9 @@ PlanPricer::PlanPricer(mlir::ModuleOp imported, CompileOptions options,
 
 mlir::OwningOpRef<mlir::ModuleOp> PlanPricer::simplified(
     const CompileOptions& options) {
-  auto& known = simplified_[{
-      options.plan->precision.value_or(options.precision),
-      options.plan->microbatches}];
+  auto& known =
+      simplified_[{options.plan->precision.value_or(options.precision),
+                   options.plan->microbatches}];
   if (!known) {
     mlir::OwningOpRef<mlir::ModuleOp> module(imported_.clone());
     Compilation model(*module, options);

@@ -56,6 +56,8 @@ class PlanPricer {
   absl::StatusOr<double> secondsOn(const PricedPlan& plan,
                                    const planner::Cluster& cluster) const;
 
+  // Whether its program is too long to be compiled in a search.
+  bool isLong(const plan::Plan& plan) const;
   int64_t memoryLimit() const { return memory_bytes_; }
   int compiled() const { return compiled_; }
   int failed() const { return failed_; }
@@ -68,8 +70,6 @@ class PlanPricer {
  private:
   mlir::OwningOpRef<mlir::ModuleOp> simplified(const CompileOptions& options);
   std::optional<PricedPlan> compile(const plan::Plan& plan);
-  // Whether its program is too long to be compiled whole.
-  bool isLong(const plan::Plan& plan) const;
   std::optional<PricedPlan> composed(const plan::Plan& plan);
 
   mlir::ModuleOp imported_;

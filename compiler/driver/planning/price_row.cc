@@ -49,14 +49,13 @@ Prediction predictionOf(const PricedPlan& plan) {
   prediction.step = simulation.step;
   prediction.bubble = simulation.Bubble() * simulation.step;
   prediction.data = simulation.Exposed() * simulation.step;
-  prediction.products =
-      simulation.step - prediction.bubble - prediction.data;
+  prediction.products = simulation.step - prediction.bubble - prediction.data;
   prediction.traffic = trafficOf(simulation);
   prediction.fits = plan.fits;
-  prediction.bound = !plan.fits                                  ? "memory"
-                     : prediction.bubble > prediction.products   ? "bubble"
-                     : prediction.data > prediction.products     ? "collectives"
-                                                                 : "compute";
+  prediction.bound = !plan.fits                                ? "memory"
+                     : prediction.bubble > prediction.products ? "bubble"
+                     : prediction.data > prediction.products   ? "collectives"
+                                                               : "compute";
   const auto& program =
       *flatbuffers::GetRoot<program::Program>(plan.program.data());
   const int entries = static_cast<int>(program.entries()->size());
@@ -72,8 +71,7 @@ Prediction predictionOf(const PricedPlan& plan) {
 
 absl::StatusOr<Prediction> RowPricer::price(const planner::SweepRow& row) {
   const planner::Architecture& architecture = row.architecture;
-  if (absl::Status status =
-          planner::CheckDivision(architecture, row.division);
+  if (absl::Status status = planner::CheckDivision(architecture, row.division);
       !status.ok())
     return status;
   if (architecture.frozen)
@@ -89,9 +87,8 @@ absl::StatusOr<Prediction> RowPricer::price(const planner::SweepRow& row) {
   auto module =
       modelOfRow(architecture, row.division.batch, session_.context());
   if (!module) return absl::InvalidArgumentError(problem);
-  absl::StatusOr<plan::Plan> plan = planner::PlanOf(
-      architecture, row.division,
-      {"*.", architecture.seq > 1});
+  absl::StatusOr<plan::Plan> plan =
+      planner::PlanOf(architecture, row.division, {"*.", architecture.seq > 1});
   if (!plan.ok()) return plan.status();
   CompileOptions options;
   options.target = targetOf(row.cluster.device);

@@ -26,9 +26,9 @@ StatusOr<Proposals> proposePlans(const planner::Request& request,
   // Estimates of memory may be too large: what is nearly in the limit is tried.
   if (absl::IsResourceExhausted(result.status())) {
     planner::Request more = request;
-    more.memory = kMemoryMargin * (request.memory > 0
-                                       ? request.memory
-                                       : request.cluster.device.room());
+    more.memory =
+        kMemoryMargin *
+        (request.memory > 0 ? request.memory : request.cluster.device.room());
     if (auto nearly = planner::Search(more); nearly.ok())
       result = std::move(nearly);
   }
@@ -53,8 +53,8 @@ StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
   // ZeRO, microbatches and recomputation, which estimates by layer do not
   // have, may make room.
   if (!result.ok())
-    result = planner::SearchLayers(tables,
-                                   std::numeric_limits<double>::infinity());
+    result =
+        planner::SearchLayers(tables, std::numeric_limits<double>::infinity());
   if (!result.ok()) return result.status();
   Proposals proposals;
   std::set<std::string> texts;

@@ -29,10 +29,10 @@ bool hasWholeAxes(const Plan& plan) {
          llvm::all_of(plan.shard, [&](const plan::Entry& entry) {
            return llvm::all_of(
                entry.dimensions, [&](const plan::ShardedDimension& division) {
-                 return llvm::all_of(
-                     division.axes, [&](const core::AxisRef& ref) {
-                       return isWhole(ref, plan.mesh);
-                     });
+                 return llvm::all_of(division.axes,
+                                     [&](const core::AxisRef& ref) {
+                                       return isWhole(ref, plan.mesh);
+                                     });
                });
          });
 }
@@ -45,9 +45,10 @@ void changeReferences(Plan& plan, const Change& change) {
     for (plan::ShardedDimension& division : entry.dimensions)
       llvm::erase_if(division.axes,
                      [&](core::AxisRef& ref) { return !change(ref); });
-    llvm::erase_if(entry.dimensions, [](const plan::ShardedDimension& division) {
-      return division.axes.empty();
-    });
+    llvm::erase_if(entry.dimensions,
+                   [](const plan::ShardedDimension& division) {
+                     return division.axes.empty();
+                   });
   }
   llvm::erase_if(plan.shard, [](const plan::Entry& entry) {
     return entry.dimensions.empty();
@@ -285,8 +286,7 @@ std::string describePlan(const Plan& plan) {
   if (plan.offload == plan::Offload::kOptimizer)
     text += "; optimizer states on the host";
   for (const plan::Recompute& rule : plan.recompute)
-    text += "; recompute " +
-            plan::WordOf(plan::RecomputeWords(), rule.policy);
+    text += "; recompute " + plan::WordOf(plan::RecomputeWords(), rule.policy);
   if (plan.precision)
     text += "; " + plan::WordOf(plan::PrecisionWords(), *plan.precision);
   return text;

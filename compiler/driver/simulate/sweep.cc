@@ -30,9 +30,8 @@ absl::StatusOr<Value> predictRows(const SweepArguments& arguments,
                                       arguments.rows +
                                       "': " + text.getError().message());
   const auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<planner::SweepResult> result =
-      planner::RunSweep((*text)->getBuffer().str(), arguments.rows, cluster,
-                        own);
+  absl::StatusOr<planner::SweepResult> result = planner::RunSweep(
+      (*text)->getBuffer().str(), arguments.rows, cluster, own);
   if (!result.ok()) return result.status();
   const std::chrono::duration<double> taken =
       std::chrono::steady_clock::now() - start;

@@ -147,8 +147,8 @@ std::vector<double> Fit::Errors(const Constants& constants,
   std::vector<double> errors;
   for (const Observation& each : sources_[source]) {
     const SweepRow& row = each.row;
-    const auto prediction = Evaluate(row.architecture, row.division,
-                                         row.cluster, *row.software);
+    const auto prediction =
+        Evaluate(row.architecture, row.division, row.cluster, *row.software);
     if (prediction.ok()) errors.push_back(prediction->step / each.step - 1);
   }
   return errors;

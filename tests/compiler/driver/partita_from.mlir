@@ -2,7 +2,7 @@
 // RUN: rm -rf %t && mkdir %t
 // RUN: partita compile %s -o %t/model.partita --dump-dir %t/ir
 // RUN: partita-opt --partita-from="phase=memory" %t/ir/*-order.mlir > %t/memory.mlir
-// RUN: diff %t/memory.mlir %t/ir/*-instructions.mlir
+// RUN: diff -B %t/memory.mlir %t/ir/*-instructions.mlir
 // RUN: partita-opt --partita-from="phase=library-calls" %t/ir/*-layouts.mlir | FileCheck %s
 // RUN: partita-opt --partita-from="phase=lunch" %s 2>&1 | FileCheck --check-prefix=UNKNOWN %s
 
