@@ -46,13 +46,14 @@ struct Rank {
 std::optional<PriceComposer::Part> PriceComposer::compile(
     const plan::Plan& plan, int64_t layers, int64_t microbatches,
     std::string& problem) {
+  // Plans of other microbatches have the same text here.
+  const int64_t batch = model_.batch / microbatches * plan.microbatches;
   const auto [known, is_new] =
-      known_.try_emplace({plan::WritePlan(plan), layers});
+      known_.try_emplace({plan::WritePlan(plan), {layers, batch}});
   if (!is_new) return known->second;
   CompileOptions options = options_;
   options.plan = plan;
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      model_.make(layers, model_.batch / microbatches * plan.microbatches);
+  mlir::OwningOpRef<mlir::ModuleOp> module = model_.make(layers, batch);
   if (!module) return std::nullopt;
   mlir::ScopedDiagnosticHandler quiet(
       module->getContext(), [&](mlir::Diagnostic& diagnostic) {

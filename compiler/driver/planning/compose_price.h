@@ -75,7 +75,10 @@ class PriceComposer {
   const RepeatedModel model_;
   const CompileOptions options_;
   const planner::Cluster cluster_;
-  std::map<std::pair<std::string, int64_t>, std::optional<Part>> known_;
+  // By the plan's text, layers and batch.
+  std::map<std::pair<std::string, std::pair<int64_t, int64_t>>,
+           std::optional<Part>>
+      known_;
 };
 
 }  // namespace partita::driver
