@@ -28,7 +28,7 @@ FIXED = ("pp=2,schedule=1f1b", "dp=4,zero=1", "dp=4,zero=3,recompute=full", "pp=
 FULL_SIZE = (
     ("gpt2-xl", "batch=64,seq=1024", "64x a100-80-sxm", "bf16"),
     ("gpt2-xl", "batch=64,seq=1024", "64x h100-sxm", "bf16"),
-    ("llama-7b", "batch=64,seq=2048", "4 nodes x a100-80-sxm", "bf16"),
+    ("llama-2-7b", "batch=64,seq=2048", "4 nodes x a100-80-sxm", "bf16"),
     ("coatnet-0", "batch=64", "8x a100-80-sxm", "bf16"),
     ("coatnet-3", "batch=64", "8x a100-80-sxm", "bf16"),
 )
