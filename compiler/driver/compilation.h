@@ -1,6 +1,6 @@
 // A model on its way from import to a program: the compiler's phases in their
-// one order. Compiling, explaining, verifying, pricing a plan and measuring its
-// memory all run this list, each as far as it needs.
+// one order. Compiling, explaining, choosing recomputation, balancing stages
+// and pricing a plan run this list, each as far as it needs.
 #ifndef PARTITA_COMPILER_DRIVER_COMPILATION_H_
 #define PARTITA_COMPILER_DRIVER_COMPILATION_H_
 

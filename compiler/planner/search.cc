@@ -20,7 +20,7 @@ namespace {
 
 using absl::StatusOr;
 
-// Of two steps that differ by no more, neither is the shorter.
+// Steps whose relative difference is smaller count as equal.
 constexpr double kSame = 1e-9;
 // To divide the sequence as well has to save more than this.
 constexpr double kAsQuick = 1.001;
@@ -69,7 +69,8 @@ class SearchRun {
   StatusOr<SearchResult> Run();
 
  private:
-  // Of all layers, of one microbatch: alike in many divisions.
+  // Seconds of one microbatch in all layers and both ends; many divisions share
+  // them.
   double WorkOf(const Division& division);
   void Collect();
   bool Fits(const Division& division) const;

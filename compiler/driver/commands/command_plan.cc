@@ -84,9 +84,12 @@ ExitCode readModel(PlanCommand& command) {
   if (!command.module || mlir::failed(checkModel(*command.module)))
     return kUserError;
   command.request.model = *command.module;
-  command.request.make = [&command](int64_t layers, int64_t batch) {
-    return makeSmaller(command, layers, batch);
-  };
+  if (command.row.empty())
+    command.request.options.source_folder = command.model.folder();
+  if (!command.row.empty() || command.model.options.dims.count("batch") > 0)
+    command.request.make = [&command](int64_t layers, int64_t batch) {
+      return makeSmaller(command, layers, batch);
+    };
   command.request.batch = command.batch;
   return kSuccess;
 }

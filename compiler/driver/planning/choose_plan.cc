@@ -113,7 +113,7 @@ class Chooser {
   mlir::ModuleOp model() const { return request_.model; }
   const PricedPlan* best() const { return priced_.front(); }
 
-  // As the numbers of a transformer where it is one, else as layers.
+  // Finds the sizes of a transformer; other models are planned by their layers.
   absl::Status readModel() {
     if (!request_.by_layer) {
       mlir::ScopedDiagnosticHandler kept(model().getContext(),
@@ -139,7 +139,7 @@ class Chooser {
     return absl::OkStatus();
   }
 
-  // Of the steps of one precision; its names of layers need a graph of its own.
+  // Plans worth pricing in this precision.
   StatusOr<Proposals> propose(planner::Precision precision) {
     if (found_) {
       planner::Request asked;
@@ -205,7 +205,8 @@ class Chooser {
     return priced;
   }
 
-  // From the best plan to what is better around it, until nothing is.
+  // Hill climbing: prices the variations of the best plan until none is better
+  // or the effort is spent.
   void climb(Prices& found, int64_t limit) {
     std::set<const PricedPlan*> varied;
     while (pricer_.instructions() < limit &&
@@ -220,7 +221,7 @@ class Chooser {
     }
   }
 
-  // Those that do the same as another are left out.
+  // Leaves out plans with the same step and memory as another.
   void insert(const PricedPlan* plan) {
     for (const PricedPlan* other : priced_)
       if (same(plan, other)) return;

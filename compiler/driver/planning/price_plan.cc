@@ -12,6 +12,8 @@ namespace {
 
 // Calls of layers in all ranks' programs beyond which compiling takes long.
 constexpr int64_t kLongestCalls = 800;
+// Models of as many layers as the composer's are no longer than those.
+constexpr int64_t kFewestLayers = 3;
 
 int64_t countInstructions(const program::Program& program) {
   int64_t count = 0;
@@ -134,7 +136,8 @@ void PlanPricer::compose(RepeatedModel model) {
 }
 
 bool PlanPricer::isLong(const plan::Plan& plan) const {
-  return 2 * layers_ * plan.microbatches > kLongestCalls;
+  return layers_ > kFewestLayers &&
+         2 * layers_ * plan.microbatches > kLongestCalls;
 }
 
 std::optional<PricedPlan> PlanPricer::composed(const plan::Plan& plan) {
