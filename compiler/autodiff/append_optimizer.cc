@@ -81,9 +81,10 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       step_ = mlir::arith::SubIOp::create(builder, main.getLoc(), step_,
                                           loss_scale_->skipped);
     buildCorrections(math, builder, optimizer_, step_, values_.scalars);
-    if (clip_norm > 0 || loss_scale_) measure(main, math);
-    if (loss_scale_) skipOverflows(main, math);
-    for (const Trained& trained : trained_) update(main, trained);
+    nn::Signature signature(main);
+    if (clip_norm > 0 || loss_scale_) measure(main, signature, math);
+    if (loss_scale_) skipOverflows(main, signature, math);
+    for (const Trained& trained : trained_) update(main, signature, trained);
     return success();
   }
 
@@ -127,12 +128,11 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
   // Out of the results, unless they are asked for.
   void takeGradients(FuncOp main) {
     mlir::Operation* terminator = main.front().getTerminator();
-    llvm::StringMap<unsigned> arguments;
-    for (unsigned i = 0; i < main.getNumArguments(); ++i)
-      if (auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr))
-        arguments[name.getValue()] = i;
-    for (unsigned i = 0; i < main.getNumResults();) {
-      auto name = main.getResultAttrOfType<mlir::StringAttr>(i, nn::kNameAttr);
+    const llvm::StringMap<unsigned> arguments = nn::argumentsByName(main);
+    nn::Signature signature(main);
+    for (unsigned i = 0; i < signature.numResults();) {
+      auto name = llvm::dyn_cast_if_present<mlir::StringAttr>(
+          signature.resultAttr(i, nn::kNameAttr));
       llvm::StringRef text = name ? name.getValue() : "";
       auto found = text.consume_front(kGradientPrefix) ? arguments.find(text)
                                                        : arguments.end();
@@ -146,8 +146,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
       if (keep_gradients) {
         showAsInModel(main, i++, trained_.back());
       } else {
-        (void)main.eraseResult(i);
-        terminator->eraseOperand(i);
+        signature.eraseResult(i);
       }
     }
   }
@@ -189,7 +188,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
 
   // What all gradients are multiplied with: back from the loss scale, and to
   // a norm of at most clip_norm, as PyTorch's clip_grad_norm_ does.
-  void measure(FuncOp main, nn::MathBuilder& math) {
+  void measure(FuncOp main, nn::Signature& signature, nn::MathBuilder& math) {
     Value total;
     for (const Trained& trained : trained_) {
       Value gradient = math.widen(trained.gradient);
@@ -218,32 +217,32 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
         math.divide(math.constant(type, clip_norm), math.add(norm, 1e-6)), one);
     values_.factor =
         values_.factor ? math.multiply(values_.factor, clipping) : clipping;
-    addResult(main, norm, nn::kNameAttr, "grad_norm", firstUpdate(main));
+    addResult(signature, norm, nn::kNameAttr, "grad_norm",
+              firstUpdate(signature));
   }
 
   // The next scale; buffers that the model updates itself stay as they were.
-  void skipOverflows(FuncOp main, nn::MathBuilder& math) {
+  void skipOverflows(FuncOp main, nn::Signature& signature,
+                     nn::MathBuilder& math) {
     mlir::Operation* terminator = main.front().getTerminator();
-    llvm::StringMap<Value> arguments;
-    for (unsigned i = 0; i < main.getNumArguments(); ++i)
-      if (auto name = main.getArgAttrOfType<mlir::StringAttr>(i, nn::kNameAttr))
-        arguments[name.getValue()] = main.getArgument(i);
-    for (unsigned i = 0; i < main.getNumResults(); ++i)
-      if (auto name =
-              main.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr))
+    const llvm::StringMap<unsigned> arguments = nn::argumentsByName(main);
+    for (unsigned i = 0; i < signature.numResults(); ++i)
+      if (auto name = llvm::dyn_cast_if_present<mlir::StringAttr>(
+              signature.resultAttr(i, nn::kUpdatesAttr)))
         terminator->setOperand(
-            i, chooseFinite(math, values_.finite, terminator->getOperand(i),
-                            arguments.lookup(name.getValue())));
+            i,
+            chooseFinite(math, values_.finite, terminator->getOperand(i),
+                         main.getArgument(arguments.lookup(name.getValue()))));
     for (auto& [name, value] :
          loss_scale_->next(math, values_.finite, growth_interval)) {
       if (name == kSkippedState)
-        addResult(main, value, nn::kNameAttr, kSkippedResult,
-                  firstUpdate(main));
-      addUpdate(main, value, name);
+        addResult(signature, value, nn::kNameAttr, kSkippedResult,
+                  firstUpdate(signature));
+      addUpdate(signature, value, name);
     }
   }
 
-  void update(FuncOp main, const Trained& trained) {
+  void update(FuncOp main, nn::Signature& signature, const Trained& trained) {
     mlir::OpBuilder builder(main.front().getTerminator());
     Optimizer own = optimizer_;
     if (GlobList(no_decay).matches(trained.name)) own.weight_decay = 0;
@@ -253,21 +252,21 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     Value updated = trained.parameter;
     SmallVector<std::string> names = {trained.name};
     if (updated.getType() != type) {
-      updated = addState(main, trained, kMaster, type);
+      updated = addState(signature, trained, kMaster, type);
       names.push_back(trained.name + "/" + kMaster);
     }
     const Factored factored = factor(type.getShape(), trained.modelShape());
     SmallVector<Value> operands = {updated, trained.gradient};
     Value momentum;
     if (exchangesMomenta(own.kind)) {
-      momentum = addState(main, trained, kMomentum, type);
-      operands[1] = updateMomentum(main, trained, momentum);
+      momentum = addState(signature, trained, kMomentum, type);
+      operands[1] = updateMomentum(main, signature, trained, momentum);
     }
     for (const State& state : own.states(factored)) {
       operands.push_back(
           momentum && state.name == kMomentum
               ? momentum
-              : addStateOf(main, trained, state, factored, type));
+              : addStateOf(signature, trained, state, factored, type));
       if (!state.is_frozen) names.push_back(trained.name + "/" + state.name);
     }
     llvm::append_range(operands, values_.all());
@@ -277,22 +276,23 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
                    trained.parameter.getType()),
         operands);
     for (auto [name, value] : llvm::zip_equal(names, call.getResults()))
-      addUpdate(main, value, name);
+      addUpdate(signature, value, name);
   }
 
-  static Value addStateOf(FuncOp main, const Trained& trained,
+  static Value addStateOf(nn::Signature& signature, const Trained& trained,
                           const State& state, const Factored& factored,
                           RankedTensorType type) {
     if (!state.is_scalar && state.without.empty())
-      return addState(main, trained, state.name, type);
+      return addState(signature, trained, state.name, type);
     const SmallVector<int64_t> shape =
         state.is_scalar ? SmallVector<int64_t>()
                         : shapeWithout(factored.shape, state.without);
-    return addReducedState(main, trained, state, type.clone(shape));
+    return addReducedState(signature, trained, state, type.clone(shape));
   }
 
   // By itself, as it is what devices may exchange.
-  Value updateMomentum(FuncOp main, const Trained& trained, Value old) {
+  Value updateMomentum(FuncOp main, nn::Signature& signature,
+                       const Trained& trained, Value old) {
     const SmallVector<Value> operands = {old, trained.gradient};
     mlir::OpBuilder builder(main.front().getTerminator());
     auto call = mlir::func::CallOp::create(
@@ -301,7 +301,7 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
         operands);
     call->setAttr(dist::kOneBitAttr, builder.getStringAttr(trained.name));
     call->setAttr(dist::kBetaAttr, builder.getF64FloatAttr(beta1));
-    addUpdate(main, call.getResult(0), trained.name + "/" + kMomentum);
+    addUpdate(signature, call.getResult(0), trained.name + "/" + kMomentum);
     return call.getResult(0);
   }
 

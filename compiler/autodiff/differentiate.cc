@@ -7,6 +7,7 @@
 #include "compiler/autodiff/passes.h"
 #include "compiler/autodiff/recompute.h"
 #include "compiler/autodiff/segments.h"
+#include "compiler/autodiff/training_signature.h"
 #include "dialects/nn/math_builder.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -140,10 +141,8 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
     mlir::Operation* terminator = main.front().getTerminator();
     mlir::OpBuilder builder(terminator);
     nn::MathBuilder math(builder, main.getLoc());
-    unsigned index = 0;  // in front of updates
-    while (index < main.getNumResults() &&
-           !main.getResultAttr(index, nn::kUpdatesAttr))
-      ++index;
+    nn::Signature signature(main);
+    unsigned index = firstUpdate(signature);
     for (unsigned i : trained_) {
       Value argument = main.getArgument(i);
       Value gradient = gradients.lookup(argument);
@@ -151,10 +150,7 @@ class Differentiate : public impl::DifferentiatePassBase<Differentiate> {
         gradient = math.constant(nn::MathBuilder::typeOf(argument), 0);
       const std::string name =
           "grad." + argumentText(main, i, nn::kNameAttr).str();
-      (void)main.insertResult(index, argument.getType(),
-                              builder.getDictionaryAttr(builder.getNamedAttr(
-                                  nn::kNameAttr, builder.getStringAttr(name))));
-      terminator->insertOperands(index++, gradient);
+      addResult(signature, gradient, nn::kNameAttr, name, index++);
     }
   }
 

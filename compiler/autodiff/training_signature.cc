@@ -15,17 +15,15 @@ mlir::Attribute zeros(mlir::MLIRContext* context) {
                            mlir::Builder(context).getF64FloatAttr(0), 0);
 }
 
-Value addState(FuncOp main, const Trained& trained, const std::string& state,
-               mlir::Type type, mlir::NamedAttrList& attributes) {
-  mlir::Builder builder(main.getContext());
+Value addState(nn::Signature& main, const Trained& trained,
+               const std::string& state, mlir::Type type,
+               mlir::NamedAttrList& attributes) {
+  mlir::Builder builder(type.getContext());
   attributes.set(nn::kKindAttr, builder.getStringAttr("state"));
   attributes.set(nn::kNameAttr,
                  builder.getStringAttr(trained.name + "/" + state));
-  const unsigned index = main.getNumArguments();
-  (void)main.insertArgument(index, type,
-                            attributes.getDictionary(main.getContext()),
-                            trained.parameter.getLoc());
-  return main.getArgument(index);
+  return main.addArgument(type, attributes.getDictionary(type.getContext()),
+                          trained.parameter.getLoc());
 }
 
 }  // namespace
@@ -59,18 +57,18 @@ Value addInput(FuncOp main, llvm::StringRef name, llvm::StringRef role,
   return main.getArgument(index);
 }
 
-Value addState(FuncOp main, const Trained& trained, const std::string& state,
-               mlir::Type type) {
+Value addState(nn::Signature& main, const Trained& trained,
+               const std::string& state, mlir::Type type) {
   mlir::NamedAttrList attributes(trained.attributes);
   if (state != kMaster)
-    attributes.set(nn::kSourceAttr, zeros(main.getContext()));
+    attributes.set(nn::kSourceAttr, zeros(type.getContext()));
   return addState(main, trained, state, type, attributes);
 }
 
-Value addReducedState(FuncOp main, const Trained& trained, const State& state,
-                      RankedTensorType type) {
+Value addReducedState(nn::Signature& main, const Trained& trained,
+                      const State& state, RankedTensorType type) {
   mlir::NamedAttrList attributes;
-  attributes.set(nn::kSourceAttr, zeros(main.getContext()));
+  attributes.set(nn::kSourceAttr, zeros(type.getContext()));
   if (trained.attributes.get(nn::kViewOfAttr) && !state.is_scalar) {
     llvm::SmallVector<int64_t> shape(trained.modelShape());
     shape.erase(shape.begin() + state.model_without);
@@ -79,23 +77,21 @@ Value addReducedState(FuncOp main, const Trained& trained, const State& state,
   return addState(main, trained, state.name, type, attributes);
 }
 
-void addResult(FuncOp main, Value value, llvm::StringRef attribute,
+void addResult(nn::Signature& main, Value value, llvm::StringRef attribute,
                const std::string& text, unsigned index) {
-  mlir::Builder builder(main.getContext());
-  (void)main.insertResult(index, value.getType(),
-                          builder.getDictionaryAttr(builder.getNamedAttr(
-                              attribute, builder.getStringAttr(text))));
-  main.front().getTerminator()->insertOperands(index, value);
+  mlir::Builder builder(value.getContext());
+  main.insertResult(index, value,
+                    builder.getDictionaryAttr(builder.getNamedAttr(
+                        attribute, builder.getStringAttr(text))));
 }
 
-void addUpdate(FuncOp main, Value value, const std::string& name) {
-  addResult(main, value, nn::kUpdatesAttr, name, main.getNumResults());
+void addUpdate(nn::Signature& main, Value value, const std::string& name) {
+  addResult(main, value, nn::kUpdatesAttr, name, main.numResults());
 }
 
-unsigned firstUpdate(FuncOp main) {
+unsigned firstUpdate(const nn::Signature& main) {
   unsigned index = 0;
-  while (index < main.getNumResults() &&
-         !main.getResultAttr(index, nn::kUpdatesAttr))
+  while (index < main.numResults() && !main.resultAttr(index, nn::kUpdatesAttr))
     ++index;
   return index;
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compiler/autodiff/optimizer.h"
+#include "dialects/nn/signature.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace partita::autodiff {
@@ -27,21 +28,20 @@ mlir::Value addInput(mlir::func::FuncOp main, llvm::StringRef name,
 
 // Of a parameter's shape; it lies as the parameter does. It is zero at first,
 // but for the master copy.
-mlir::Value addState(mlir::func::FuncOp main, const Trained& trained,
+mlir::Value addState(nn::Signature& main, const Trained& trained,
                      const std::string& state, mlir::Type type);
 // One that has not the parameter's shape.
-mlir::Value addReducedState(mlir::func::FuncOp main, const Trained& trained,
+mlir::Value addReducedState(nn::Signature& main, const Trained& trained,
                             const State& state, mlir::RankedTensorType type);
 
 // Result number `index`; `attribute` is nn.name or nn.updates.
-void addResult(mlir::func::FuncOp main, mlir::Value value,
+void addResult(nn::Signature& main, mlir::Value value,
                llvm::StringRef attribute, const std::string& text,
                unsigned index);
 // Behind the last result.
-void addUpdate(mlir::func::FuncOp main, mlir::Value value,
-               const std::string& name);
+void addUpdate(nn::Signature& main, mlir::Value value, const std::string& name);
 // Behind the loss and what else is shown.
-unsigned firstUpdate(mlir::func::FuncOp main);
+unsigned firstUpdate(const nn::Signature& main);
 
 }  // namespace partita::autodiff
 

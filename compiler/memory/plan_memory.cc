@@ -145,6 +145,9 @@ class FunctionPlanner {
   // twice, or one that is an argument or a constant, is copied later
   // (copy_returned.cc).
   void assignReturned() {
+    for (mlir::BlockArgument argument : function_.getArguments())
+      if (auto name = function_.getArgAttr(argument.getArgNumber(), kNameAttr))
+        by_name_.try_emplace(name, argument);
     mlir::Operation* terminator = function_.front().getTerminator();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
       mlir::Value root = rootOf(value);
@@ -161,10 +164,9 @@ class FunctionPlanner {
     auto updated =
         function_.getResultAttrOfType<mlir::StringAttr>(result, kUpdatesAttr);
     if (!updated) return true;
-    for (mlir::BlockArgument argument : function_.getArguments())
-      if (function_.getArgAttr(argument.getArgNumber(), kNameAttr) == updated)
-        return InPlace(symbols_).allowed(argument, value);
-    return true;
+    const auto argument = by_name_.find(updated);
+    return argument == by_name_.end() ||
+           InPlace(symbols_).allowed(argument->second, value);
   }
 
   void collectLifetimes() {
@@ -210,6 +212,7 @@ class FunctionPlanner {
   mlir::SymbolTable& symbols_;
   llvm::DenseMap<llvm::StringRef, int64_t>& frame_bytes_;
   const Lifetimes values_;
+  llvm::DenseMap<mlir::Attribute, mlir::BlockArgument> by_name_;
   llvm::DenseMap<mlir::Value, int64_t> returned_;
   llvm::DenseMap<mlir::Value, size_t> slot_;
   llvm::DenseMap<mlir::Operation*, size_t> frame_slot_;

@@ -13,6 +13,8 @@
 #include "compiler/sharding/problem.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
+#include "dialects/nn/signature.h"
+#include "llvm/ADT/StringMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -83,12 +85,14 @@ class Partitioner {
     mlir::Block* old = bodies_.lookup(function);
     auto* fresh = new mlir::Block;
     function.getBody().push_back(fresh);
+    nn::Signature signature(function);
+    by_name_ = nn::argumentsByName(function);
     SmallVector<mlir::Type> arguments, results;
     for (auto [i, argument] : llvm::enumerate(old->getArguments())) {
       arguments.push_back(localTypeOf(argument));
       locals_[argument] =
           fresh->addArgument(arguments.back(), argument.getLoc());
-      describe(function, i, argument);
+      describe(function, i, argument, signature);
     }
     mlir::OpBuilder builder(module_.getContext());
     builder.setInsertionPointToStart(fresh);
@@ -102,11 +106,11 @@ class Partitioner {
                                    "it takes the place of the old value"));
       results.push_back(returned.back().getType());
       if (!function.isPrivate()) {
-        function.setResultAttr(
+        signature.setResult(
             i, dist::kShardingAttr,
             sharding::toAttr(module_.getContext(), wanted, mesh()));
-        function.setResultAttr(i, dist::kGlobalTypeAttr,
-                               mlir::TypeAttr::get(value.getType()));
+        signature.setResult(i, dist::kGlobalTypeAttr,
+                            mlir::TypeAttr::get(value.getType()));
       }
     }
     ReturnOp::create(builder, end.getLoc(), returned);
@@ -119,27 +123,27 @@ class Partitioner {
   const core::Sharding& returnedAs(FuncOp function, unsigned i, Value value) {
     auto updated =
         function.getResultAttrOfType<mlir::StringAttr>(i, nn::kUpdatesAttr);
-    if (updated)
-      for (mlir::BlockArgument argument :
-           bodies_.lookup(function)->getArguments())
-        if (function.getArgAttr(argument.getArgNumber(), nn::kNameAttr) ==
-            updated)
-          return shardingOf(argument);
-    return shardingOf(value);
+    const auto found =
+        updated ? by_name_.find(updated.getValue()) : by_name_.end();
+    return shardingOf(
+        found == by_name_.end()
+            ? value
+            : bodies_.lookup(function)->getArgument(found->second));
   }
 
   // Callers of private functions know; the runtime must be told.
-  void describe(FuncOp function, unsigned i, Value argument) {
+  void describe(FuncOp function, unsigned i, Value argument,
+                nn::Signature& signature) {
     if (function.isPrivate()) {
-      function.removeArgAttr(i, dist::kShardingAttr);
-      function.removeArgAttr(i, sharding::kDimsAttr);
+      signature.setArgument(i, dist::kShardingAttr, {});
+      signature.setArgument(i, sharding::kDimsAttr, {});
       return;
     }
-    function.setArgAttr(
+    signature.setArgument(
         i, dist::kShardingAttr,
         sharding::toAttr(module_.getContext(), shardingOf(argument), mesh()));
-    function.setArgAttr(i, dist::kGlobalTypeAttr,
-                        mlir::TypeAttr::get(argument.getType()));
+    signature.setArgument(i, dist::kGlobalTypeAttr,
+                          mlir::TypeAttr::get(argument.getType()));
   }
 
   LogicalResult rebuild(Operation* op, mlir::OpBuilder& builder) {
@@ -328,6 +332,7 @@ class Partitioner {
   llvm::DenseMap<Value, Value> locals_;
   std::map<std::pair<int, std::string>, Value> resharded_;
   llvm::DenseMap<Operation*, mlir::Block*> bodies_;
+  llvm::StringMap<unsigned> by_name_;  // arguments of the function at hand
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "compiler/sharding/name_corrections.h"
 #include "compiler/sharding/naming_report.h"
 #include "compiler/sharding/passes.h"
+#include "dialects/nn/signature.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -38,9 +39,10 @@ void setAttributes(mlir::ModuleOp module, const Labels& labels) {
   mlir::MLIRContext* context = module.getContext();
   for (FuncOp function : module.getOps<FuncOp>()) {
     if (function.isExternal()) continue;
+    nn::Signature signature(function);
     for (mlir::BlockArgument argument : function.getArguments())
-      function.setArgAttr(argument.getArgNumber(), kDimsAttr,
-                          attributeOf(context, labels.of(argument)));
+      signature.setArgument(argument.getArgNumber(), kDimsAttr,
+                            attributeOf(context, labels.of(argument)));
     for (Operation& op : function.front()) {
       if (op.getNumResults() == 0) continue;
       SmallVector<mlir::Attribute> results;

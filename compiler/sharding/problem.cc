@@ -1,11 +1,14 @@
 // Builds the graph: a value per tensor, an operation per rule, ties for calls.
 #include "compiler/sharding/problem.h"
 
+#include <map>
+
 #include "compiler/sharding/convert.h"
 #include "compiler/sharding/dims.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "dialects/nn/sharding_rule.h"
+#include "dialects/nn/signature.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -218,9 +221,19 @@ FailureOr<std::vector<core::Sharding>> readShardings(const Problem& problem) {
 
 void writeShardings(const Problem& problem,
                     const std::vector<core::Sharding>& shardings) {
-  for (auto [value, sharding] : llvm::zip_equal(problem.values, shardings))
-    setSharding(value,
-                toAttr(value.getContext(), sharding, problem.graph.mesh));
+  std::map<mlir::Operation*, nn::Signature> signatures;
+  for (auto [value, sharding] : llvm::zip_equal(problem.values, shardings)) {
+    const auto attr = toAttr(value.getContext(), sharding, problem.graph.mesh);
+    auto argument = llvm::dyn_cast<mlir::BlockArgument>(value);
+    if (!argument) {
+      setSharding(value, attr);
+      continue;
+    }
+    Operation* function = argument.getOwner()->getParentOp();
+    signatures.try_emplace(function, llvm::cast<FuncOp>(function))
+        .first->second.setArgument(argument.getArgNumber(), dist::kShardingAttr,
+                                   attr);
+  }
 }
 
 void writeBarred(const Problem& problem) {
