@@ -58,7 +58,7 @@ Compilation::Compilation(mlir::OwningOpRef<mlir::ModuleOp> module,
                          const CompileOptions& options, Milestone at,
                          bool machine_code)
     : Compilation(*module, options, at, machine_code) {
-  owned_ = std::move(module);
+  own(std::move(module));
 }
 
 LogicalResult Compilation::runTo(Milestone milestone) {
@@ -70,6 +70,8 @@ LogicalResult Compilation::runTo(Milestone milestone) {
           return success();
         case Milestone::kSimplified:
           return simplify();
+        case Milestone::kNamed:
+          return name();
         case Milestone::kDivided:
           return divide();
         case Milestone::kPartitioned:
@@ -97,13 +99,17 @@ LogicalResult Compilation::simplify() {
   return runPhases(reducePrecision(precision(), train()));
 }
 
-LogicalResult Compilation::divide() {
+LogicalResult Compilation::name() {
   if (!plan_) return train() ? runPhases(trainModel(*train())) : success();
-  report_.devices = plan_->mesh.Size();
   plan::Plan followed = *plan_;
   if (cuts_by_time_) followed.memory.reset();
-  if (mlir::failed(runPhases(divideModel(followed, train(), times_))))
-    return failure();
+  return runPhases(nameModel(followed, train(), times_));
+}
+
+LogicalResult Compilation::divide() {
+  if (!plan_) return success();
+  report_.devices = plan_->mesh.Size();
+  if (mlir::failed(runPhases({shardModel(*plan_)}))) return failure();
   if (!lists_paddings_) return success();
   auto found = partition::listPaddings(module());
   if (mlir::failed(found)) return failure();
@@ -199,7 +205,9 @@ LogicalResult Compilation::runPhases(const std::vector<Phase>& phases) {
   for (const Phase& next : phases)
     if (mlir::failed(phase(next.name, [&]() -> LogicalResult {
           for (mlir::ModuleOp program : programs_)
-            if (mlir::failed(runPhase(program, next, fault_))) return failure();
+            if (mlir::failed(runPhase(program, next, fault_,
+                                      /*verify=*/machine_code_)))
+              return failure();
           return success();
         })))
       return failure();

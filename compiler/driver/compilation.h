@@ -23,7 +23,8 @@ namespace partita::driver {
 enum class Milestone {
   kImported,
   kSimplified,   // composites, layers as functions, the loss, the precision
-  kDivided,      // a whole step, its tensors' shardings decided
+  kNamed,        // a whole step, the dimensions of its tensors named
+  kDivided,      // their shardings decided
   kPartitioned,  // one module a pipeline rank, on local shapes
   kLowered,      // exec: library calls, collectives, kernels
   kMerged,       // one module for all ranks
@@ -53,7 +54,7 @@ class Compilation {
 
   // Keeps `module`, which is compiled, as long as this.
   void own(mlir::OwningOpRef<mlir::ModuleOp> module) {
-    owned_ = std::move(module);
+    owned_.push_back(std::move(module));
   }
   // Counts what it numbers and reports behind what `before` did.
   void continueAfter(const Compilation& before);
@@ -91,6 +92,7 @@ class Compilation {
  private:
   mlir::LogicalResult runPhases(const std::vector<Phase>& phases);
   mlir::LogicalResult simplify();
+  mlir::LogicalResult name();
   mlir::LogicalResult divide();
   mlir::LogicalResult partition();
   mlir::LogicalResult merge();
@@ -99,7 +101,7 @@ class Compilation {
   mlir::LogicalResult generate();
   mlir::LogicalResult dump(mlir::ModuleOp program, const std::string& path);
 
-  mlir::OwningOpRef<mlir::ModuleOp> owned_;  // may be null
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> owned_;
   // Of a pipeline: each rank's module, then all of them as one.
   Programs ranks_;
   mlir::OwningOpRef<mlir::ModuleOp> merged_;

@@ -104,7 +104,8 @@ std::vector<Phase> trainModel(const TrainOptions& train) {
              gradients.train = train.trained;
              pm.addPass(autodiff::createDifferentiatePass(gradients));
              autodiff::AccumulatePassOptions sums;
-             sums.microbatches = train.microbatches;
+             sums.microbatches =
+                 train.first_microbatch ? 1 : train.microbatches;
              pm.addPass(autodiff::createAccumulatePass(sums));
              autodiff::AppendOptimizerPassOptions optimizer;
              optimizer.optimizer = train.optimizer;
@@ -129,9 +130,8 @@ std::vector<Phase> trainModel(const TrainOptions& train) {
            }}};
 }
 
-std::vector<Phase> divideModel(const plan::Plan& plan,
-                               const TrainOptions* train,
-                               const pipeline::StageTimes& times) {
+std::vector<Phase> nameModel(const plan::Plan& plan, const TrainOptions* train,
+                             const pipeline::StageTimes& times) {
   std::vector<Phase> phases;
   // Users' rules are executed before anything relies on them.
   phases.push_back({"rules", [](mlir::OpPassManager& pm) {
@@ -205,10 +205,19 @@ std::vector<Phase> divideModel(const plan::Plan& plan,
                         pm.addPass(sharding::createNameDimensionsPass());
                       }});
   }
-  // From here to partitioning only passes that keep names and shardings.
-  phases.push_back({"shard", [plan](mlir::OpPassManager& pm) {
-                      pm.addPass(sharding::createApplyPlanPass(plan));
-                    }});
+  return phases;
+}
+
+Phase shardModel(const plan::Plan& plan) {
+  return {"shard", [plan](mlir::OpPassManager& pm) {
+            pm.addPass(sharding::createApplyPlanPass(plan));
+          }};
+}
+
+std::vector<Phase> divideModel(const plan::Plan& plan,
+                               const TrainOptions* train) {
+  std::vector<Phase> phases = nameModel(plan, train);
+  phases.push_back(shardModel(plan));
   return phases;
 }
 

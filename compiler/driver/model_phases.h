@@ -35,12 +35,21 @@ std::vector<Phase> reducePrecision(plan::Precision precision,
 // A loss to a whole training step, on one device.
 std::vector<Phase> trainModel(const TrainOptions& train);
 
-// Whole tensors, and how each lies on the devices, as the plan says; with
-// `train` a whole training step of them. cut_model.h comes next.
-// Stages that the plan does not list are balanced by `times`.
+// Whole tensors whose dimensions have names; with `train` a whole training step
+// of them. Stages that the plan does not list are balanced by `times`. Where
+// depth is whole, nothing of the plan matters but microbatches, recomputation
+// and names.
+std::vector<Phase> nameModel(const plan::Plan& plan,
+                             const TrainOptions* train = nullptr,
+                             const pipeline::StageTimes& times = {});
+
+// How each tensor lies on the devices, as the plan says. From here to
+// partitioning only passes that keep names and shardings; cut_model.h comes
+// next.
+Phase shardModel(const plan::Plan& plan);
+// Both.
 std::vector<Phase> divideModel(const plan::Plan& plan,
-                               const TrainOptions* train = nullptr,
-                               const pipeline::StageTimes& times = {});
+                               const TrainOptions* train = nullptr);
 
 // To what one device computes, on tensors of its own shapes; the plan says
 // whether what is gathered is kept.

@@ -6,8 +6,9 @@
 namespace partita::driver {
 
 mlir::LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase,
-                             Fault& fault) {
+                             Fault& fault, bool verify) {
   mlir::PassManager manager(module.getContext());
+  manager.enableVerifier(verify);
   phase.build(manager);
   if (mlir::succeeded(manager.run(module))) return mlir::success();
   // What names and entries say is the user's, and has been answered.

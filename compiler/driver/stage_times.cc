@@ -1,4 +1,4 @@
-// One step of all layers on one rank, taken apart by function.
+// A step of one microbatch and all layers on one rank, taken apart by function.
 #include "compiler/driver/stage_times.h"
 
 #include <map>
@@ -66,6 +66,7 @@ pipeline::StageTimes stageTimes(mlir::ModuleOp module,
   CompileOptions whole = options;
   whole.plan = plan::WithoutDepth(*options.plan);
   whole.memory.reset();
+  whole.train.first_microbatch = true;
   whole.progress = false;
   whole.dump_dir.clear();
   mlir::ScopedDiagnosticHandler quiet(
@@ -85,7 +86,6 @@ pipeline::StageTimes stageTimes(mlir::ModuleOp module,
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   for (auto call : main.getOps<mlir::func::CallOp>())
     ++calls[call.getCallee().str()];
-  const double microbatches = static_cast<double>(whole.plan->microbatches);
   std::map<int, double> runs;
   // Layers are what has a gradient: other calls are parts of runs.
   for (const simulator::OperationTotal& total : price->simulation.operations)
@@ -94,11 +94,11 @@ pipeline::StageTimes stageTimes(mlir::ModuleOp module,
       times.calls[layer] = 0;
   for (const simulator::OperationTotal& total : price->simulation.operations) {
     const std::string layer = layerOf(total.function, calls);
-    const double seconds = total.seconds / microbatches;
     if (!layer.empty() && times.calls.contains(layer))
-      times.calls[layer] += seconds / static_cast<double>(calls.at(layer));
+      times.calls[layer] +=
+          total.seconds / static_cast<double>(calls.at(layer));
     else if (const int run = segmentOf(total.function); run >= 0)
-      runs[run] += seconds;
+      runs[run] += total.seconds;
   }
   for (const auto& [run, seconds] : runs) times.runs.push_back(seconds);
   return times;

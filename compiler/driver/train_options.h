@@ -35,6 +35,8 @@ struct TrainOptions {
   // in the average by which they are corrected; 0: gradients have old weights.
   double pipemare_correction = 0;
   int64_t microbatches = 1;  // the plan's
+  // A step of the first microbatch alone: what each takes, for trials.
+  bool first_microbatch = false;
 };
 
 }  // namespace partita::driver

@@ -1,6 +1,8 @@
 // Copies of results that no operation could write where the caller wants them;
 // see passes.td.
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/memory/passes.h"
 #include "compiler/memory/places.h"
@@ -23,7 +25,9 @@ using mlir::func::FuncOp;
 class Copier {
  public:
   explicit Copier(FuncOp function)
-      : function_(function), terminator_(function.front().getTerminator()) {}
+      : function_(function),
+        terminator_(function.front().getTerminator()),
+        updated_(updatedArguments(function)) {}
 
   // Returns how many results it copied.
   mlir::FailureOr<int64_t> run() {
@@ -62,7 +66,7 @@ class Copier {
   // True if the copy of `result` overwrites an argument that another result,
   // not copied yet, still reads.
   bool isReadLater(unsigned result) const {
-    const std::optional<unsigned> memory = updatedArgument(function_, result);
+    const std::optional<unsigned> memory = updated_[result];
     return memory && llvm::any_of(open_, [&](unsigned other) {
              return other != result &&
                     places_[other].space == Place::Space::kArgument &&
@@ -85,7 +89,8 @@ class Copier {
 
   FuncOp function_;
   mlir::Operation* const terminator_;
-  llvm::SmallVector<Place> places_;   // of results
+  const std::vector<std::optional<unsigned>> updated_;  // by results
+  llvm::SmallVector<Place> places_;                     // of results
   llvm::SmallVector<unsigned> open_;  // results that are still to be copied
 };
 

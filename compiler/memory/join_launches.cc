@@ -36,10 +36,9 @@ class Joiner {
       : function_(function), symbols_(symbols) {
     const int64_t arguments = function.getNumArguments();
     for (int64_t i = 0; i < arguments; ++i) memory_.push_back(i);
-    for (unsigned i = 0; i < function.getNumResults(); ++i) {
-      const std::optional<unsigned> updated = updatedArgument(function, i);
-      memory_.push_back(updated ? *updated : arguments + i);
-    }
+    for (auto [i, updated] : llvm::enumerate(updatedArguments(function)))
+      memory_.push_back(updated ? *updated
+                                : arguments + static_cast<int64_t>(i));
   }
 
   // Returns how many launches became part of another.

@@ -3,6 +3,7 @@
 
 #include "compiler/memory/lifetimes.h"
 #include "dialects/exec/dialect.h"
+#include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 namespace partita::memory {
@@ -48,12 +49,18 @@ bool updatesStored(mlir::func::FuncOp function) {
   });
 }
 
-std::optional<unsigned> updatedArgument(mlir::func::FuncOp function,
-                                        unsigned result) {
-  const mlir::Attribute name = function.getResultAttr(result, kUpdatesAttr);
-  for (unsigned i = 0; name && i < function.getNumArguments(); ++i)
-    if (function.getArgAttr(i, kNameAttr) == name) return i;
-  return std::nullopt;
+std::vector<std::optional<unsigned>> updatedArguments(
+    mlir::func::FuncOp function) {
+  llvm::DenseMap<mlir::Attribute, unsigned> by_name;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (mlir::Attribute name = function.getArgAttr(i, kNameAttr))
+      by_name.try_emplace(name, i);
+  std::vector<std::optional<unsigned>> updated(function.getNumResults());
+  for (unsigned i = 0; i < updated.size(); ++i)
+    if (mlir::Attribute name = function.getResultAttr(i, kUpdatesAttr))
+      if (auto found = by_name.find(name); found != by_name.end())
+        updated[i] = found->second;
+  return updated;
 }
 
 }  // namespace partita::memory

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Value.h"
@@ -26,10 +27,10 @@ std::optional<Place> placeOf(mlir::Value value, mlir::func::FuncOp function);
 // True if a result of `function` is the new value of a stored tensor.
 bool updatesStored(mlir::func::FuncOp function);
 
-// The argument whose memory a result is, because the result updates the stored
-// tensor that the argument is.
-std::optional<unsigned> updatedArgument(mlir::func::FuncOp function,
-                                        unsigned result);
+// For each result the argument whose memory it is, because the result updates
+// the stored tensor that the argument is; none for other results.
+std::vector<std::optional<unsigned>> updatedArguments(
+    mlir::func::FuncOp function);
 
 }  // namespace partita::memory
 

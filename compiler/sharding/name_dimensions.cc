@@ -80,8 +80,9 @@ struct NameDimensionsPass
 
 }  // namespace
 
-mlir::FailureOr<NamingReport> nameDimensions(mlir::ModuleOp module,
-                                             const std::string& corrections) {
+mlir::LogicalResult nameDimensions(mlir::ModuleOp module,
+                                   const std::string& corrections,
+                                   NamingReport* report) {
   auto main = module.lookupSymbol<FuncOp>("main");
   if (!main || main.isExternal())
     return module.emitError(
@@ -95,7 +96,8 @@ mlir::FailureOr<NamingReport> nameDimensions(mlir::ModuleOp module,
     findNames(module, classes, names);
   const Labels labels(classes, names);
   setAttributes(module, labels);
-  return reportNames(module, classes, names, labels);
+  if (report != nullptr) *report = reportNames(module, classes, names, labels);
+  return mlir::success();
 }
 
 }  // namespace partita::sharding

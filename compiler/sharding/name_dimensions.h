@@ -32,9 +32,10 @@ struct NamingReport {
 // of parameters and outranks all else. Where the module has names already, as a
 // model that was named and then differentiated, those hold and spread to what
 // has none; else the structure says them. Fails with a diagnostic where a
-// correction does not fit the model.
-mlir::FailureOr<NamingReport> nameDimensions(mlir::ModuleOp module,
-                                             const std::string& corrections);
+// correction does not fit the model. Fills `report` if it is not null.
+mlir::LogicalResult nameDimensions(mlir::ModuleOp module,
+                                   const std::string& corrections,
+                                   NamingReport* report = nullptr);
 
 }  // namespace partita::sharding
 

@@ -29,8 +29,11 @@ mlir::FailureOr<NamingReport> inspectDims(mlir::ModuleOp module,
   simplify::buildSimplifyPipeline(passes);
   passes.addPass(sharding::createExposeFactorsPass());
   passes.addPass(mlir::createCanonicalizerPass());
-  if (failed(passes.run(*copy))) return mlir::failure();
-  return sharding::nameDimensions(*copy, corrections);
+  NamingReport report;
+  if (failed(passes.run(*copy)) ||
+      failed(sharding::nameDimensions(*copy, corrections, &report)))
+    return mlir::failure();
+  return report;
 }
 
 Object toJson(const NamingReport& report) {

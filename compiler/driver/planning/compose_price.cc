@@ -53,15 +53,15 @@ std::optional<PriceComposer::Part> PriceComposer::compile(
   if (!is_new) return known->second;
   CompileOptions options = options_;
   options.plan = plan;
-  mlir::OwningOpRef<mlir::ModuleOp> module = model_.make(layers, batch);
-  if (!module) return std::nullopt;
+  mlir::OwningOpRef<mlir::ModuleOp> step = steps(layers, batch).named(options);
+  if (!step) return std::nullopt;
   mlir::ScopedDiagnosticHandler quiet(
-      module->getContext(), [&](mlir::Diagnostic& diagnostic) {
+      step->getContext(), [&](mlir::Diagnostic& diagnostic) {
         if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
           problem = diagnostic.str();
         return mlir::success();
       });
-  Compilation compilation(std::move(module), options, Milestone::kImported,
+  Compilation compilation(std::move(step), options, Milestone::kNamed,
                           /*machine_code=*/false);
   if (mlir::failed(compilation.runTo(Milestone::kPlanned))) return std::nullopt;
   auto parts = artifactOf(compilation);
@@ -95,6 +95,13 @@ std::optional<PriceComposer::Part> PriceComposer::compile(
   }
   part.rest = std::max(0.0, price->simulation.step - all);
   return known->second = part;
+}
+
+StepCache& PriceComposer::steps(int64_t layers, int64_t batch) {
+  const auto import = [this, layers, batch] {
+    return model_.make(layers, batch);
+  };
+  return steps_.try_emplace({layers, batch}, import).first->second;
 }
 
 // What a layer's backward pass finds of its forward pass: all that calls of its

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/driver/compile_options.h"
+#include "compiler/driver/planning/step_cache.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/cluster.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -72,6 +73,9 @@ class PriceComposer {
   std::vector<int> layersOfStages(int stages, double layer, double first,
                                   double last) const;
 
+  // The model's first layers, by how many and how many samples.
+  StepCache& steps(int64_t layers, int64_t batch);
+
   const RepeatedModel model_;
   const CompileOptions options_;
   const planner::Cluster cluster_;
@@ -79,6 +83,7 @@ class PriceComposer {
   std::map<std::pair<std::string, std::pair<int64_t, int64_t>>,
            std::optional<Part>>
       known_;
+  std::map<std::pair<int64_t, int64_t>, StepCache> steps_;
 };
 
 }  // namespace partita::driver

@@ -46,20 +46,32 @@ PlanPricer::PlanPricer(mlir::ModuleOp imported, CompileOptions options,
         return std::move(options);
       }()),
       cluster_(std::move(cluster)),
-      memory_bytes_(memory_bytes) {}
+      memory_bytes_(memory_bytes),
+      steps_([imported] {
+        return mlir::OwningOpRef<mlir::ModuleOp>(
+            mlir::ModuleOp(imported).clone());
+      }) {}
 
-mlir::OwningOpRef<mlir::ModuleOp> PlanPricer::simplified(
+// A plan's program, as far as prices need it; null after diagnostics.
+std::unique_ptr<Compilation> PlanPricer::describe(
     const CompileOptions& options) {
-  auto& known =
-      simplified_[{options.plan->precision.value_or(options.precision),
-                   options.plan->microbatches}];
-  if (!known) {
-    mlir::OwningOpRef<mlir::ModuleOp> module(imported_.clone());
-    Compilation model(*module, options);
-    if (mlir::failed(model.runTo(Milestone::kSimplified))) return nullptr;
-    known = std::move(module);
+  if (!StepCache::dependsOnPlan(options)) {
+    mlir::OwningOpRef<mlir::ModuleOp> step = steps_.named(options);
+    if (!step) return nullptr;
+    auto made = std::make_unique<Compilation>(
+        std::move(step), options, Milestone::kNamed, /*machine_code=*/false);
+    if (mlir::failed(made->runTo(Milestone::kPlanned))) return nullptr;
+    return made;
   }
-  return known->clone();
+  mlir::OwningOpRef<mlir::ModuleOp> module = steps_.simplified(options);
+  if (!module) return nullptr;
+  Fault fault = Fault::kUser;
+  Compilation model(*module, options, Milestone::kSimplified,
+                    /*machine_code=*/false);
+  auto made = compileProgram(model, /*machine_code=*/false, fault);
+  if (mlir::failed(made)) return nullptr;
+  (*made)->own(std::move(module));
+  return std::move(*made);
 }
 
 std::optional<PricedPlan> PlanPricer::compile(const plan::Plan& plan) {
@@ -69,13 +81,9 @@ std::optional<PricedPlan> PlanPricer::compile(const plan::Plan& plan) {
     problem_ = wrong;
     return std::nullopt;
   }
-  mlir::OwningOpRef<mlir::ModuleOp> module = simplified(options);
-  if (!module) return std::nullopt;
-  Fault fault = Fault::kUser;
-  Compilation model(*module, options, Milestone::kSimplified);
-  auto compilation = compileProgram(model, /*machine_code=*/false, fault);
-  if (mlir::failed(compilation)) return std::nullopt;
-  auto parts = artifactOf(**compilation);
+  const std::unique_ptr<Compilation> compilation = describe(options);
+  if (!compilation) return std::nullopt;
+  auto parts = artifactOf(*compilation);
   if (mlir::failed(parts)) return std::nullopt;
   PricedPlan priced;
   priced.program = std::move(parts->program);

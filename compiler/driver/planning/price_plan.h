@@ -9,11 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/status/statusor.h"
+#include "compiler/driver/compilation.h"
 #include "compiler/driver/compile_options.h"
 #include "compiler/driver/planning/compose_price.h"
+#include "compiler/driver/planning/step_cache.h"
 #include "compiler/plan/plan.h"
 #include "compiler/planner/cluster.h"
 #include "compiler/simulator/price.h"
@@ -68,7 +69,7 @@ class PlanPricer {
   const std::string& problem() const { return problem_; }
 
  private:
-  mlir::OwningOpRef<mlir::ModuleOp> simplified(const CompileOptions& options);
+  std::unique_ptr<Compilation> describe(const CompileOptions& options);
   std::optional<PricedPlan> compile(const plan::Plan& plan);
   std::optional<PricedPlan> composed(const plan::Plan& plan);
 
@@ -76,10 +77,7 @@ class PlanPricer {
   const CompileOptions options_;
   const planner::Cluster cluster_;
   const int64_t memory_bytes_;
-  // Simplifying depends on no more of a plan: precision, microbatches.
-  std::map<std::pair<plan::Precision, int64_t>,
-           mlir::OwningOpRef<mlir::ModuleOp>>
-      simplified_;
+  StepCache steps_;
   std::map<std::string, std::unique_ptr<PricedPlan>> known_;  // null: does not
   std::optional<PriceComposer> composer_;
   int64_t layers_ = 0;  // of the model that repeats; 0: none is known

@@ -1,0 +1,41 @@
+// Where the compilations of many plans are still alike: simplified, and as a
+// whole step with named dimensions.
+#ifndef PARTITA_COMPILER_DRIVER_PLANNING_STEP_CACHE_H_
+#define PARTITA_COMPILER_DRIVER_PLANNING_STEP_CACHE_H_
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "compiler/driver/compile_options.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace partita::driver {
+
+class StepCache {
+ public:
+  using Import = std::function<mlir::OwningOpRef<mlir::ModuleOp>()>;
+
+  // `import` makes the model as imported for training, or null.
+  explicit StepCache(Import import) : import_(std::move(import)) {}
+
+  // Copies at Milestone::kSimplified and kNamed, under a plan. Null after
+  // diagnostics.
+  mlir::OwningOpRef<mlir::ModuleOp> simplified(const CompileOptions& options);
+  // Of a plan for which dependsOnPlan() is false.
+  mlir::OwningOpRef<mlir::ModuleOp> named(const CompileOptions& options);
+
+  // Whether more of the plan than microbatches, precision, recomputation and
+  // names has a say in the step before it is divided: stages, or budgets.
+  static bool dependsOnPlan(const CompileOptions& options);
+
+ private:
+  const Import import_;
+  // By what a plan says that has been looked at.
+  std::map<std::string, mlir::OwningOpRef<mlir::ModuleOp>> simplified_, named_;
+};
+
+}  // namespace partita::driver
+
+#endif  // PARTITA_COMPILER_DRIVER_PLANNING_STEP_CACHE_H_
