@@ -37,6 +37,8 @@ constexpr size_t kAlternatives = 8;
 constexpr double kSame = 1e-9;
 // Proposals that are priced whatever that takes.
 constexpr size_t kLeastProposals = 3;
+// Plans that are compiled at most, when others were told apart.
+constexpr size_t kFinalists = 3;
 constexpr double kGiga = 1e9;
 
 bool better(const PricedPlan* a, const PricedPlan* b) {
@@ -192,6 +194,7 @@ class Chooser {
     }
     if (found.empty()) return absl::OkStatus();
     climb(found, limit);
+    confirm(found);
     for (const PricedPlan* each : found) insert(each);
     return absl::OkStatus();
   }
@@ -199,7 +202,7 @@ class Chooser {
   const PricedPlan* add(plan::Plan plan, Prices& found) {
     if (request_.memory > 0)
       plan.memory = static_cast<int64_t>(request_.memory);
-    const PricedPlan* priced = pricer_.price(plan);
+    const PricedPlan* priced = pricer_.rank(plan);
     if (priced && !llvm::is_contained(found, priced)) found.push_back(priced);
     llvm::stable_sort(found, better);
     return priced;
@@ -219,6 +222,24 @@ class Chooser {
         if (priced && found.front() == priced) break;
       }
     }
+  }
+
+  // Compiles the best of the plans whose prices are composed, until a compiled
+  // one is the best.
+  void confirm(Prices& found) {
+    for (size_t i = 0; i < kFinalists && found.front()->composed; ++i) {
+      const PricedPlan* first = found.front();
+      if (!pricer_.canCompile(first->plan)) return;
+      const PricedPlan* exact = pricer_.price(first->plan);
+      found.erase(found.begin());
+      if (exact) found.push_back(exact);
+      llvm::stable_sort(found, better);
+      if (found.empty()) return;
+    }
+    // What is chosen has a compiled price where any plan has one.
+    const auto exact = llvm::find_if(
+        found, [](const PricedPlan* plan) { return !plan->composed; });
+    if (exact != found.end()) found.erase(found.begin(), exact);
   }
 
   // Leaves out plans with the same step and memory as another.
@@ -246,6 +267,7 @@ class Chooser {
     return Object{{"division", describePlan(plan.plan)},
                   {"step_seconds", plan.seconds()},
                   {"memory_bytes", plan.price.memory_bytes},
+                  {"composed", plan.composed},
                   {"text", plan.text}};
   }
 
@@ -363,8 +385,9 @@ class Chooser {
       if (precision == own) continue;
       plan::Plan other = best()->plan;
       other.precision = precision;
-      if (const PricedPlan* priced = pricer_.price(other))
+      if (const PricedPlan* priced = pricer_.rank(other))
         rows.push_back(Object{
+            {"composed", priced->composed},
             {"precision", plan::WordOf(plan::PrecisionWords(), precision)},
             {"step_seconds", priced->seconds()},
             {"memory_bytes", priced->price.memory_bytes},
@@ -383,7 +406,10 @@ class Chooser {
       if (alternatives.size() == kAlternatives || !other->fits) break;
       Object row = toJson(*other);
       row["slower"] = other->seconds() / chosen.seconds() - 1;
-      row["why"] = whyOther(chosen, *other);
+      // Composed prices have parts of their own: like is compared with like.
+      const PricedPlan* alike =
+          other->composed ? pricer_.rank(chosen.plan) : &chosen;
+      row["why"] = whyOther(alike ? *alike : chosen, *other);
       alternatives.push_back(std::move(row));
     }
     facts["kind"] = "plan";
@@ -398,12 +424,12 @@ class Chooser {
     facts["bubble"] = chosen.price.simulation.Bubble();
     facts["exposed"] = chosen.price.simulation.Exposed();
     facts["binds"] = binds();
-    facts["composed"] = chosen.composed;
     facts["considered"] = considered_;
     facts["alternatives"] = std::move(alternatives);
     facts["gains"] = gains();
     facts["precisions"] = otherPrecisions();
     facts["compiled"] = pricer_.compiled();
+    facts["priced_by_kinds"] = pricer_.composed();
     facts["not_compiled"] = pricer_.failed();
     facts["output"] = request_.output;
     return facts;
@@ -421,84 +447,6 @@ class Chooser {
 
 StatusOr<Value> choosePlan(const PlanRequest& request) {
   return Chooser(request).run();
-}
-
-void printChoice(const Value& value, llvm::raw_ostream& stream) {
-  const Object& facts = *value.getAsObject();
-  const auto number = [](const Object& object, StringRef key) {
-    return object.getNumber(key).value_or(0);
-  };
-  const double step = number(facts, "step_seconds");
-  stream << llvm::formatv(
-                "# for {0} devices of {1}: a step of a batch of {2} in {3:f4} "
-                "s, {4} a device\n",
-                facts.getInteger("devices").value_or(0),
-                facts.getString("cluster").value_or(""),
-                facts.getInteger("batch").value_or(0), step,
-                base::FormatBytes(facts.getInteger("memory_bytes").value_or(0)))
-         << *facts.getString("text");
-  if (const StringRef because = *facts.getString("because"); !because.empty())
-    stream << "\ndivided by its layers: " << because << "\n";
-  stream << llvm::formatv("\nchosen: {0}\nbinds: {1}\n",
-                          *facts.getString("division"),
-                          *facts.getString("binds"));
-  if (facts.getBoolean("composed").value_or(false))
-    stream
-        << "composed of the prices of its layer kinds by the schedule: the "
-           "program is long; partita simulate of the compiled plan is exact\n";
-  for (const Value& each : *facts.getArray("precisions")) {
-    const Object& other = *each.getAsObject();
-    stream << llvm::formatv(
-        "in {0}: {1:f4} s, {2} a device{3}\n", *other.getString("precision"),
-        number(other, "step_seconds"),
-        base::FormatBytes(other.getInteger("memory_bytes").value_or(0)),
-        other.getBoolean("fits").value_or(true) ? "" : ", which does not fit");
-  }
-  stream << llvm::formatv(
-      "search: {0} divisions estimated, {1} compiled and simulated in {2:f2} "
-      "s\n",
-      facts.getInteger("considered").value_or(0),
-      facts.getInteger("compiled").value_or(0),
-      number(facts, "search_seconds"));
-  if (const int64_t failed = facts.getInteger("not_compiled").value_or(0);
-      failed > 0)
-    stream << failed << " more do not compile and were left out\n";
-  stream << llvm::formatv("\n{0,-34} {1,8} {2,10} {3,9} {4,12}\n",
-                          "functions, mean of a device", "calls", "ms",
-                          "of step", "collectives");
-  for (const Value& each : *facts.getArray("kinds")) {
-    const Object& kind = *each.getAsObject();
-    const double seconds = number(kind, "seconds");
-    if (seconds < 0.001 * step) continue;
-    stream << llvm::formatv("{0,-34} {1,8:f1} {2,10:f3} {3,8:f1}% {4,12:f3}\n",
-                            *kind.getString("name"), number(kind, "calls"),
-                            1e3 * seconds, 100 * seconds / step,
-                            1e3 * number(kind, "collectives_seconds"));
-  }
-  if (!facts.getArray("alternatives")->empty()) stream << "\nrunners-up:\n";
-  for (const Value& each : *facts.getArray("alternatives")) {
-    const Object& other = *each.getAsObject();
-    stream << llvm::formatv(
-        "  {0:f4} s (+{1:f1} %)  {2}  {3}\n      {4}\n",
-        number(other, "step_seconds"), 100 * number(other, "slower"),
-        base::FormatBytes(other.getInteger("memory_bytes").value_or(0)),
-        *other.getString("division"), *other.getString("why"));
-  }
-  stream << "\nwhat more would save of a step:\n";
-  for (const Value& each : *facts.getArray("gains")) {
-    const Object& gain = *each.getAsObject();
-    stream << llvm::formatv("  {0:f3} ms  {1}\n",
-                            1e3 * number(gain, "saved_seconds"),
-                            *gain.getString("what"));
-  }
-  stream << llvm::formatv(
-      "\nto run it: partita compile MODEL --plan {0} --train {1} --target "
-      "{2}\n",
-      facts.getString("output")->empty() ? StringRef("PLAN.yaml")
-                                         : *facts.getString("output"),
-      *facts.getString("train"), *facts.getString("target"));
-  if (const StringRef output = *facts.getString("output"); !output.empty())
-    stream << "wrote " << output << "\n";
 }
 
 }  // namespace partita::driver

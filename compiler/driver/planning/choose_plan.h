@@ -40,11 +40,11 @@ struct PlanRequest {
 // "memory_bytes" as `partita simulate` prints them of the compiled plan,
 // "parts" of the step, "kinds": the functions of the program with their calls
 // and seconds, "alternatives" that differ from each other, "precisions": the
-// same plan in others, "composed": whether the step is too long to compile in a
-// search, so that its price is composed of those of its layer kinds, "gains":
-// what a little more of the machine would save, and how many plans were
-// estimated ("considered"), "compiled" and "not_compiled". The file is written.
-// Refuses what fits no device.
+// same plan in others, "gains": what a little more of the machine would save,
+// and how many plans were estimated ("considered"), "priced_by_kinds",
+// "compiled" and "not_compiled". A price that is "composed" is one of layer
+// kinds, put together by the schedule: of runners-up, and of a choice that is
+// too long to compile here. The file is written. Refuses what fits no device.
 absl::StatusOr<llvm::json::Value> choosePlan(const PlanRequest& request);
 void printChoice(const llvm::json::Value& value, llvm::raw_ostream& stream);
 

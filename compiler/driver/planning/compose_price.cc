@@ -129,11 +129,14 @@ int64_t PriceComposer::savedBytes(const program::Program& program) {
   return most;
 }
 
+bool PriceComposer::composes(const plan::Plan& plan) {
+  return !plan.schedule || (plan.schedule->kind != plan::ScheduleKind::kZbH1 &&
+                            plan.schedule->kind != plan::ScheduleKind::kZbV);
+}
+
 std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
                                                     std::string& problem) {
-  // Their cells are other functions than those of a step without depth.
-  if (plan.schedule && (plan.schedule->kind == plan::ScheduleKind::kZbH1 ||
-                        plan.schedule->kind == plan::ScheduleKind::kZbV)) {
+  if (!composes(plan)) {
     problem =
         "zero-bubble schedules of programs this long are not priced: fix the "
         "schedule of a smaller model, or compile the plan and simulate it";

@@ -51,6 +51,10 @@ class PriceComposer {
                 const planner::Cluster& cluster)
       : model_(std::move(model)), options_(options), cluster_(cluster) {}
 
+  // False of zero-bubble schedules: their cells are other functions than those
+  // of a step without depth.
+  static bool composes(const plan::Plan& plan);
+
   // Nothing where the plan does not compile, `problem` says why. Plans that
   // differ in depth alone share what is compiled.
   std::optional<ComposedPrice> compose(const plan::Plan& plan,

@@ -10,8 +10,10 @@
 namespace partita::driver {
 namespace {
 
-// Calls of layers in all ranks' programs beyond which compiling takes long.
-constexpr int64_t kLongestCalls = 800;
+// Calls of layers in all ranks' programs: up to so many, compiling takes no
+// longer than composing; beyond, too long for each plan of a search, and for
+// any plan.
+constexpr int64_t kFewCalls = 64, kManyCalls = 800, kMostCalls = 4000;
 // Models of as many layers as the composer's are no longer than those.
 constexpr int64_t kFewestLayers = 3;
 
@@ -100,9 +102,18 @@ std::optional<PricedPlan> PlanPricer::compile(const plan::Plan& plan) {
   return priced;
 }
 
-const PricedPlan* PlanPricer::price(const plan::Plan& wanted) {
+const PricedPlan* PlanPricer::price(const plan::Plan& plan) {
+  return find(plan, !canCompile(plan));
+}
+
+const PricedPlan* PlanPricer::rank(const plan::Plan& plan) {
+  return find(plan, callsOf(plan) > kFewCalls &&
+                        (isLong(plan) || PriceComposer::composes(plan)));
+}
+
+const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose) {
   const std::string text = plan::WritePlan(wanted);
-  const auto [known, is_new] = known_.try_emplace(text);
+  const auto [known, is_new] = known_.try_emplace({text, compose});
   if (!is_new) return known->second.get();
   // As compiling reads it from a file.
   absl::StatusOr<plan::Plan> plan = plan::ParsePlan(text, "the plan");
@@ -115,9 +126,9 @@ const PricedPlan* PlanPricer::price(const plan::Plan& wanted) {
             problem_ = diagnostic.str();
           return mlir::success();
         });
-    priced = isLong(*plan) ? composed(*plan) : compile(*plan);
+    priced = compose ? composed(*plan) : compile(*plan);
     // Over its limit, which compiling refuses: by how much.
-    if (!priced && plan->memory && !isLong(*plan)) {
+    if (!priced && plan->memory && !compose) {
       plan::Plan anything = *plan;
       anything.memory.reset();
       anything.fields.erase("memory");
@@ -130,7 +141,7 @@ const PricedPlan* PlanPricer::price(const plan::Plan& wanted) {
     ++failed_;
     return nullptr;
   }
-  ++compiled_;
+  ++(compose ? composed_ : compiled_);
   priced->plan = *std::move(plan);
   priced->text = text;
   priced->fits = priced->price.memory_bytes <= memory_bytes_;
@@ -143,9 +154,16 @@ void PlanPricer::compose(RepeatedModel model) {
   composer_.emplace(std::move(model), options_, cluster_);
 }
 
+int64_t PlanPricer::callsOf(const plan::Plan& plan) const {
+  return layers_ > kFewestLayers ? 2 * layers_ * plan.microbatches : 0;
+}
+
 bool PlanPricer::isLong(const plan::Plan& plan) const {
-  return layers_ > kFewestLayers &&
-         2 * layers_ * plan.microbatches > kLongestCalls;
+  return callsOf(plan) > kManyCalls;
+}
+
+bool PlanPricer::canCompile(const plan::Plan& plan) const {
+  return callsOf(plan) <= kMostCalls;
 }
 
 std::optional<PricedPlan> PlanPricer::composed(const plan::Plan& plan) {

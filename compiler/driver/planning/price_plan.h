@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "compiler/driver/compilation.h"
@@ -29,8 +30,7 @@ struct PricedPlan {
   std::string program;  // the compiled program, without code
   simulator::StepPrice price;
   bool fits = false;  // in the limit of memory
-  // Its program is too long to compile in a search: the price is composed of
-  // those of layer kinds, and there is no `program`.
+  // The price is composed of those of layer kinds, and there is no `program`.
   bool composed = false;
   double seconds() const { return price.simulation.step; }
 };
@@ -46,21 +46,29 @@ class PlanPricer {
   PlanPricer(mlir::ModuleOp imported, CompileOptions options,
              planner::Cluster cluster, int64_t memory_bytes);
 
-  // Plans whose programs are long are composed of this model's layers from now
-  // on.
+  // Prices may be composed of this model's layers from now on.
   void compose(RepeatedModel model);
 
-  // Null where the plan does not compile for this model. Remembers each plan.
+  // What `partita simulate` says of the compiled plan; composed where the
+  // program is longer than canCompile(). Null where the plan does not compile
+  // for this model. Remembers each plan.
   const PricedPlan* price(const plan::Plan& plan);
+  // The same, composed where that takes less time: to tell plans apart in a
+  // search.
+  const PricedPlan* rank(const plan::Plan& plan);
 
   // Seconds of a step of the same program on another cluster.
   absl::StatusOr<double> secondsOn(const PricedPlan& plan,
                                    const planner::Cluster& cluster) const;
 
-  // Whether its program is too long to be compiled in a search.
+  // Whether its program is too long to be compiled in a search, and whether
+  // it can be for the one plan that is chosen.
   bool isLong(const plan::Plan& plan) const;
+  bool canCompile(const plan::Plan& plan) const;
   int64_t memoryLimit() const { return memory_bytes_; }
+  // Plans by how their price was found.
   int compiled() const { return compiled_; }
+  int composed() const { return composed_; }
   int failed() const { return failed_; }
   // Instructions of all programs so far: what pricing took, whatever the
   // machine.
@@ -72,16 +80,20 @@ class PlanPricer {
   std::unique_ptr<Compilation> describe(const CompileOptions& options);
   std::optional<PricedPlan> compile(const plan::Plan& plan);
   std::optional<PricedPlan> composed(const plan::Plan& plan);
+  // Calls of layers in all ranks' programs.
+  int64_t callsOf(const plan::Plan& plan) const;
+  const PricedPlan* find(const plan::Plan& plan, bool compose);
 
   mlir::ModuleOp imported_;
   const CompileOptions options_;
   const planner::Cluster cluster_;
   const int64_t memory_bytes_;
   StepCache steps_;
-  std::map<std::string, std::unique_ptr<PricedPlan>> known_;  // null: does not
+  // By text and whether it is composed; null: does not compile.
+  std::map<std::pair<std::string, bool>, std::unique_ptr<PricedPlan>> known_;
   std::optional<PriceComposer> composer_;
   int64_t layers_ = 0;  // of the model that repeats; 0: none is known
-  int compiled_ = 0, failed_ = 0;
+  int compiled_ = 0, composed_ = 0, failed_ = 0;
   int64_t instructions_ = 0;
   std::string problem_;
 };
