@@ -68,8 +68,7 @@ class BuildFiles:
             if "BUILD" in names:
                 self.package = "" if where == root else os.path.relpath(where, root)
                 self.run(os.path.join(where, "BUILD"))
-        self.generated = {path_of("//%s:%s" % (target.package, out)): target
-                          for target in self.targets.values() for out in target.attributes.get("outs", [])}
+        self.generated = {path_of(label) for target in self.targets.values() for label in target.labels("outs")}
 
     # --- Running ---
 

@@ -36,9 +36,9 @@ ALLOWED = {
     "compiler/sharding": (("dialects", "compiler/core", "compiler/plan", "compiler/autodiff"),
                           "thin passes between the model and the core; marks say which stage of a pipeline a call is of"),
     "compiler/autodiff": (("dialects",), "a training step is a matter of the model alone, whatever divides it"),
-    "compiler/simulator": (("compiler/core", "compiler/format", "compiler/planner", "runtime/program", "runtime/base"),
+    "compiler/simulator": (("compiler/core", "compiler/format", "compiler/planner/cluster", "compiler/planner/cost", "runtime/program", "runtime/base"),
                            "the program is what is simulated: how it was made, and with what values it runs, is not its concern"),
-    "compiler/measure": (("compiler/planner", "runtime/program", "runtime/base"),
+    "compiler/measure": (("compiler/core", "compiler/planner/cluster", "runtime/program", "runtime/base"),
                          "a machine is measured by programs that it runs: what compiles or runs them is the caller's"),
     "compiler/recompute": (("dialects", "compiler/autodiff", "compiler/plan", "compiler/sharding"),
                            "thin passes between a plan and what differentiation keeps"),
@@ -129,7 +129,7 @@ class LayeringTest(unittest.TestCase):
         for folder in self.folders():
             self.assertIn(folder, ALLOWED, "a new folder needs a rule here, with its reason")
             self.assertTrue(os.path.exists(os.path.join(ROOT, folder, "README.md")), folder + " has no README.md")
-            self.assertTrue(os.path.exists(os.path.join(ROOT, folder, "BUILD")), folder + " has no BUILD file")
+            self.assertTrue(any("BUILD" in names for _, _, names in os.walk(os.path.join(ROOT, folder))), folder + " has no BUILD file")
 
     def test_folders_include_only_what_they_may(self):
         for folder, (allowed, reason) in ALLOWED.items():
