@@ -6,7 +6,7 @@
 #include "compiler/driver/compile.h"
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/plan/without_depth.h"
-#include "compiler/planner/cluster.h"
+#include "compiler/planner/cluster/cluster.h"
 #include "compiler/simulator/price.h"
 #include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -17,9 +17,9 @@ using program::CollectiveKind;
 using program::ConvDirection;
 using program::DType;
 
-DType DTypeOf(planner::Precision precision) {
-  if (precision == planner::Precision::kBf16) return DType::bf16;
-  return precision == planner::Precision::kF16 ? DType::f16 : DType::f32;
+DType DTypeOf(core::Precision precision) {
+  if (precision == core::Precision::kBF16) return DType::bf16;
+  return precision == core::Precision::kF16 ? DType::f16 : DType::f32;
 }
 
 // A table whose cells are operations of one program.
@@ -42,7 +42,7 @@ class Measurer {
     if (options_.small && sizes.size() > 2) sizes.resize(2);
     return sizes;
   }
-  Probe Products(planner::Precision precision, ProductForm form) const;
+  Probe Products(core::Precision precision, ProductForm form) const;
   Probe Convolutions(ConvDirection direction, ConvKind kind) const;
   Probe Collectives(CollectiveKind kind, int group) const;
   absl::Status MeasureProbe(Probe probe);
@@ -52,7 +52,7 @@ class Measurer {
   planner::RateTables tables_;
 };
 
-Probe Measurer::Products(planner::Precision precision, ProductForm form) const {
+Probe Measurer::Products(core::Precision precision, ProductForm form) const {
   // Rows that lie a power of two apart share places in caches: what models have
   // beside those is measured too.
   const std::vector<double> sizes =
@@ -61,7 +61,7 @@ Probe Measurer::Products(planner::Precision precision, ProductForm form) const {
   if (form == ProductForm::kPacked || form == ProductForm::kPlain)
     rows.insert(rows.begin(), 1);
   Probe probe;
-  probe.name = planner::ProductName(planner::ToString(precision), form);
+  probe.name = planner::ProductName(core::ToString(precision), form);
   probe.table.sizes = {rows, sizes, sizes};
   auto program =
       std::make_shared<ProbeProgram>(DTypeOf(precision), options_.devices, 1);
@@ -168,7 +168,7 @@ absl::Status Measurer::MeasureMessages() {
 
 absl::StatusOr<planner::RateTables> Measurer::Run() {
   std::vector<Probe> probes;
-  for (const planner::Precision precision : options_.precisions)
+  for (const core::Precision precision : options_.precisions)
     for (const ProductForm form :
          {ProductForm::kPlain, ProductForm::kRhsTransposed,
           ProductForm::kLhsTransposed, ProductForm::kPacked})

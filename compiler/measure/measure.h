@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/core/precision.h"
 #include "compiler/measure/profile_times.h"
-#include "compiler/planner/cluster.h"
-#include "compiler/planner/measured.h"
+#include "compiler/planner/cluster/measured.h"
 
 namespace partita::measure {
 
@@ -17,7 +17,7 @@ struct MeasureOptions {
   // How many devices share the machine: all of them are at work while one is
   // measured.
   int devices = 1;
-  std::vector<planner::Precision> precisions;  // of products: f32, bf16, f16
+  std::vector<core::Precision> precisions;  // of products: f32, bf16, f16
   // Fewer and smaller sizes, for tests.
   bool small = false;
   std::string folder;  // for programs; exists and is the caller's

@@ -60,7 +60,7 @@ absl::StatusOr<ProfileTimes> TakeAMillisecond(const std::string& path) {
 TEST(MeasureTables, HasATableForEachOperation) {
   MeasureOptions options;
   options.devices = 2;
-  options.precisions = {planner::Precision::kF32, planner::Precision::kBf16};
+  options.precisions = {core::Precision::kF32, core::Precision::kBF16};
   options.folder = Folder();
   options.run = TakeAMillisecond;
   int steps = 0;
@@ -106,7 +106,7 @@ TEST(MeasureTables, HasATableForEachOperation) {
 
 TEST(MeasureTables, OneDeviceSendsNothing) {
   MeasureOptions options;
-  options.precisions = {planner::Precision::kF32};
+  options.precisions = {core::Precision::kF32};
   options.small = true;
   options.folder = Folder();
   options.run = TakeAMillisecond;

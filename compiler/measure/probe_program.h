@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "compiler/planner/measured.h"
+#include "compiler/planner/cluster/measured.h"
 #include "runtime/program/artifact.h"
 
 namespace partita::measure {

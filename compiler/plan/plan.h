@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/core/mesh.h"
+#include "compiler/core/precision.h"
 #include "compiler/core/sharding.h"
 
 namespace partita::plan {
@@ -86,7 +87,8 @@ struct Recompute {
   Location where;
 };
 
-enum class Precision { kF32, kBF16, kF16 };
+// All but kFp8, which CheckPlan refuses.
+using core::Precision;
 enum class Offload { kNone, kOptimizer };
 
 struct Override {

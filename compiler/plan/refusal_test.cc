@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/plan/plan.h"
+#include "compiler/plan/words.h"
 
 namespace partita::plan {
 namespace {
@@ -67,6 +68,8 @@ TEST(Refusals, OfFields) {
           {"mesh: {}\nprecision: bf61",
            "p.yaml:2:12: precision: expected f32, bf16, f16, found 'bf61'; did "
            "you mean 'bf16'?"},
+          {"mesh: {}\nprecision: fp8",
+           "p.yaml:2:12: precision: expected f32, bf16, f16, found 'fp8'"},
           {"mesh: {}\noffload: optimiser",
            "p.yaml:2:10: offload: expected none, optimizer, found "
            "'optimiser'; did you mean 'optimizer'?"},
@@ -286,6 +289,18 @@ TEST(Refusals, OfOverridesOverDepth) {
         "\"[{a}]\"}]",
         "p.yaml:3:13: overrides: expected axes that divide tensors, found "
         "'a', which is of 'D': devices along it have different tensors"}});
+}
+
+TEST(Refusals, OfAPrecisionThatOnlyOtherSoftwareHas) {
+  Plan plan = *ParsePlan("mesh: {}", "p.yaml");
+  for (const auto& [word, precision] : PrecisionWords()) {
+    plan.precision = precision;
+    EXPECT_TRUE(CheckPlan(plan).ok()) << word;
+  }
+  plan.precision = Precision::kFp8;
+  EXPECT_EQ(CheckPlan(plan).message(),
+            "p.yaml: precision: expected f32, bf16, f16, found 'fp8', which "
+            "only predictions of other software have");
 }
 
 TEST(Refusals, OfOptions) {

@@ -278,6 +278,25 @@ absl::Status CheckDimensionName(const std::string& text) {
                               Suggest(text, names));
 }
 
+std::string GigaBytes(double bytes) {
+  char text[32];
+  // 999.5 MB and more would be written as 1e+03.
+  if (bytes < 0.9995e9)
+    std::snprintf(text, sizeof(text), "%.3g MB", bytes / 1e6);
+  else
+    std::snprintf(text, sizeof(text), "%.1f GB", bytes / 1e9);
+  return text;
+}
+
+std::string GigaBytesUp(double bytes) {
+  // Of the last digit that is written.
+  const double step =
+      bytes < 0.9995e9
+          ? std::pow(10, std::floor(std::log10(std::max(bytes, 1.0))) - 2)
+          : 0.1e9;
+  return GigaBytes(std::ceil(bytes / step) * step);
+}
+
 const std::vector<std::string>& KnownDimensions() {
   static const auto* const names = new std::vector<std::string>{
       "B", "D", "M", "N", "E", "L", "V", "H", "W", "X"};

@@ -23,6 +23,10 @@ std::string Suggest(const std::string& found,
 // "a, b, c".
 std::string Join(const std::vector<std::string>& words);
 std::string Trim(const std::string& text);
+// "12.3 GB"; below a gigabyte "45.6 MB".
+std::string GigaBytes(double bytes);
+// The same, rounded up: a limit that those bytes are within.
+std::string GigaBytesUp(double bytes);
 // Cuts at `separator` where no bracket is open. Never empty.
 std::vector<std::string> SplitOutside(const std::string& text, char separator);
 

@@ -43,10 +43,12 @@ const Words<RecomputePolicy>& RecomputeWords() {
 }
 
 const Words<Precision>& PrecisionWords() {
-  static const auto* const words =
-      new Words<Precision>{{"f32", Precision::kF32},
-                           {"bf16", Precision::kBF16},
-                           {"f16", Precision::kF16}};
+  static const auto* const words = [] {
+    auto* made = new Words<Precision>;
+    for (Precision each : {Precision::kF32, Precision::kBF16, Precision::kF16})
+      made->push_back({ToString(each), each});
+    return made;
+  }();
   return *words;
 }
 

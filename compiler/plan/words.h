@@ -21,6 +21,7 @@ const std::vector<std::string>& BudgetKinds();
 // kInterleaved and kFile have arguments and are not among them.
 const Words<ScheduleKind>& ScheduleWords();
 const Words<RecomputePolicy>& RecomputeWords();
+// Those that the compiler has.
 const Words<Precision>& PrecisionWords();
 const Words<Offload>& OffloadWords();
 const Words<Hold>& HoldWords();

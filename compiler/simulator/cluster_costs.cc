@@ -6,16 +6,17 @@
 #include <set>
 #include <utility>
 
+#include "compiler/core/precision.h"
 #include "compiler/core/traffic.h"
 #include "compiler/format/format.h"
-#include "compiler/planner/cost.h"
+#include "compiler/planner/cost/cost.h"
 #include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
 
 namespace partita::simulator {
 namespace {
 
-using planner::Precision;
+using core::Precision;
 using planner::ProductForm;
 using program::DType;
 using program::Instruction;
@@ -25,7 +26,7 @@ using program::Instruction;
 constexpr double kOperationsOfCycle = 64;
 
 Precision PrecisionOf(DType dtype) {
-  return dtype == DType::bf16  ? Precision::kBf16
+  return dtype == DType::bf16  ? Precision::kBF16
          : dtype == DType::f16 ? Precision::kF16
                                : Precision::kF32;
 }
@@ -294,7 +295,7 @@ absl::Status CheckPeaks(const program::Program& program,
           &instruction;
     }
   if (product == nullptr && kernel == nullptr) return absl::OkStatus();
-  const std::string precision = planner::ToString(
+  const std::string precision = core::ToString(
       PrecisionOf(DTypeOf(product != nullptr ? *product : *kernel)));
   return absl::InvalidArgumentError(
       (product != nullptr ? "the program computes in "

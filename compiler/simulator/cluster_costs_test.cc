@@ -1,6 +1,6 @@
 #include "compiler/simulator/cluster_costs.h"
 
-#include "compiler/planner/cost.h"
+#include "compiler/planner/cost/cost.h"
 #include "compiler/simulator/report.h"
 #include "compiler/simulator/simulate.h"
 #include "compiler/simulator/trace.h"
@@ -42,9 +42,8 @@ TEST(ClusterCostsTest, ProductsTakeWhatTheModelSays) {
   const double seconds = SecondsOf(program::MakeProduct(
       {4096, 4096, 4096}, {Frame(0, bytes), Frame(0, bytes), Frame(0, bytes)},
       "product"));
-  EXPECT_DOUBLE_EQ(
-      seconds, planner::MatmulTime(device, planner::Precision::kF32, 1, 4096,
-                                   4096, 4096));
+  EXPECT_DOUBLE_EQ(seconds, planner::MatmulTime(device, core::Precision::kF32,
+                                                1, 4096, 4096, 4096));
   // No faster than the peak.
   EXPECT_GT(seconds, 2.0 * 4096 * 4096 * 4096 / 19.5e12);
 }
@@ -80,7 +79,7 @@ TEST(ClusterCostsTest, AttentionOfGpusTakesItsProductsTime) {
   };
   EXPECT_DOUBLE_EQ(
       launch(int64_t{1} << 40, 64),
-      planner::AttentionTime(device, planner::Precision::kF32, 0x1p40));
+      planner::AttentionTime(device, core::Precision::kF32, 0x1p40));
   constexpr int64_t kBytes = int64_t{1} << 30;
   EXPECT_DOUBLE_EQ(launch(1000, kBytes),
                    planner::MemoryBoundTime(device, 2.0 * kBytes));
@@ -178,9 +177,8 @@ TEST(ClusterCostsTest, ConvolutionsAreProducts) {
   const double seconds = SecondsOf(program::MakeConv3x3(
       64, 56, {Frame(0, bytes), Frame(0, 4 * 64 * 64 * 9), Frame(0, bytes)}));
   const planner::Device device = ClusterOf("a100-80-sxm").device;
-  EXPECT_DOUBLE_EQ(
-      seconds, planner::MatmulTime(device, planner::Precision::kF32, 1, 56 * 56,
-                                   64, 64 * 9));
+  EXPECT_DOUBLE_EQ(seconds, planner::MatmulTime(device, core::Precision::kF32,
+                                                1, 56 * 56, 64, 64 * 9));
 }
 
 TEST(ClusterCostsTest, AProgramOnAClusterAndItsFaults) {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "compiler/planner/cluster.h"
+#include "compiler/planner/cluster/cluster.h"
 #include "compiler/simulator/faults.h"
 #include "compiler/simulator/simulate.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "compiler/planner/cost.h"
+#include "compiler/planner/cost/cost.h"
 
 using namespace partita::planner;
 

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include "compiler/planner/cluster.h"
+#include "compiler/planner/cluster/cluster.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 

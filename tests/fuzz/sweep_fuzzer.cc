@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "compiler/planner/sweep.h"
+#include "compiler/planner/published/sweep.h"
 
 using namespace partita::planner;
 

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include "compiler/planner/sweep.h"
+#include "compiler/planner/published/sweep.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 

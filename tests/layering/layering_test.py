@@ -2,6 +2,9 @@
 
 Reads the source tree itself (found through the symbolic link that Bazel makes for WORKSPACE), so that a file nobody
 declared is seen too.
+
+Bazel's layering_check would refuse includes of indirect dependencies as well. It is off (see .bazelrc), and
+test_targets_include_headers_of_direct_dependencies does its work.
 """
 
 import ast
@@ -9,7 +12,10 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
+
+import build_files
 
 ROOT = os.path.dirname(os.path.realpath("WORKSPACE"))
 TOP = ("compiler", "runtime", "dialects", "frontends")
@@ -30,9 +36,9 @@ ALLOWED = {
     "compiler/sharding": (("dialects", "compiler/core", "compiler/plan", "compiler/autodiff"),
                           "thin passes between the model and the core; marks say which stage of a pipeline a call is of"),
     "compiler/autodiff": (("dialects",), "a training step is a matter of the model alone, whatever divides it"),
-    "compiler/simulator": (("compiler/core", "compiler/format", "compiler/planner", "runtime/program", "runtime/base"),
+    "compiler/simulator": (("compiler/core", "compiler/format", "compiler/planner/cluster", "compiler/planner/cost", "runtime/program", "runtime/base"),
                            "the program is what is simulated: how it was made, and with what values it runs, is not its concern"),
-    "compiler/measure": (("compiler/planner", "runtime/program", "runtime/base"),
+    "compiler/measure": (("compiler/core", "compiler/planner/cluster", "runtime/program", "runtime/base"),
                          "a machine is measured by programs that it runs: what compiles or runs them is the caller's"),
     "compiler/recompute": (("dialects", "compiler/autodiff", "compiler/plan", "compiler/sharding"),
                            "thin passes between a plan and what differentiation keeps"),
@@ -81,6 +87,14 @@ def room(path):
     return "/".join(path.split("/")[:2])
 
 
+def package(path):
+    """The folder above a file that has a BUILD file."""
+    folder = os.path.dirname(path)
+    while not os.path.exists(os.path.join(ROOT, folder, "BUILD")):
+        folder = os.path.dirname(folder)
+    return folder
+
+
 def manual_tests():
     """Labels of the tests that are tagged manual, and of the long runs that fuzz_test makes."""
     for where, folders, names in os.walk(ROOT):
@@ -115,7 +129,7 @@ class LayeringTest(unittest.TestCase):
         for folder in self.folders():
             self.assertIn(folder, ALLOWED, "a new folder needs a rule here, with its reason")
             self.assertTrue(os.path.exists(os.path.join(ROOT, folder, "README.md")), folder + " has no README.md")
-            self.assertTrue(os.path.exists(os.path.join(ROOT, folder, "BUILD")), folder + " has no BUILD file")
+            self.assertTrue(any("BUILD" in names for _, _, names in os.walk(os.path.join(ROOT, folder))), folder + " has no BUILD file")
 
     def test_folders_include_only_what_they_may(self):
         for folder, (allowed, reason) in ALLOWED.items():
@@ -126,12 +140,13 @@ class LayeringTest(unittest.TestCase):
                     fine = room(target) == folder or any(target.startswith(a + "/") for a in allowed)
                     self.assertTrue(fine, "%s includes %s, but %s" % (path, target, reason))
 
-    def test_the_folder_graph_has_no_cycle(self):
+    def test_the_graph_of_packages_has_no_cycle(self):
         edges = {}
-        for folder in self.folders():
-            for path in sources(folder):
+        for top in TOP:
+            for path in sources(top):
+                folder = package(path)
                 if not path.endswith(OF_TESTS):
-                    edges.setdefault(folder, set()).update(room(t) for t in includes(path) if room(t) != folder)
+                    edges.setdefault(folder, set()).update(package(t) for t in includes(path) if package(t) != folder)
         done, active = set(), []
 
         def visit(folder):
@@ -206,6 +221,57 @@ class LayeringTest(unittest.TestCase):
         result = subprocess.run(["clang-format-22", "--dry-run", "-Werror"] + paths, cwd=ROOT, capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, "run clang-format-22 -i on:\n" + "\n".join(
             sorted({line.split(":")[0] for line in result.stderr.splitlines() if "error:" in line})))
+
+
+class DependenciesTest(unittest.TestCase):
+    def test_targets_include_headers_of_direct_dependencies(self):
+        found = ["%s: %s includes %s" % each for each in build_files.BuildFiles(ROOT).undeclared()]
+        self.assertEqual(found, [], "add the target that has the header to deps, or the header to the target's hdrs:\n" + "\n".join(found))
+
+    def undeclared(self, files):
+        """What is found in a tree of these files."""
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in files.items():
+                os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+            return [each[1:] for each in build_files.BuildFiles(root).undeclared()]
+
+    # c includes a header of b, which includes one of a.
+    CHAIN = {
+        "a/BUILD": 'cc_library(name = "a", srcs = ["private.h"], hdrs = glob(["*.h"], exclude = ["private.h"]))\n',
+        "a/a.h": "", "a/private.h": "",
+        "b/BUILD": 'cc_library(name = "b", hdrs = ["b.h"], deps = ["//a"])\n',
+        "b/b.h": '#include "a/a.h"\n',
+        "c/BUILD": 'cc_library(name = "c", srcs = ["c.cc"], deps = ["//b"])\n',
+        "c/c.cc": '#include "absl/status/status.h"\n#include "b/b.h"\n',
+    }
+
+    def test_direct_dependencies_are_enough(self):
+        self.assertEqual(self.undeclared(self.CHAIN), [])
+
+    def test_a_dependency_of_a_dependency_is_found(self):
+        chain = dict(self.CHAIN, **{"c/c.cc": '#include "a/a.h"\n#include "b/b.h"\n'})
+        self.assertEqual(self.undeclared(chain), [("c/c.cc", "a/a.h")])
+
+    def test_a_private_header_is_found(self):
+        chain = dict(self.CHAIN, **{"b/b.h": '#include "a/private.h"\n'})
+        self.assertEqual(self.undeclared(chain), [("b/b.h", "a/private.h")])
+
+    def test_targets_of_comprehensions_and_macros_are_read(self):
+        chain = dict(self.CHAIN, **{
+            "c/BUILD": 'load("//c:twice.bzl", "twice")\n'
+                       '[cc_test(name = n[:-len(".cc")], srcs = [n], deps = ["//b"]) for n in glob(["**/*_test.cc"])]\n'
+                       'twice(name = "m", srcs = ["m.cc"])\n',
+            "c/twice.bzl": 'x = rule(attrs = {"y": attr.label()})\n'
+                           'def twice(name, srcs):\n'
+                           '    native.genrule(name = name + "_made", outs = [name + ".inc"])\n'
+                           '    native.cc_binary(name = name, srcs = srcs + [":" + name + "_made"], deps = ["//b"])\n'
+                           '    x(name = name + "_x")\n',
+            "c/in/a_test.cc": '#include "a/a.h"\n',
+            "c/m.cc": '#include "a/a.h"\n#include "c/m.inc"\n',
+        })
+        self.assertEqual(self.undeclared(chain), [("c/in/a_test.cc", "a/a.h"), ("c/m.cc", "a/a.h")])
 
 
 class RuntimeTest(unittest.TestCase):

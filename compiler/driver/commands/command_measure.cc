@@ -7,12 +7,13 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "compiler/core/precision.h"
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
 #include "compiler/driver/commands/measure_kernels.h"
 #include "compiler/driver/commands/runner.h"
 #include "compiler/measure/measure.h"
-#include "compiler/planner/cluster.h"
+#include "compiler/planner/cluster/cluster.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -23,11 +24,11 @@
 namespace partita::driver {
 namespace {
 
+using core::Precision;
 using llvm::formatv;
 using llvm::json::Array;
 using llvm::json::Object;
 using llvm::json::Value;
-using planner::Precision;
 using planner::RateTable;
 
 struct MeasureCommand {
@@ -92,9 +93,9 @@ planner::Cluster describe(const MeasureCommand& command,
   planner::Device& device = cluster.device;
   device.name = "cpu";
   for (const Precision precision :
-       {Precision::kF32, Precision::kBf16, Precision::kF16})
+       {Precision::kF32, Precision::kBF16, Precision::kF16})
     device.peak[static_cast<size_t>(precision)] = most(planner::FindTable(
-        tables, planner::ProductName(planner::ToString(precision),
+        tables, planner::ProductName(core::ToString(precision),
                                      planner::ProductForm::kPacked)));
   device.memory = memoryOfMachine() / command.devices;
   device.memory_bandwidth = kernels.tables.at(planner::kCopyName).rates.back();
@@ -127,9 +128,9 @@ absl::StatusOr<planner::Cluster> measureMachine(const MeasureCommand& command) {
   if (options.folder.empty())
     return absl::InternalError("cannot make a temporary folder");
   for (const Precision precision :
-       {Precision::kF32, Precision::kBf16, Precision::kF16})
+       {Precision::kF32, Precision::kBF16, Precision::kF16})
     if (std::find(command.precisions.begin(), command.precisions.end(),
-                  planner::ToString(precision)) != command.precisions.end())
+                  core::ToString(precision)) != command.precisions.end())
       options.precisions.push_back(precision);
   options.run = [&](const std::string& artifact) {
     return runProbe(command, artifact, std::max(command.devices, processors()));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
+#include "compiler/core/precision.h"
 #include "compiler/driver/check_model.h"
 #include "compiler/driver/commands/command_options.h"
 #include "compiler/driver/commands/commands.h"
@@ -13,7 +14,7 @@
 #include "compiler/driver/planning/model_of_row.h"
 #include "compiler/driver/planning/parse_choices.h"
 #include "compiler/driver/verify/shrink_model.h"
-#include "compiler/planner/write_plan.h"
+#include "compiler/planner/search/write_plan.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
@@ -152,11 +153,10 @@ bool readOptions(PlanCommand& command) {
                                 : command.row.empty()      ? "f32"
                                                            : "bf16";
   asked.precisions.clear();
-  for (const planner::Precision each :
-       {planner::Precision::kF32, planner::Precision::kBf16,
-        planner::Precision::kF16})
-    if (precision == planner::ToString(each) ||
-        (precision == "auto" && each != planner::Precision::kF16))
+  for (const core::Precision each :
+       {core::Precision::kF32, core::Precision::kBF16, core::Precision::kF16})
+    if (precision == core::ToString(each) ||
+        (precision == "auto" && each != core::Precision::kF16))
       asked.precisions.push_back(each);
   return true;
 }

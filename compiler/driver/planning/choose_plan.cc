@@ -54,19 +54,6 @@ bool same(const PricedPlan* a, const PricedPlan* b) {
          a->price.memory_bytes == b->price.memory_bytes;
 }
 
-plan::Precision planPrecision(planner::Precision precision) {
-  switch (precision) {
-    case planner::Precision::kBf16:
-      return plan::Precision::kBF16;
-    case planner::Precision::kF16:
-      return plan::Precision::kF16;
-    case planner::Precision::kF32:
-    case planner::Precision::kFp8:
-      break;
-  }
-  return plan::Precision::kF32;
-}
-
 class Chooser {
  public:
   explicit Chooser(const PlanRequest& request)
@@ -79,7 +66,7 @@ class Chooser {
   StatusOr<Value> run() {
     const auto start = std::chrono::steady_clock::now();
     if (absl::Status status = readModel(); !status.ok()) return status;
-    for (const planner::Precision precision : request_.precisions)
+    for (const plan::Precision precision : request_.precisions)
       if (absl::Status status = search(precision); !status.ok()) return status;
     if (priced_.empty())
       return absl::FailedPreconditionError(
@@ -142,7 +129,7 @@ class Chooser {
   }
 
   // Plans worth pricing in this precision.
-  StatusOr<Proposals> propose(planner::Precision precision) {
+  StatusOr<Proposals> propose(plan::Precision precision) {
     if (found_) {
       planner::Request asked;
       asked.architecture = found_->architecture;
@@ -166,7 +153,7 @@ class Chooser {
       return proposals;
     }
     Fault fault = Fault::kUser;
-    auto layers = findLayers(model(), planPrecision(precision), fault);
+    auto layers = findLayers(model(), precision, fault);
     if (mlir::failed(layers))
       return absl::InvalidArgumentError(
           "expected a model of layers that can be told apart");
@@ -175,7 +162,7 @@ class Chooser {
                         static_cast<double>(pricer_.memoryLimit()));
   }
 
-  absl::Status search(planner::Precision precision) {
+  absl::Status search(plan::Precision precision) {
     StatusOr<Proposals> proposals = propose(precision);
     if (!proposals.ok()) return proposals.status();
     if (request_.batch > 0 && request_.batch != batch_)

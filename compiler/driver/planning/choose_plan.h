@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/driver/compile_options.h"
 #include "compiler/driver/planning/compose_price.h"
-#include "compiler/planner/search.h"
+#include "compiler/planner/search/search.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -29,7 +29,7 @@ struct PlanRequest {
   int64_t batch = 0;       // samples of a step that the model must have; 0: any
   // What parameters and activations are stored as; several: the fastest is
   // chosen. The first is the one that alternatives are of.
-  std::vector<planner::Precision> precisions = {planner::Precision::kF32};
+  std::vector<plan::Precision> precisions = {plan::Precision::kF32};
   // Instructions of compiled programs to price at most, roughly: what bounds
   // the time of the search. One plan is priced in any case.
   int64_t effort = 30'000;

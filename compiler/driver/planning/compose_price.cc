@@ -11,7 +11,7 @@
 #include "compiler/driver/compile.h"
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/plan/without_depth.h"
-#include "compiler/planner/cost.h"
+#include "compiler/planner/cost/cost.h"
 #include "compiler/simulator/price.h"
 #include "llvm/ADT/StringRef.h"
 #include "mlir/IR/Diagnostics.h"

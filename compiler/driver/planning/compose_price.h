@@ -15,7 +15,7 @@
 #include "compiler/driver/compile_options.h"
 #include "compiler/driver/planning/step_cache.h"
 #include "compiler/plan/plan.h"
-#include "compiler/planner/cluster.h"
+#include "compiler/planner/cluster/cluster.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "runtime/program/program_generated.h"

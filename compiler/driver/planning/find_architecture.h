@@ -2,8 +2,8 @@
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_FIND_ARCHITECTURE_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_FIND_ARCHITECTURE_H_
 
-#include "compiler/planner/architecture.h"
-#include "compiler/planner/write_plan.h"
+#include "compiler/planner/search/write_plan.h"
+#include "compiler/planner/transformer/architecture.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::driver {

@@ -8,7 +8,7 @@
 
 #include "compiler/driver/planning/prepare_step.h"
 #include "compiler/driver/planning/step_works.h"
-#include "compiler/planner/layer_names.h"
+#include "compiler/planner/layers/layer_names.h"
 #include "compiler/sharding/dims.h"
 #include "compiler/sharding/layer_paths.h"
 #include "compiler/sharding/problem.h"

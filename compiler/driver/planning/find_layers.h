@@ -4,7 +4,7 @@
 
 #include "compiler/driver/run_phase.h"
 #include "compiler/plan/plan.h"
-#include "compiler/planner/step_graph.h"
+#include "compiler/planner/layers/step_graph.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace partita::driver {

@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/plan/plan.h"
-#include "compiler/planner/step_graph.h"
+#include "compiler/planner/layers/step_graph.h"
 
 namespace partita::driver {
 

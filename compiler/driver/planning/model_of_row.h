@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "compiler/planner/architecture.h"
+#include "compiler/planner/transformer/architecture.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"

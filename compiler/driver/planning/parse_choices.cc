@@ -2,6 +2,7 @@
 #include "compiler/driver/planning/parse_choices.h"
 
 #include "compiler/plan/text.h"
+#include "compiler/planner/published/frameworks.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"

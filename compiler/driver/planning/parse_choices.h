@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/planner/search.h"
-#include "compiler/planner/sweep.h"
+#include "compiler/planner/published/sweep.h"
+#include "compiler/planner/search/search.h"
 
 namespace partita::driver {
 

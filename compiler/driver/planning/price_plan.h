@@ -17,7 +17,7 @@
 #include "compiler/driver/planning/compose_price.h"
 #include "compiler/driver/planning/step_cache.h"
 #include "compiler/plan/plan.h"
-#include "compiler/planner/cluster.h"
+#include "compiler/planner/cluster/cluster.h"
 #include "compiler/simulator/price.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

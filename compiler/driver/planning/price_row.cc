@@ -6,7 +6,7 @@
 
 #include "compiler/driver/planning/model_of_row.h"
 #include "compiler/driver/planning/price_plan.h"
-#include "compiler/planner/write_plan.h"
+#include "compiler/planner/search/write_plan.h"
 #include "compiler/simulator/memory.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "mlir/IR/Diagnostics.h"

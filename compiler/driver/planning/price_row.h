@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/driver/session.h"
-#include "compiler/planner/sweep.h"
+#include "compiler/planner/published/sweep.h"
 
 namespace partita::driver {
 

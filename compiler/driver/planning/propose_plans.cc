@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "compiler/planner/layers.h"
-#include "compiler/planner/write_plan.h"
+#include "compiler/planner/layers/layers.h"
+#include "compiler/planner/search/write_plan.h"
 
 namespace partita::driver {
 namespace {
@@ -46,7 +46,7 @@ StatusOr<Proposals> proposePlans(const planner::Request& request,
 
 StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
                                  const planner::Cluster& cluster,
-                                 planner::Precision precision, double memory) {
+                                 plan::Precision precision, double memory) {
   const std::vector<planner::LayerTable> tables =
       planner::TabulateMeshes(step, cluster, precision);
   StatusOr<planner::LayerResult> result = planner::SearchLayers(tables, memory);

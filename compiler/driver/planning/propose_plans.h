@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "compiler/driver/planning/find_architecture.h"
 #include "compiler/plan/plan.h"
-#include "compiler/planner/search.h"
-#include "compiler/planner/step_graph.h"
+#include "compiler/planner/layers/step_graph.h"
+#include "compiler/planner/search/search.h"
 
 namespace partita::driver {
 
@@ -27,7 +27,7 @@ absl::StatusOr<Proposals> proposePlans(const planner::Request& request,
 // `memory` is in bytes per device.
 absl::StatusOr<Proposals> proposePlans(const planner::StepGraph& step,
                                        const planner::Cluster& cluster,
-                                       planner::Precision precision,
+                                       plan::Precision precision,
                                        double memory);
 
 }  // namespace partita::driver

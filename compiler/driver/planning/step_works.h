@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "compiler/planner/step_graph.h"
+#include "compiler/planner/layers/step_graph.h"
 #include "compiler/sharding/problem.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

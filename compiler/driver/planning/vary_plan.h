@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/plan/plan.h"
-#include "compiler/planner/search.h"
+#include "compiler/planner/search/search.h"
 
 namespace partita::driver {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "compiler/driver/simulate/read_choice.h"
-#include "compiler/planner/cluster.h"
+#include "compiler/planner/cluster/cluster.h"
 #include "compiler/simulator/memory.h"
 #include "compiler/simulator/price.h"
 #include "compiler/simulator/report.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "compiler/planner/sweep.h"
+#include "compiler/planner/published/sweep.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "compiler/planner/sweep.h"
+#include "compiler/planner/published/sweep.h"
 #include "llvm/Support/JSON.h"
 
 namespace partita::driver {

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/planner/search.h"
-#include "compiler/planner/sweep.h"
+#include "compiler/planner/published/sweep.h"
+#include "compiler/planner/search/search.h"
 
 namespace partita::planner {
 namespace {

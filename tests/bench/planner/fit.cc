@@ -9,7 +9,7 @@
 // FOLDER has CSV files with the columns of a sweep (compiler/planner/README.md)
 // and measured steps. Constants start from values that no step was looked at
 // for, and descend coordinate by coordinate on the mean over sources of the
-// mean logarithmic error. What is found is copied into software.cc and
+// mean logarithmic error. What is found is copied into frameworks.cc and
 // cluster_builtin.cc by hand.
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/planner/sweep.h"
+#include "compiler/planner/published/frameworks.h"
+#include "compiler/planner/published/sweep.h"
 
 namespace partita::planner {
 namespace {

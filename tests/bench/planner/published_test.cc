@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/planner/sweep.h"
+#include "compiler/planner/published/sweep.h"
 
 namespace partita::planner {
 namespace {

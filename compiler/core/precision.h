@@ -1,0 +1,32 @@
+// The precisions of matrix products.
+#ifndef PARTITA_COMPILER_CORE_PRECISION_H_
+#define PARTITA_COMPILER_CORE_PRECISION_H_
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+namespace partita::core {
+
+// kF32 may run on tensor cores as tf32. Partita compiles no kFp8: predictions
+// of other software alone have it, and plans refuse it.
+enum class Precision { kF32, kBF16, kF16, kFp8 };
+
+// Indexed by Precision.
+inline constexpr std::array<const char*, 4> kPrecisionNames = {"f32", "bf16",
+                                                               "f16", "fp8"};
+inline constexpr int kPrecisions = static_cast<int>(kPrecisionNames.size());
+
+inline std::string ToString(Precision precision) {
+  return kPrecisionNames[static_cast<size_t>(precision)];
+}
+
+// Bytes of an element of a parameter or an activation. Neither is stored as
+// kFp8: products convert their operands to it.
+inline int ElementBytes(Precision precision) {
+  return precision == Precision::kF32 ? 4 : 2;
+}
+
+}  // namespace partita::core
+
+#endif  // PARTITA_COMPILER_CORE_PRECISION_H_

@@ -1,0 +1,252 @@
+// Words for a division: nothing that a person could not have written.
+#include "compiler/planner/search/write_plan.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "compiler/plan/text.h"
+#include "compiler/planner/layers/layer_names.h"
+
+namespace partita::planner {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::StatusOr;
+using core::Precision;
+
+std::string MeshText(const Division& d) {
+  std::string text;
+  const auto add = [&](const char* axis, int size) {
+    if (size == 1) return;
+    text += (text.empty() ? "" : ",") + std::string(axis) + "=" +
+            std::to_string(size);
+  };
+  add("pipe", d.pp);
+  add("data", d.dp);
+  add("context", d.cp);
+  add("tensor", d.tp);
+  // One device is a mesh, too.
+  return text.empty() ? "data=1" : text;
+}
+
+std::string ShardText(const Division& d, const PlanNames& names) {
+  std::vector<std::string> entries;
+  std::string outer;
+  if (d.dp > 1 || d.devices == 1) outer = "B=data";
+  if (d.pp > 1) outer += std::string(outer.empty() ? "" : ",") + "D=pipe";
+  if (!outer.empty()) entries.push_back(outer);
+  if (d.cp > 1) entries.push_back("L=context");
+  if (d.tp > 1) entries.push_back("M=tensor,N=tensor,V=tensor");
+  if (d.tp > 1 && d.sequence_parallel && names.sequence)
+    entries.push_back("L=tensor");
+  std::string text;
+  for (const std::string& entry : entries)
+    text += (text.empty() ? "" : ";") + entry;
+  return text;
+}
+
+plan::Schedule ScheduleOf(const Division& d) {
+  plan::Schedule schedule;
+  switch (d.schedule) {
+    case PipelineSchedule::kGpipe:
+      schedule.kind = plan::ScheduleKind::kGpipe;
+      break;
+    case PipelineSchedule::kZbH1:
+      schedule.kind = plan::ScheduleKind::kZbH1;
+      break;
+    case PipelineSchedule::kZbV:
+      schedule.kind = plan::ScheduleKind::kZbV;
+      break;
+    case PipelineSchedule::k1F1B:
+      if (d.vpp > 1) schedule.kind = plan::ScheduleKind::kInterleaved;
+      break;
+  }
+  if (schedule.kind == plan::ScheduleKind::kInterleaved)
+    schedule.chunks = d.vpp;
+  return schedule;
+}
+
+plan::RecomputePolicy PolicyOf(Recomputation recompute) {
+  switch (recompute) {
+    case Recomputation::kNone:
+      return plan::RecomputePolicy::kNone;
+    case Recomputation::kFull:
+      return plan::RecomputePolicy::kFull;
+    case Recomputation::kSelective:
+      break;
+  }
+  return plan::RecomputePolicy::kSelective;
+}
+
+// f32 is what plans leave out.
+std::optional<Precision> PrecisionOf(Precision precision) {
+  if (precision == Precision::kF32) return std::nullopt;
+  return precision;
+}
+
+// The names of a mapping that something in the layers has, over `axis`.
+plan::Entry EntryOf(const StepMapping& mapping, const std::set<int>& layers,
+                    const StepGraph& step, const core::AxisRef& axis) {
+  plan::Entry entry;
+  for (const std::string& name : mapping.names)
+    if (std::any_of(layers.begin(), layers.end(), [&](int layer) {
+          return step.dims[layer].count(name) > 0;
+        }))
+      entry.dimensions.push_back({name, {axis}, {}});
+  // What has no dimension to divide needs no entry.
+  std::set<std::string> names, all;
+  for (size_t i = 0; i < step.layers.size(); ++i) {
+    if (step.dims[i].empty()) continue;
+    all.insert(step.layers[i]);
+    if (layers.count(static_cast<int>(i)) > 0) names.insert(step.layers[i]);
+  }
+  if (names.size() < all.size()) entry.at = PatternsOf(names, all);
+  return entry;
+}
+
+// As sbatch reads it: minutes, MM:SS, HH:MM:SS, and with days before a hyphen
+// also hours alone.
+bool IsTime(const std::string& text) {
+  const size_t hyphen = text.find('-');
+  const bool days = hyphen != std::string::npos;
+  std::vector<std::string> parts =
+      plan::SplitOutside(days ? text.substr(hyphen + 1) : text, ':');
+  if (parts.size() > 3) return false;
+  if (days) parts.push_back(text.substr(0, hyphen));
+  return std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return plan::ParseCount(part).ok();
+  });
+}
+
+}  // namespace
+
+StatusOr<plan::Plan> PlanOfLayers(const StepGraph& step,
+                                  const LayerTable& table,
+                                  const LayerDivision& division,
+                                  Precision precision) {
+  plan::Plan plan;
+  plan.origin = "the planner";
+  // Where all divide the batch, one axis does.
+  const bool plain =
+      table.inner == 1 ||
+      std::all_of(division.mappings.begin(), division.mappings.end(),
+                  [&](int mapping) { return step.mappings[mapping].of_batch; });
+  const int batch_parts = plain ? table.data * table.inner : table.data;
+  if (plain || batch_parts > 1) {
+    plan.mesh.axes.push_back({"data", batch_parts});
+    plan::Entry batch;
+    batch.dimensions.push_back({"B", {core::WholeAxis(plan.mesh, 0)}, {}});
+    plan.shard.push_back(batch);
+  }
+  if (!plain) plan.mesh.axes.push_back({"tensor", table.inner});
+  const int last = static_cast<int>(plan.mesh.axes.size()) - 1;
+  for (size_t m = 0; m < step.mappings.size() && !plain; ++m) {
+    std::set<int> layers;
+    for (size_t i = 0; i < division.mappings.size(); ++i)
+      if (division.mappings[i] == static_cast<int>(m))
+        layers.insert(static_cast<int>(i));
+    if (layers.empty()) continue;
+    plan::Entry entry = EntryOf(step.mappings[m], layers, step,
+                                core::WholeAxis(plan.mesh, last));
+    if (!entry.dimensions.empty()) plan.shard.push_back(std::move(entry));
+  }
+  plan.precision = PrecisionOf(precision);
+  if (absl::Status status = plan::CheckPlan(plan); !status.ok()) return status;
+  return plan;
+}
+
+StatusOr<plan::Plan> PlanOf(const Architecture& architecture, const Division& d,
+                            const PlanNames& names) {
+  plan::Plan plan;
+  plan.origin = "the planner";
+  StatusOr<core::Mesh> mesh = plan::ParseMeshOption(MeshText(d));
+  if (!mesh.ok()) return mesh.status();
+  plan.mesh = *std::move(mesh);
+  StatusOr<std::vector<plan::Entry>> shard =
+      plan::ParseShardOption(ShardText(d, names), plan.mesh);
+  if (!shard.ok()) return shard.status();
+  plan.shard = *std::move(shard);
+  // Over the axes of B, of which there are none without dp.
+  plan.zero = d.dp > 1 ? d.zero : 0;
+  if (d.offload) plan.offload = plan::Offload::kOptimizer;
+  plan.microbatches = d.microbatches();
+  if (d.pp > 1) {
+    plan.schedule = ScheduleOf(d);
+    // Otherwise the compiler cuts, which sees more than layers.
+    int64_t end = 0;
+    for (int64_t layers : d.cut) {
+      end += layers;
+      plan.stages.push_back({names.layer + std::to_string(end - 1), {}, {}});
+    }
+  }
+  if (PolicyOf(d.recompute) != plan::RecomputePolicy::kSelective) {
+    plan::Recompute recompute;
+    recompute.policy = PolicyOf(d.recompute);
+    plan.recompute = {recompute};
+  }
+  plan.precision = PrecisionOf(d.precision);
+  if (absl::Status status = plan::CheckPlan(plan); !status.ok()) return status;
+  return plan;
+}
+
+absl::Status CheckSlurm(const SlurmOptions& options) {
+  if (!options.time.empty() && !IsTime(options.time))
+    return InvalidArgumentError(
+        "--time: expected minutes, HH:MM:SS or DAYS-HH:MM:SS, found " +
+        plan::Quote(options.time));
+  for (const char c : options.account)
+    if (!std::isgraph(static_cast<unsigned char>(c)))
+      return InvalidArgumentError(
+          "--account: expected a name without spaces, "
+          "found " +
+          plan::Quote(options.account));
+  return absl::OkStatus();
+}
+
+StatusOr<std::string> SlurmScript(const plan::Plan& plan,
+                                  const Cluster& cluster,
+                                  const std::string& artifact,
+                                  const SlurmOptions& options) {
+  if (absl::Status status = CheckSlurm(options); !status.ok()) return status;
+  const int64_t devices = plan.mesh.Size();
+  if (devices > cluster.devices)
+    return InvalidArgumentError(
+        "expected a plan for at most the " + std::to_string(cluster.devices) +
+        " devices of " + cluster.name + ", found one for " +
+        std::to_string(devices) + ": name a larger cluster");
+  const int64_t per_node =
+      std::min<int64_t>(devices, cluster.devices_per_node());
+  if (devices % per_node != 0)
+    return InvalidArgumentError(
+        "expected a plan for whole nodes of " + std::to_string(per_node) +
+        " devices, found one for " + std::to_string(devices));
+  std::string name;
+  for (char c : artifact.substr(artifact.rfind('/') + 1))
+    name += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
+  std::string script =
+      "#!/bin/bash\n#SBATCH --job-name=" + name +
+      "\n#SBATCH --nodes=" + std::to_string(devices / per_node) +
+      "\n#SBATCH --ntasks-per-node=" + std::to_string(per_node) + "\n";
+  if (cluster.device.is_gpu)
+    script += "#SBATCH --gpus-per-node=" + std::to_string(per_node) + "\n";
+  if (!options.time.empty()) script += "#SBATCH --time=" + options.time + "\n";
+  if (!options.account.empty())
+    script += "#SBATCH --account=" + options.account + "\n";
+  script +=
+      "#SBATCH --exclusive\n"
+      "# " +
+      cluster.name + ", " + plan::ToString(plan.mesh) +
+      ": a task for each device, node by node, so that the last axis of the\n"
+      "# mesh stays within a node.\n"
+      "set -e\n"
+      "srun --ntasks=" +
+      std::to_string(devices) + " --distribution=block partita-run train '";
+  for (char c : artifact)
+    script += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return script + "' \"$@\"\n";
+}
+
+}  // namespace partita::planner

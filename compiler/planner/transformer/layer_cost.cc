@@ -1,0 +1,383 @@
+// A transformer's layers as products, attention, passes over the activations
+// and collectives.
+#include "compiler/planner/transformer/layer_cost.h"
+
+#include <algorithm>
+
+#include "compiler/planner/cost/cost.h"
+
+namespace partita::planner {
+namespace {
+
+// Bytes of an element of sums over microbatches.
+constexpr double kSumBytes = 4;
+
+using core::CollectiveKind;
+using core::Precision;
+
+// Activations read or written, in elements per token, by kernels as well fused
+// as Megatron's. Of the hidden size, undivided or divided by sequence
+// parallelism: two norms (read, write) and two bias-dropout-residuals (read
+// two, write one, half for the mask).
+constexpr double kResidualPasses = 2 * 2 + 2 * 3.5;
+// Of what tensor parallelism divides: splitting q, k and v, each side.
+constexpr double kProjectionPasses = 2;
+// GELU and bias, or the product of the gate: per inner element.
+constexpr double kGeluPasses = 2, kGatePasses = 3;
+// Of every score, where scores are written: softmax and dropout read and write
+// them, and the mask.
+constexpr double kScorePasses = 4.5;
+// Sorting tokens by expert before they are sent and after they arrived, and
+// back: each reads and writes what a token has been sent to.
+constexpr double kRoutingPasses = 4 * 2;
+// Backward of the same kernels: they also read what was saved.
+constexpr double kBackwardPasses = 1.6;
+// Products per score product in attention's backward: fused kernels compute
+// scores again.
+constexpr double kFusedBackward = 2.5;
+// Tensor cores take 16-bit operands whose rows are multiples of 16 bytes; of
+// others cuBLAS computes products in f32 (NVIDIA, "Matrix Multiplication
+// Background", section 2.2; BigScience's heads of 108, 150 and 450).
+constexpr int64_t kAlignedElements = 8;
+// fp8: every operand is read in 16 bits, written in 8, and transposed.
+constexpr double kCastBytes = 4;
+
+// How a weight lies in its forward product, and in that of its input's
+// gradient.
+struct WeightForms {
+  ProductForm ahead, back;
+};
+constexpr WeightForms kInByOut = {ProductForm::kPlain,
+                                  ProductForm::kRhsTransposed};
+constexpr WeightForms kOutByIn = {ProductForm::kRhsTransposed,
+                                  ProductForm::kPlain};
+// Of layers: GPT-2's are in x out, all others out x in. Tables, also the
+// head's, are out x in.
+WeightForms FormsOf(const Architecture& a) {
+  return a.kind == ModelKind::kGpt ? kInByOut : kOutByIn;
+}
+
+class LayerModel {
+ public:
+  explicit LayerModel(const Setting& setting)
+      : a_(setting.architecture),
+        d_(setting.division),
+        software_(setting.software),
+        cluster_(setting.cluster),
+        device_(setting.cluster.device),
+        element_(core::ElementBytes(d_.precision)) {}
+
+  // `tokens` a sequence, of which `others` are attended to.
+  void AddAttention(int64_t tokens, int64_t others, bool causal);
+  void AddProjections(int64_t tokens, int64_t kv_tokens);
+  void AddMlp(int64_t tokens, int64_t ffn);
+  void AddExperts(int64_t tokens);
+  void AddResiduals(int64_t tokens);
+  void AddTensorCollectives(int64_t tokens, int count);
+  PartCost Finish(double share_of_dispatch);
+
+  PartCost Embedding();
+  PartCost Head();
+
+ private:
+  double Product(int64_t batch, int64_t m, int64_t n, int64_t k,
+                 Precision precision,
+                 ProductForm form = ProductForm::kPlain) const {
+    return MatmulTime(device_, precision, batch, m, n, k, form);
+  }
+  // A linear layer and both gradients; or as many as `batch` at once.
+  void AddLinear(int64_t tokens, int64_t in, int64_t out, Precision precision,
+                 int64_t batch = 1) {
+    AddLinear(tokens, in, out, precision, batch, FormsOf(a_));
+  }
+  void AddLinear(int64_t tokens, int64_t in, int64_t out, Precision precision,
+                 int64_t batch, const WeightForms& forms);
+  void AddElementwise(double elements) {
+    cost_.forward.elementwise += Kernel(elements);
+    cost_.backward.elementwise += Kernel(kBackwardPasses * elements);
+  }
+  double Kernel(double elements) const {
+    return MemoryBoundTime(device_, elements * element_);
+  }
+  void AddRing(int64_t tokens, double attention);
+  Precision sixteen_bit() const {
+    return d_.precision == Precision::kFp8 ? Precision::kBF16 : d_.precision;
+  }
+
+  const Architecture& a_;
+  const Division& d_;
+  const Software& software_;
+  const Cluster& cluster_;
+  const Device& device_;
+  const double element_;
+  double last_product_ = 0;  // forward, of what was added last
+  Pass scores_;              // what selective recomputation repeats
+  PartCost cost_;
+};
+
+void LayerModel::AddLinear(int64_t tokens, int64_t in, int64_t out,
+                           Precision precision, int64_t batch,
+                           const WeightForms& forms) {
+  last_product_ = Product(batch, tokens, out, in, precision, forms.ahead);
+  cost_.forward.products += last_product_;
+  cost_.backward.products +=
+      Product(batch, tokens, in, out, precision, forms.back);
+  if (!a_.frozen) {
+    const double time =
+        Product(batch, in, out, tokens, precision, ProductForm::kLhsTransposed);
+    cost_.backward.products += time;
+    cost_.weights += time;
+  }
+  if (precision != Precision::kFp8) return;
+  const double cast = double(batch) * tokens * kCastBytes;
+  const double bandwidth = device_.memory_bandwidth * device_.streaming;
+  cost_.forward.elementwise += cast * in / bandwidth;
+  cost_.backward.elementwise += cast * out / bandwidth;
+}
+
+void LayerModel::AddProjections(int64_t tokens, int64_t kv_tokens) {
+  const int64_t kv =
+      a_.hidden / a_.heads * std::max<int64_t>(a_.kv_heads, d_.tp);
+  if (tokens == kv_tokens) {
+    AddLinear(tokens, a_.hidden, (a_.hidden + 2 * kv) / d_.tp, d_.precision);
+  } else {
+    AddLinear(tokens, a_.hidden, a_.hidden / d_.tp, d_.precision);
+    AddLinear(kv_tokens, a_.hidden, 2 * kv / d_.tp, d_.precision);
+  }
+  AddLinear(tokens, a_.hidden / d_.tp, a_.hidden, d_.precision);
+  AddElementwise(kProjectionPasses *
+                 (double(tokens) * a_.hidden + 2.0 * kv_tokens * kv) / d_.tp);
+}
+
+void LayerModel::AddAttention(int64_t tokens, int64_t others, bool causal) {
+  const int64_t heads = a_.heads / d_.tp, head = a_.hidden / a_.heads;
+  const int64_t batch = d_.microbatch * heads;
+  const Precision precision = sixteen_bit();
+  if (software_.fused_attention) {
+    const double rate = device_.peak[static_cast<int>(precision)] *
+                        device_.matmul * device_.attention *
+                        software_.attention;
+    const double half = causal ? 0.5 : 1;
+    const double time = 4.0 * half * batch * tokens * others * head / rate;
+    cost_.forward.attention += time + device_.kernel;
+    cost_.backward.attention += kFusedBackward * time + device_.kernel;
+    if (d_.cp > 1) AddRing(tokens, time);
+    return;
+  }
+  const Precision computed =
+      head % kAlignedElements == 0 ? precision : Precision::kF32;
+  const double scores = Product(batch, tokens, others, head, computed);
+  const double values = Product(batch, tokens, head, others, computed);
+  const double passes = Kernel(kScorePasses * batch * double(tokens) * others);
+  scores_.attention = scores + values + passes;
+  cost_.forward.attention += scores_.attention;
+  cost_.backward.attention += 2 * (scores + values) + kBackwardPasses * passes;
+}
+
+// Keys and values go round while attention computes; their gradients too.
+void LayerModel::AddRing(int64_t tokens, double attention) {
+  const double bytes = 2.0 * d_.microbatch * tokens * (d_.cp - 1) * element_ *
+                       (a_.hidden / a_.heads) *
+                       std::max<int64_t>(a_.kv_heads / d_.tp, 1);
+  const double time = CollectiveTime(cluster_, CollectiveKind::kPermute, bytes,
+                                     ShapeOfStride(cluster_, d_.tp, d_.cp));
+  cost_.forward.tensor += std::max(0.0, time - attention);
+  cost_.backward.tensor += std::max(0.0, 2 * time - kFusedBackward * attention);
+}
+
+void LayerModel::AddMlp(int64_t tokens, int64_t ffn) {
+  const int64_t inner = ffn / d_.tp;
+  AddLinear(tokens, a_.hidden, a_.gated() ? 2 * inner : inner, d_.precision);
+  AddLinear(tokens, inner, a_.hidden, d_.precision);
+  AddElementwise((a_.gated() ? kGatePasses : kGeluPasses) * double(tokens) *
+                 inner);
+}
+
+// A rank routes the tokens that it has of the sequence divided over tp, as
+// Megatron-Core does: an all-to-all over ep sends each to its experts' ranks,
+// a gather over etp to all parts of an expert, and the same way back. Experts
+// are taken to be sent equally many.
+void LayerModel::AddExperts(int64_t tokens) {
+  const int64_t local = (tokens + d_.tp - 1) / d_.tp;
+  const int64_t routed = local * a_.topk;    // that a rank sends
+  const int64_t arriving = routed * d_.etp;  // and computes
+  const int64_t experts = a_.experts / d_.ep, inner = a_.expert_ffn / d_.etp;
+  const int64_t each = (arriving + experts - 1) / experts;
+  AddLinear(local, a_.hidden, a_.experts, sixteen_bit());
+  AddLinear(each, a_.hidden, a_.gated() ? 2 * inner : inner, d_.precision,
+            experts);
+  AddLinear(each, inner, a_.hidden, d_.precision, experts);
+  AddElementwise((a_.gated() ? kGatePasses : kGeluPasses) * double(arriving) *
+                     inner +
+                 kRoutingPasses * double(routed) * a_.hidden);
+  const double sent = double(routed) * a_.hidden * element_;
+  const GroupShape parts = ShapeOfStride(cluster_, 1, d_.etp);
+  const double time =
+      2 * CollectiveTime(cluster_, CollectiveKind::kAllToAll, sent,
+                         ShapeOfStride(cluster_, d_.etp, d_.ep)) +
+      CollectiveTime(cluster_, CollectiveKind::kAllGather, d_.etp * sent,
+                     parts) +
+      CollectiveTime(cluster_, CollectiveKind::kReduceScatter, d_.etp * sent,
+                     parts);
+  cost_.forward.tensor += time;
+  cost_.backward.tensor += time;
+}
+
+void LayerModel::AddResiduals(int64_t tokens) {
+  AddElementwise(kResidualPasses * double(tokens) * a_.hidden /
+                 (d_.sequence_parallel ? d_.tp : 1));
+}
+
+// All-reduces of the residual stream, or a gather and a reduce-scatter each.
+void LayerModel::AddTensorCollectives(int64_t tokens, int count) {
+  if (d_.tp == 1) return;
+  const GroupShape group = ShapeOfStride(cluster_, 1, d_.tp);
+  const double bytes = double(tokens) * a_.hidden * element_;
+  double time = 0;
+  if (d_.sequence_parallel)
+    for (CollectiveKind kind :
+         {CollectiveKind::kAllGather, CollectiveKind::kReduceScatter})
+      time += CollectiveTime(cluster_, kind, bytes, group);
+  else
+    time = CollectiveTime(cluster_, CollectiveKind::kAllReduce, bytes, group);
+  if (software_.pipelines_tensor) time /= d_.tp;
+  time *= count;
+  cost_.forward.tensor += time;
+  cost_.backward.tensor += time;
+}
+
+PartCost LayerModel::Finish(double share_of_dispatch) {
+  const double dispatch = share_of_dispatch * software_.dispatch;
+  const auto wait = [&](Pass& pass, double host) {
+    pass.host = std::max(0.0, host - pass.total());
+  };
+  wait(cost_.forward, dispatch);
+  double host = dispatch * 1.5;
+  if (d_.recompute == Recomputation::kFull) {
+    Pass again = cost_.forward;
+    again.host = 0;
+    if (software_.stops_early) again.products -= last_product_;
+    cost_.backward += again;
+    host += dispatch;
+  } else if (d_.recompute == Recomputation::kSelective) {
+    cost_.backward += scores_;
+    cost_.backward.products += software_.selective * cost_.forward.products;
+    if (software_.selective > 0)
+      cost_.backward.elementwise += cost_.forward.elementwise;
+    host += software_.selective * dispatch;
+  }
+  wait(cost_.backward, host);
+  return cost_;
+}
+
+PartCost LayerModel::Embedding() {
+  const double elements = double(d_.microbatch) * a_.seq / d_.cp * a_.hidden;
+  AddElementwise(3.5 * elements);
+  if (d_.tp > 1) {
+    cost_.forward.tensor +=
+        CollectiveTime(cluster_, CollectiveKind::kAllReduce,
+                       elements * element_, ShapeOfStride(cluster_, 1, d_.tp));
+  }
+  return cost_;
+}
+
+// Logits, and a loss that reads and writes them in f32.
+PartCost LayerModel::Head() {
+  const int64_t seq = a_.kind == ModelKind::kT5 ? a_.decoder_seq : a_.seq;
+  const int64_t tokens = d_.microbatch * seq / d_.cp;
+  const int64_t columns = (a_.vocab + d_.tp - 1) / d_.tp;
+  AddLinear(tokens, a_.hidden, columns, sixteen_bit(), 1, kOutByIn);
+  const double logits = double(tokens) * columns;
+  cost_.forward.elementwise += MemoryBoundTime(device_, 16 * logits);
+  cost_.backward.elementwise += MemoryBoundTime(device_, 8 * logits);
+  if (d_.tp > 1) {
+    const double time = CollectiveTime(cluster_, CollectiveKind::kAllReduce,
+                                       double(tokens) * a_.hidden * element_,
+                                       ShapeOfStride(cluster_, 1, d_.tp));
+    cost_.backward.tensor += time;
+  }
+  return cost_;
+}
+
+}  // namespace
+
+Pass& Pass::operator+=(const Pass& other) {
+  products += other.products;
+  attention += other.attention;
+  elementwise += other.elementwise;
+  tensor += other.tensor;
+  host += other.host;
+  return *this;
+}
+
+Pass operator*(double times, Pass pass) {
+  pass.products *= times;
+  pass.attention *= times;
+  pass.elementwise *= times;
+  pass.tensor *= times;
+  pass.host *= times;
+  return pass;
+}
+
+Sums SumsOf(const Setting& setting) {
+  const Architecture& a = setting.architecture;
+  const Division& d = setting.division;
+  Sums sums;
+  if (!setting.software.own || a.frozen) return sums;
+  const double bytes = core::ElementBytes(d.precision) + 2 * kSumBytes;
+  const double times = 1 - 1 / double(d.microbatches());
+  const auto of = [&](double parameters, double copies) {
+    return times *
+           MemoryBoundTime(setting.cluster.device,
+                           bytes * parameters / (d.zero >= 2 ? copies : 1));
+  };
+  sums.layer = of(double(LayerParameters(a)) / d.tp, d.dp);
+  if (a.experts > 0)
+    sums.layer +=
+        of(double(ExpertParameters(a)) / (d.ep * d.etp), d.expert_copies());
+  if (a.kind == ModelKind::kT5)
+    sums.decoder = of(double(DecoderLayerParameters(a)) / d.tp, d.dp);
+  sums.embedding = of(double(EmbeddingParameters(a)) / d.tp, d.dp);
+  if (!a.tied || !d.SameEnds())
+    sums.head = of(double(a.vocab) * a.hidden / d.tp, d.dp);
+  return sums;
+}
+
+PartCost LayerCost(const Setting& setting) {
+  const Architecture& a = setting.architecture;
+  const Division& d = setting.division;
+  LayerModel layer(setting);
+  const int64_t own = a.seq / d.cp, tokens = d.microbatch * own;
+  layer.AddProjections(tokens, tokens);
+  layer.AddAttention(own, a.seq, a.causal());
+  const int64_t ffn = a.experts > 0 ? a.shared_ffn : a.ffn;
+  if (ffn > 0) layer.AddMlp(tokens, ffn);
+  if (a.experts > 0) layer.AddExperts(tokens);
+  layer.AddResiduals(tokens);
+  layer.AddTensorCollectives(tokens, ffn > 0 ? 2 : 1);
+  return layer.Finish(1);
+}
+
+PartCost DecoderLayerCost(const Setting& setting) {
+  const Architecture& a = setting.architecture;
+  const Division& d = setting.division;
+  LayerModel layer(setting);
+  const int64_t own = a.decoder_seq / d.cp, tokens = d.microbatch * own;
+  const int64_t encoded = d.microbatch * (a.seq / d.cp);
+  layer.AddProjections(tokens, tokens);
+  layer.AddAttention(own, a.decoder_seq, true);
+  layer.AddProjections(tokens, encoded);
+  layer.AddAttention(own, a.seq, false);
+  layer.AddMlp(tokens, a.ffn);
+  layer.AddResiduals(tokens);
+  layer.AddTensorCollectives(tokens, 3);
+  return layer.Finish(1.5);
+}
+
+PartCost EmbeddingCost(const Setting& setting) {
+  return LayerModel(setting).Embedding();
+}
+
+PartCost HeadCost(const Setting& setting) { return LayerModel(setting).Head(); }
+
+}  // namespace partita::planner
