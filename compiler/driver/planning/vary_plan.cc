@@ -6,6 +6,7 @@
 #include <string>
 
 #include "compiler/plan/plan_schedule.h"
+#include "compiler/plan/without_depth.h"
 #include "compiler/plan/words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -37,39 +38,16 @@ bool hasWholeAxes(const Plan& plan) {
          });
 }
 
-// Applies `change` to every reference to an axis; where it says false the
-// reference goes, and what is empty then.
-template <typename Change>
-void changeReferences(Plan& plan, const Change& change) {
-  for (plan::Entry& entry : plan.shard) {
-    for (plan::ShardedDimension& division : entry.dimensions)
-      llvm::erase_if(division.axes,
-                     [&](core::AxisRef& ref) { return !change(ref); });
-    llvm::erase_if(entry.dimensions,
-                   [](const plan::ShardedDimension& division) {
-                     return division.axes.empty();
-                   });
-  }
-  llvm::erase_if(plan.shard, [](const plan::Entry& entry) {
-    return entry.dimensions.empty();
-  });
-}
-
 void resize(Plan& plan, int axis, int64_t size) {
-  if (size > 1) {
-    plan.mesh.axes[axis].size = size;
-    changeReferences(plan, [&](core::AxisRef& ref) {
-      if (ref.axis == axis) ref.size = size;
-      return true;
-    });
+  if (size == 1) {
+    plan::RemoveAxis(plan, axis);
     return;
   }
-  plan.mesh.axes.erase(plan.mesh.axes.begin() + axis);
-  changeReferences(plan, [&](core::AxisRef& ref) {
-    if (ref.axis == axis) return false;
-    if (ref.axis > axis) --ref.axis;
-    return true;
-  });
+  plan.mesh.axes[axis].size = size;
+  for (plan::Entry& entry : plan.shard)
+    for (plan::ShardedDimension& division : entry.dimensions)
+      for (core::AxisRef& ref : division.axes)
+        if (ref.axis == axis) ref.size = size;
 }
 
 std::optional<int> findAxis(const Plan& plan, llvm::StringRef name) {
@@ -96,10 +74,9 @@ int64_t batchParts(const Plan& plan) {
 // A slowest axis that depth is divided over.
 void addPipe(Plan& plan, int64_t size) {
   plan.mesh.axes.insert(plan.mesh.axes.begin(), {kPipe, size});
-  changeReferences(plan, [](core::AxisRef& ref) {
-    ++ref.axis;
-    return true;
-  });
+  for (plan::Entry& entry : plan.shard)
+    for (plan::ShardedDimension& division : entry.dimensions)
+      for (core::AxisRef& ref : division.axes) ++ref.axis;
   if (plan.shard.empty() || plan::IsScoped(plan.shard.front()))
     plan.shard.insert(plan.shard.begin(), plan::Entry());
   plan.shard.front().dimensions.push_back(
