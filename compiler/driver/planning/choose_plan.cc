@@ -39,6 +39,8 @@ constexpr double kSame = 1e-9;
 constexpr size_t kLeastProposals = 3;
 // Plans that are compiled at most, when others were told apart.
 constexpr size_t kFinalists = 3;
+// Of the limit of memory, and of a step.
+constexpr double kTight = 0.8, kMuchExchanged = 0.3;
 constexpr double kGiga = 1e9;
 
 bool better(const PricedPlan* a, const PricedPlan* b) {
@@ -180,6 +182,9 @@ class Chooser {
       add(plan, found);
     }
     if (found.empty()) return absl::OkStatus();
+    if (!found_ && wantsPipelines(*found.front()))
+      for (const plan::Plan& plan : pipelinesLike(found.front()->plan, batch_))
+        add(plan, found);
     climb(found, limit);
     confirm(found);
     for (const PricedPlan* each : found) insert(each);
@@ -193,6 +198,16 @@ class Chooser {
     if (priced && !llvm::is_contained(found, priced)) found.push_back(priced);
     llvm::stable_sort(found, better);
     return priced;
+  }
+
+  // Where memory or what devices exchange is what holds a plan up.
+  bool wantsPipelines(const PricedPlan& plan) const {
+    const auto parts = partsOf(plan);
+    const auto exchanged = parts.find("collectives");
+    return static_cast<double>(plan.price.memory_bytes) >
+               kTight * static_cast<double>(pricer_.memoryLimit()) ||
+           (exchanged != parts.end() &&
+            exchanged->second > kMuchExchanged * plan.seconds());
   }
 
   // Hill climbing: prices the variations of the best plan until none is better

@@ -102,6 +102,12 @@ std::optional<Plan> moveHalf(const Plan& plan, const std::string& from,
   return moved;
 }
 
+// As many as can be in powers of two, from `count` up to `most`.
+int64_t microbatchesOf(int64_t samples, int64_t most, int64_t count = 1) {
+  while (count < most && samples % (2 * count) == 0) count *= 2;
+  return count;
+}
+
 class Variations {
  public:
   Variations(const Plan& plan, int64_t batch,
@@ -193,9 +199,8 @@ class Variations {
       if (to == kPipe && !fixed_.microbatch) {
         const int64_t stages = sizeOf(*moved, kPipe);
         const int64_t samples = batch_ / batchParts(*moved);
-        while (moved->microbatches < kMicrobatchesOfStage * stages &&
-               samples % (2 * moved->microbatches) == 0)
-          moved->microbatches *= 2;
+        moved->microbatches = microbatchesOf(
+            samples, kMicrobatchesOfStage * stages, moved->microbatches);
       }
       made_.push_back(*std::move(moved));
     };
@@ -225,6 +230,29 @@ class Variations {
 std::vector<Plan> variationsOf(const Plan& plan, int64_t batch,
                                const planner::FixedChoices& fixed) {
   return Variations(plan, batch, fixed).run();
+}
+
+std::vector<Plan> pipelinesLike(const Plan& like, int64_t batch) {
+  std::vector<Plan> made;
+  const int64_t devices = like.mesh.Size();
+  for (int64_t stages = 2; stages <= devices; stages *= 2) {
+    const int64_t data = devices / stages;
+    if (devices % stages != 0 || batch % data != 0) continue;
+    Plan plan;
+    plan.precision = like.precision;
+    if (data > 1) {
+      plan.mesh.axes.push_back({"data", data});
+      plan.shard.push_back(plan::Entry());
+      plan.shard.front().dimensions.push_back(
+          {"B", {core::WholeAxis(plan.mesh, 0)}, {}});
+      plan.zero = 1;
+    }
+    addPipe(plan, stages);
+    plan.microbatches =
+        microbatchesOf(batch / data, kMicrobatchesOfStage * stages);
+    made.push_back(std::move(plan));
+  }
+  return made;
 }
 
 std::string describePlan(const Plan& plan) {

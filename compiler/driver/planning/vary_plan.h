@@ -17,6 +17,10 @@ namespace partita::driver {
 std::vector<plan::Plan> variationsOf(const plan::Plan& plan, int64_t batch,
                                      const planner::FixedChoices& fixed);
 
+// Pipelines of 2, 4, ... stages over the devices, the batch over what remains,
+// in the precision of `like`: estimates by layer have none.
+std::vector<plan::Plan> pipelinesLike(const plan::Plan& like, int64_t batch);
+
 // "pipe 4 x data 8 x tensor 2: B data, D pipe; M N V tensor; zero 1, ...": one
 // line for people.
 std::string describePlan(const plan::Plan& plan);

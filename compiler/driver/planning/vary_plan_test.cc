@@ -62,6 +62,26 @@ TEST(VaryPlanTest, MovesHalfOfAnAxisToANewPipeline) {
       << *texts.begin() << "..." << *texts.rbegin();
 }
 
+TEST(VaryPlanTest, PipelinesHaveTheBatchOverWhatRemains) {
+  const std::vector<plan::Plan> made = pipelinesLike(parse(kDivided), 32);
+  ASSERT_EQ(made.size(), 3u);
+  EXPECT_EQ(plan::WritePlan(made[0]),
+            "mesh: {pipe: 2, data: 4}\n"
+            "shard:\n"
+            "  - {B: data, D: pipe}\n"
+            "zero: 1\n"
+            "microbatches: 8\n"
+            "schedule: 1f1b\n"
+            "precision: bf16\n");
+  EXPECT_EQ(plan::WritePlan(made[2]),
+            "mesh: {pipe: 8}\n"
+            "shard:\n"
+            "  - {D: pipe}\n"
+            "microbatches: 32\n"
+            "schedule: 1f1b\n"
+            "precision: bf16\n");
+}
+
 TEST(VaryPlanTest, FixedChoicesStay) {
   planner::FixedChoices fixed;
   fixed.zero = 1;
