@@ -16,7 +16,7 @@ TOP = ("compiler", "runtime", "dialects", "frontends")
 
 # Folder: (what it may include from this tree, why).
 ALLOWED = {
-    "dialects/terms": ((), "the terms that dialects and core share are plain data and depend on nothing"),
+    "dialects/terms": ((), "the terms that dialects, core and planner share are plain data and depend on nothing"),
     "dialects/nn": (("dialects/terms",), "the model's dialect knows nothing of those who use it"),
     "dialects/exec": (("dialects/terms",), "a dialect never knows its successor, and exec needs nothing of nn's"),
     "dialects/dist": (("dialects/nn", "dialects/terms"), "the distribution knows what can be divided, and nothing of how it is done"),
@@ -26,7 +26,7 @@ ALLOWED = {
     "compiler/core": (("dialects/terms",), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),
     "compiler/format": (("dialects/terms", "runtime/program"), "one place converts the compiler's terms to the artifact's and back"),
     "compiler/plan": (("compiler/core",), "a plan is a file that planners without MLIR read and write"),
-    "compiler/planner": (("compiler/core", "compiler/plan"), "what a division costs is arithmetic on plain data, without MLIR"),
+    "compiler/planner": (("dialects/terms", "compiler/core", "compiler/plan"), "what a division costs is arithmetic on plain data, without MLIR"),
     "compiler/sharding": (("dialects", "compiler/core", "compiler/plan", "compiler/autodiff"),
                           "thin passes between the model and the core; marks say which stage of a pipeline a call is of"),
     "compiler/autodiff": (("dialects",), "a training step is a matter of the model alone, whatever divides it"),
