@@ -1,6 +1,8 @@
 // Gradients become new parameters; see passes.td. The update of a parameter is
 // a function.
 
+#include <cassert>
+
 #include "compiler/autodiff/choose_optimizer.h"
 #include "compiler/autodiff/glob_list.h"
 #include "compiler/autodiff/loss_scale.h"
@@ -228,11 +230,13 @@ class AppendOptimizer : public impl::AppendOptimizerPassBase<AppendOptimizer> {
     const llvm::StringMap<unsigned> arguments = nn::argumentsByName(main);
     for (unsigned i = 0; i < signature.numResults(); ++i)
       if (auto name = llvm::dyn_cast_if_present<mlir::StringAttr>(
-              signature.resultAttr(i, nn::kUpdatesAttr)))
+              signature.resultAttr(i, nn::kUpdatesAttr))) {
+        const auto old = arguments.find(name.getValue());
+        assert(old != arguments.end() && "updates of no argument");
         terminator->setOperand(
-            i,
-            chooseFinite(math, values_.finite, terminator->getOperand(i),
-                         main.getArgument(arguments.lookup(name.getValue()))));
+            i, chooseFinite(math, values_.finite, terminator->getOperand(i),
+                            main.getArgument(old->second)));
+      }
     for (auto& [name, value] :
          loss_scale_->next(math, values_.finite, growth_interval)) {
       if (name == kSkippedState)

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "compiler/driver/check_model.h"
-#include "compiler/driver/model_phases.h"
+#include "compiler/driver/compilation.h"
 #include "compiler/driver/model_plan.h"
 #include "compiler/driver/sharding_spec.h"
 #include "compiler/sharding/convert.h"
@@ -139,13 +139,11 @@ class Annotation {
   }
 
   LogicalResult divide() {
-    std::vector<Phase> phases = simplifyModel(/*train=*/nullptr,
-                                              /*outline_layers=*/false);
-    std::vector<Phase> dividing = divideModel(*plan_);
-    phases.insert(phases.end(), dividing.begin(), dividing.end());
-    for (const Phase& phase : phases)
-      if (mlir::failed(runPhase(*module_, phase, fault_))) return failure();
-    return success();
+    CompileOptions options = optionsToJudge(*plan_, /*train=*/nullptr);
+    options.plan->precision.reset();  // tensors have the file's types
+    Compilation model(*module_, options);
+    model.keepLayersInline();
+    return model.runTo(Milestone::kDivided, fault_);
   }
 
   FuncOp mainOf() { return module_->lookupSymbol<FuncOp>("main"); }

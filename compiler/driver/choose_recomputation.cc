@@ -118,10 +118,8 @@ class Choice {
         });
     Compilation trial(mlir::OwningOpRef<mlir::ModuleOp>(module_.clone()),
                       options, Milestone::kSimplified, /*machine_code=*/false);
-    if (mlir::failed(trial.runTo(Milestone::kPlanned))) {
-      fault_ = trial.fault();
+    if (mlir::failed(trial.runTo(Milestone::kPlanned, fault_)))
       return failure();
-    }
     return bytes_[candidate] = trial.report().memoryTable().total();
   }
 

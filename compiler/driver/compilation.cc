@@ -9,6 +9,7 @@
 #include "compiler/driver/index_limits.h"
 #include "compiler/driver/memory_limit.h"
 #include "compiler/driver/pipeline.h"
+#include "compiler/driver/stage_memory.h"
 #include "compiler/kernels/generate_code.h"
 #include "compiler/pipeline/merge.h"
 #include "compiler/plan/plan_schedule.h"
@@ -40,6 +41,15 @@ Milestone after(Milestone milestone) {
 
 }  // namespace
 
+CompileOptions optionsToJudge(const plan::Plan& plan,
+                              const TrainOptions* train) {
+  CompileOptions options;
+  options.plan = plan;
+  options.progress = false;
+  if (train != nullptr) options.train = *train;
+  return options;
+}
+
 Compilation::Compilation(mlir::ModuleOp module, const CompileOptions& options,
                          Milestone at, bool machine_code)
     : programs_{module},
@@ -50,8 +60,12 @@ Compilation::Compilation(mlir::ModuleOp module, const CompileOptions& options,
       machine_code_(machine_code),
       start_(now()) {
   if (!plan_) return;
+  report_.devices = plan_->mesh.Size();
   train_.microbatches = plan_->microbatches;
   if (!plan_->memory) plan_->memory = options.memory;
+  if (plan_->recompute.empty()) return;
+  train_.recompute = plan_->recompute;
+  train_.recompute_origin = plan_->origin;
 }
 
 Compilation::Compilation(mlir::OwningOpRef<mlir::ModuleOp> module,
@@ -68,14 +82,22 @@ LogicalResult Compilation::runTo(Milestone milestone) {
       switch (next) {
         case Milestone::kImported:
           return success();
+        case Milestone::kLossAttached:
+          return runPhases(attachLoss(train()));
         case Milestone::kSimplified:
           return simplify();
-        case Milestone::kNamed:
-          return name();
+        case Milestone::kExposed:
+          return plan_ ? runPhases(exposeFactors()) : success();
+        case Milestone::kStaged:
+          return plan_ ? stage() : success();
+        case Milestone::kStep:
+          return runPhases(completeStep(plan(), train()));
         case Milestone::kDivided:
-          return divide();
+          return plan_ ? divide() : success();
+        case Milestone::kCut:
+          return isPipeline() ? cut() : success();
         case Milestone::kPartitioned:
-          return partition();
+          return plan_ ? runPhases({partitionModel(*plan_)}) : success();
         case Milestone::kLowered:
           return runPhases(lowerToExec({train() != nullptr, onGpu()}));
         case Milestone::kMerged:
@@ -93,22 +115,27 @@ LogicalResult Compilation::runTo(Milestone milestone) {
   return success();
 }
 
+LogicalResult Compilation::runTo(Milestone milestone, Fault& fault) {
+  const LogicalResult result = runTo(milestone);
+  if (fault_ == Fault::kOurs) fault = fault_;
+  return result;
+}
+
 LogicalResult Compilation::simplify() {
-  if (mlir::failed(runPhases(simplifyModel(train())))) return failure();
+  if (mlir::failed(
+          runPhases({simplifyModel(train() != nullptr, outlines_layers_)})))
+    return failure();
   markIndexLimits(module());
   return runPhases(reducePrecision(precision(), train()));
 }
 
-LogicalResult Compilation::name() {
-  if (!plan_) return train() ? runPhases(trainModel(*train())) : success();
-  plan::Plan followed = *plan_;
-  if (cuts_by_time_) followed.memory.reset();
-  return runPhases(nameModel(followed, train(), times_));
+LogicalResult Compilation::stage() {
+  pipeline::StageMemory memory;
+  if (isPipeline() && !cuts_by_time_) memory = stageMemory(*plan_, train());
+  return runPhases(assignStages(*plan_, train(), memory, times_));
 }
 
 LogicalResult Compilation::divide() {
-  if (!plan_) return success();
-  report_.devices = plan_->mesh.Size();
   if (mlir::failed(runPhases({shardModel(*plan_)}))) return failure();
   if (!lists_paddings_) return success();
   auto found = partition::listPaddings(module());
@@ -117,19 +144,16 @@ LogicalResult Compilation::divide() {
   return success();
 }
 
-LogicalResult Compilation::partition() {
-  if (!plan_) return success();
-  if (isPipeline() && mlir::failed(phase("cut", [&]() -> LogicalResult {
-        ports_ = namePorts(module());
-        auto ranks = cutModel(module().clone(), *plan_, train(), fault_);
-        if (mlir::failed(ranks)) return failure();
-        ranks_ = std::move(*ranks);
-        programs_.clear();
-        for (auto& rank : ranks_) programs_.push_back(*rank);
-        return success();
-      })))
-    return failure();
-  return runPhases({partitionModel(*plan_)});
+LogicalResult Compilation::cut() {
+  return phase("cut", [&]() -> LogicalResult {
+    ports_ = namePorts(module());
+    auto ranks = cutModel(module(), *plan_, train(), fault_);
+    if (mlir::failed(ranks)) return failure();
+    ranks_ = std::move(*ranks);
+    programs_.clear();
+    for (auto& rank : ranks_) programs_.push_back(*rank);
+    return success();
+  });
 }
 
 LogicalResult Compilation::merge() {

@@ -1,6 +1,7 @@
 // A model on its way from import to a program: the compiler's phases in their
-// one order. Compiling, explaining, choosing recomputation, balancing stages
-// and pricing a plan run this list, each as far as it needs.
+// one order. Compiling, explaining, verifying, annotating, inspecting, choosing
+// recomputation, balancing stages and pricing a plan run this list, each as far
+// as it needs.
 #ifndef PARTITA_COMPILER_DRIVER_COMPILATION_H_
 #define PARTITA_COMPILER_DRIVER_COMPILATION_H_
 
@@ -19,36 +20,50 @@
 
 namespace partita::driver {
 
-// Where a model stands between phases. Dumps (--dump-dir) have finer steps.
+// Where a model stands between phases. Dumps (--dump-dir) have finer steps. A
+// step to a milestone that only training or dividing needs does nothing without
+// it.
 enum class Milestone {
   kImported,
-  kSimplified,   // composites, layers as functions, the loss, the precision
-  kNamed,        // a whole step, the dimensions of its tensors named
-  kDivided,      // their shardings decided
-  kPartitioned,  // one module a pipeline rank, on local shapes
+  kLossAttached,
+  kSimplified,   // composites, layers as functions, the precision
+  kExposed,      // each factor that can be divided is a dimension
+  kStaged,       // dimensions have names, operations pipeline stages
+  kStep,         // gradients and updates: a whole step
+  kDivided,      // each tensor's sharding is decided
+  kCut,          // one module a pipeline rank
+  kPartitioned,  // on local shapes
   kLowered,      // exec: library calls, collectives, kernels
   kMerged,       // one module for all ranks
   kCoded,        // launches know how they run; machine code where asked for
   kPlanned,      // order and memory of all work
 };
 
+// Options of a model that is divided to be judged, not to be run: silent, and
+// nothing is written. `train` may be null.
+CompileOptions optionsToJudge(const plan::Plan& plan,
+                              const TrainOptions* train);
+
 class Compilation {
  public:
-  // `module` stands at `at` and is lowered in place; it must outlive this. With
-  // `machine_code` false launches are described and no code is generated.
+  // `module` stands at `at`, or is taken as if it did, and is lowered in place;
+  // it must outlive this. With `machine_code` false launches are described and
+  // no code is generated, and what passes leave is not verified: it is a trial.
   Compilation(mlir::ModuleOp module, const CompileOptions& options,
               Milestone at = Milestone::kImported, bool machine_code = true);
   // Owns it, as trials do their copy of a model.
   Compilation(mlir::OwningOpRef<mlir::ModuleOp> module,
-              const CompileOptions& options, Milestone at,
-              bool machine_code = true);
+              const CompileOptions& options,
+              Milestone at = Milestone::kImported, bool machine_code = true);
 
   // Runs what is missing. After a failure, diagnostics have been emitted and
   // fault() says whose fault it is.
   mlir::LogicalResult runTo(Milestone milestone);
+  // The same; `fault` becomes kOurs where a phase has a bug.
+  mlir::LogicalResult runTo(Milestone milestone, Fault& fault);
 
   // The modules as they stand: one, or one for each rank of a pipeline between
-  // kPartitioned and kMerged.
+  // kCut and kMerged.
   llvm::ArrayRef<mlir::ModuleOp> programs() const { return programs_; }
   mlir::ModuleOp module() const { return programs_.front(); }
 
@@ -86,15 +101,17 @@ class Compilation {
   void listPaddings() { lists_paddings_ = true; }
   // Stages are of equal work whatever the plan's limit of memory says.
   void cutByTime() { cuts_by_time_ = true; }
+  // Simplifying leaves each layer in @main.
+  void keepLayersInline() { outlines_layers_ = false; }
   // What stages that the plan does not list are balanced by.
   void setStageTimes(pipeline::StageTimes times) { times_ = std::move(times); }
 
  private:
   mlir::LogicalResult runPhases(const std::vector<Phase>& phases);
   mlir::LogicalResult simplify();
-  mlir::LogicalResult name();
+  mlir::LogicalResult stage();
   mlir::LogicalResult divide();
-  mlir::LogicalResult partition();
+  mlir::LogicalResult cut();
   mlir::LogicalResult merge();
   mlir::LogicalResult generateCode();
   mlir::LogicalResult planMemory();
@@ -111,7 +128,7 @@ class Compilation {
   TrainOptions train_;  // with what the plan says of it
   Milestone at_;
   const bool machine_code_;
-  bool cuts_by_time_ = false, lists_paddings_ = false;
+  bool cuts_by_time_ = false, lists_paddings_ = false, outlines_layers_ = true;
   pipeline::StageTimes times_;
   std::vector<partition::Padding> paddings_;
   PortNames ports_;

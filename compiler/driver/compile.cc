@@ -117,13 +117,13 @@ LogicalResult fitRecomputation(Compilation& simplified,
 // model before, null where the plan has no budgets.
 LogicalResult plan(Compilation& compilation, mlir::ModuleOp simplified,
                    Fault& fault) {
-  if (mlir::failed(compilation.runTo(Milestone::kPartitioned)))
+  if (mlir::failed(compilation.runTo(Milestone::kPartitioned, fault)))
     return failure();
   if (simplified && mlir::failed(checkBudgets(compilation.programs(),
                                               simplified, *compilation.plan(),
                                               compilation.train(), fault)))
     return failure();
-  return compilation.runTo(Milestone::kPlanned);
+  return compilation.runTo(Milestone::kPlanned, fault);
 }
 
 LogicalResult describePipeline(const Compilation& compilation,
@@ -192,10 +192,9 @@ FailureOr<std::unique_ptr<Compilation>> compileProgram(Compilation& simplified,
     // Where memory cuts, counted work is as good, and its cuts are known to
     // fit.
     if (cut_by_time || !by_time) made->setStageTimes(times);
-    LogicalResult result = driver::plan(
-        *made, plan && !plan->budgets.empty() ? whole : nullptr, fault);
-    if (made->fault() == Fault::kOurs) fault = Fault::kOurs;
-    if (mlir::failed(result)) return failure();
+    if (mlir::failed(driver::plan(
+            *made, plan && !plan->budgets.empty() ? whole : nullptr, fault)))
+      return failure();
     return made;
   };
   auto made = attempt(module, copy.get(), by_time);
@@ -258,11 +257,9 @@ FailureOr<CompileReport> compileToFile(mlir::ModuleOp module,
     return failure();
   imported.report().countModel(module);
   if (imported.train()) remarkOnConstants(module);
-  LogicalResult simplified =
-      success(mlir::succeeded(imported.dump("import")) &&
-              mlir::succeeded(imported.runTo(Milestone::kSimplified)));
-  blamed = imported.fault();
-  if (mlir::failed(simplified)) return failure();
+  if (mlir::failed(imported.dump("import")) ||
+      mlir::failed(imported.runTo(Milestone::kSimplified, blamed)))
+    return failure();
   auto compilation = compileProgram(imported, /*machine_code=*/true, blamed);
   if (mlir::failed(compilation)) return failure();
   if (mlir::failed(

@@ -1,6 +1,8 @@
 // What the plan says of depth, and what the model is called by its users.
 #include "compiler/driver/cut_model.h"
 
+#include <iterator>
+
 #include "compiler/pipeline/cut.h"
 #include "compiler/pipeline/delayed_step.h"
 #include "compiler/plan/plan_schedule.h"
@@ -54,59 +56,43 @@ bool hasForwardsInOrder(const core::Schedule& schedule) {
 
 }  // namespace
 
-FailureOr<Programs> cutModel(mlir::OwningOpRef<mlir::ModuleOp> module,
-                             const plan::Plan& plan, const TrainOptions* train,
-                             Fault& fault) {
-  Programs programs;
-  if (plan::DepthAxes(plan).empty()) {
-    programs.push_back(std::move(module));
-    return programs;
-  }
+FailureOr<Programs> cutModel(mlir::ModuleOp module, const plan::Plan& plan,
+                             const TrainOptions* train, Fault& fault) {
   auto schedule = plan::ScheduleOf(plan, train != nullptr);
   if (!schedule.ok())
-    return mlir::emitError(mlir::UnknownLoc::get(module->getContext()))
+    return mlir::emitError(mlir::UnknownLoc::get(module.getContext()))
            << std::string(schedule.status().message());
   if (!schedule->flushes)
     if (auto weights = pipeline::delayedWeights(*schedule); !weights.ok()) {
       auto field = plan.fields.find("schedule");
-      return mlir::emitError(mlir::UnknownLoc::get(module->getContext()))
+      return mlir::emitError(mlir::UnknownLoc::get(module.getContext()))
              << (field == plan.fields.end()
                      ? "--schedule"
                      : plan::Where(plan, field->second) + ": schedule")
              << ": " << std::string(weights.status().message());
     }
-  namePorts(*module);
   const bool in_order = hasForwardsInOrder(*schedule);
   auto cut = [&] {
     // Of another order the user hears below, in words of the table.
     mlir::ScopedDiagnosticHandler quiet(
-        module->getContext(),
+        module.getContext(),
         [&](mlir::Diagnostic&) { return mlir::success(!in_order); });
     return pipeline::cutStages(
-        *module,
-        sharding::axesAttr(module->getContext(), plan::DepthAxes(plan),
+        module,
+        sharding::axesAttr(module.getContext(), plan::DepthAxes(plan),
                            plan.mesh),
         *schedule);
   }();
   if (mlir::failed(cut)) {
-    if (in_order) return blameUs(*module, "cut", fault);
-    return mlir::emitError(mlir::UnknownLoc::get(module->getContext()))
+    if (in_order) return blameUs(module, "cut", fault);
+    return mlir::emitError(mlir::UnknownLoc::get(module.getContext()))
            << "schedule: expected each stage's forwards in the order of the "
               "microbatches, since this model passes something from one to the "
               "next, as batch norms do their statistics; found another order; "
               "sort them in the table";
   }
-  for (mlir::OwningOpRef<mlir::ModuleOp>& program : *cut)
-    programs.push_back(std::move(program));
-  return programs;
-}
-
-mlir::LogicalResult runPhases(Programs& programs,
-                              const std::vector<Phase>& phases, Fault& fault) {
-  for (const Phase& phase : phases)
-    for (mlir::OwningOpRef<mlir::ModuleOp>& program : programs)
-      if (mlir::failed(runPhase(*program, phase, fault))) return failure();
-  return mlir::success();
+  return Programs(std::make_move_iterator(cut->begin()),
+                  std::make_move_iterator(cut->end()));
 }
 
 }  // namespace partita::driver

@@ -14,7 +14,7 @@
 
 namespace partita::driver {
 
-// One module, or one for each rank of a pipeline, first rank first.
+// One module for each rank of a pipeline, first rank first.
 using Programs = std::vector<mlir::OwningOpRef<mlir::ModuleOp>>;
 
 struct PortNames {
@@ -25,14 +25,11 @@ struct PortNames {
 // name get one, since ranks would count from zero each.
 PortNames namePorts(mlir::ModuleOp module);
 
-// Of a model after divideModel. Fails after diagnostics.
-mlir::FailureOr<Programs> cutModel(mlir::OwningOpRef<mlir::ModuleOp> module,
+// The ranks of a pipeline's model, whose tensors have shardings and whose ports
+// have names. Fails after diagnostics.
+mlir::FailureOr<Programs> cutModel(mlir::ModuleOp module,
                                    const plan::Plan& plan,
                                    const TrainOptions* train, Fault& fault);
-
-// Each phase on all programs, before the next.
-mlir::LogicalResult runPhases(Programs& programs,
-                              const std::vector<Phase>& phases, Fault& fault);
 
 }  // namespace partita::driver
 

@@ -25,10 +25,10 @@ mlir::RankedTensorType typeOf(mlir::Value value) {
 
 bool libraryFinishes(exec::GemmOp gemm) {
   switch (gemm.getActivation()) {
-    case exec::Activation::none:
+    case exec::Activation::kNone:
       return true;
-    case exec::Activation::relu:
-    case exec::Activation::gelu_tanh:
+    case exec::Activation::kRelu:
+    case exec::Activation::kGeluTanh:
       return !gemm.getResidual();
     default:
       return false;
@@ -43,7 +43,7 @@ int64_t scratchOf(exec::GemmOp gemm) {
 
 int64_t scratchOf(exec::ConvOp conv) {
   // Of the three tensors the one that is a weight.
-  auto weight = typeOf(conv.getDirection() == exec::ConvDirection::weight_grad
+  auto weight = typeOf(conv.getDirection() == exec::ConvDirection::kWeightGrad
                            ? conv.getResult()
                            : conv.getWeight());
   const int64_t channels = weight.getDimSize(1);

@@ -164,11 +164,8 @@ FailureOr<llvm::json::Array> overlapsUnder(mlir::ModuleOp module,
                              mlir::DiagnosticSeverity::Error);
       });
   Compilation lowered(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()),
-                      optionsToJudge(plan, train), Milestone::kSimplified,
-                      /*machine_code=*/false);
-  const mlir::LogicalResult result = lowered.runTo(Milestone::kLowered);
-  if (lowered.fault() == Fault::kOurs) fault = Fault::kOurs;
-  if (mlir::failed(result)) return failure();
+                      optionsToJudge(plan, train), Milestone::kSimplified);
+  if (mlir::failed(lowered.runTo(Milestone::kLowered, fault))) return failure();
   std::map<std::tuple<std::string, int64_t, std::string>, int64_t> times;
   for (mlir::ModuleOp program : lowered.programs()) {
     if (mlir::failed(runPhase(program, orderWork(orderOf(&plan)), fault)))
@@ -194,11 +191,9 @@ FailureOr<llvm::json::Value> explainPlan(mlir::ModuleOp module,
   Fault unasked = Fault::kUser;
   Fault& blamed = fault == nullptr ? unasked : *fault;
   Compilation model(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()),
-                    optionsToJudge(plan, train), Milestone::kImported,
-                    /*machine_code=*/false);
-  const mlir::LogicalResult result = model.runTo(Milestone::kSimplified);
-  blamed = model.fault();
-  if (mlir::failed(result)) return failure();
+                    optionsToJudge(plan, train));
+  if (mlir::failed(model.runTo(Milestone::kSimplified, blamed)))
+    return failure();
   mlir::ModuleOp simplified = model.module();
   auto costs = costsUnder(simplified, plan, train, blamed);
   if (mlir::failed(costs)) return failure();

@@ -1,10 +1,7 @@
 // Pass lists, each line with the reason for its place.
 #include "compiler/driver/model_phases.h"
 
-#include <optional>
-
 #include "compiler/autodiff/passes.h"
-#include "compiler/driver/stage_memory.h"
 #include "compiler/partition/passes.h"
 #include "compiler/pipeline/delayed_step.h"
 #include "compiler/pipeline/passes.h"
@@ -37,44 +34,31 @@ core::Schedule scheduleOf(const plan::Plan& plan) {
   return schedule.ok() ? *std::move(schedule) : core::Schedule();
 }
 
-// With what the plan says of training.
-std::optional<TrainOptions> trainOptions(const plan::Plan& plan,
-                                         const TrainOptions* train) {
-  if (train == nullptr) return std::nullopt;
-  TrainOptions options = *train;
-  if (!plan.recompute.empty()) {
-    options.recompute = plan.recompute;
-    options.recompute_origin = plan.origin;
-  }
-  return options;
-}
-
 }  // namespace
 
-std::vector<Phase> simplifyModel(const TrainOptions* train,
-                                 bool outline_layers) {
-  std::vector<Phase> phases;
+std::vector<Phase> attachLoss(const TrainOptions* train) {
+  if (!train) return {};
   // Before layers are found: what a step returns besides the loss must leave
   // them. As the model was imported, every stored tensor is an argument.
-  if (train)
-    phases.push_back({"loss", [train = *train](mlir::OpPassManager& pm) {
-                        autodiff::AttachLossPassOptions options;
-                        options.loss = train.loss;
-                        options.output = train.loss_output;
-                        options.ignore_index = train.ignore_index;
-                        options.label_smoothing = train.label_smoothing;
-                        options.microbatches = train.microbatches;
-                        pm.addPass(autodiff::createAttachLossPass(options));
-                      }});
+  return {{"loss", [train = *train](mlir::OpPassManager& pm) {
+             autodiff::AttachLossPassOptions options;
+             options.loss = train.loss;
+             options.output = train.loss_output;
+             options.ignore_index = train.ignore_index;
+             options.label_smoothing = train.label_smoothing;
+             options.microbatches = train.microbatches;
+             pm.addPass(autodiff::createAttachLossPass(options));
+           }}};
+}
+
+Phase simplifyModel(bool training, bool outline_layers) {
   // Composites first: every later pass knows them better than their parts.
-  // Layers become functions.
   simplify::SimplifyOptions options;
-  options.training = train != nullptr;
+  options.training = training;
   options.outline_layers = outline_layers;
-  phases.push_back({"simplify", [options](mlir::OpPassManager& pm) {
-                      simplify::buildSimplifyPipeline(pm, options);
-                    }});
-  return phases;
+  return {"simplify", [options](mlir::OpPassManager& pm) {
+            simplify::buildSimplifyPipeline(pm, options);
+          }};
 }
 
 std::vector<Phase> reducePrecision(plan::Precision precision,
@@ -95,54 +79,63 @@ std::vector<Phase> reducePrecision(plan::Precision precision,
            }}};
 }
 
-std::vector<Phase> trainModel(const TrainOptions& train) {
-  return {{"differentiate", [train](mlir::OpPassManager& pm) {
-             // Where names of parameters still say which layer is which.
-             pm.addPass(recompute::createMarkRecomputationPass(
-                 train.recompute, train.recompute_origin));
-             autodiff::DifferentiatePassOptions gradients;
-             gradients.train = train.trained;
-             pm.addPass(autodiff::createDifferentiatePass(gradients));
-             autodiff::AccumulatePassOptions sums;
-             sums.microbatches =
-                 train.first_microbatch ? 1 : train.microbatches;
-             pm.addPass(autodiff::createAccumulatePass(sums));
-             autodiff::AppendOptimizerPassOptions optimizer;
-             optimizer.optimizer = train.optimizer;
-             optimizer.beta1 = train.beta1;
-             optimizer.beta2 = train.beta2;
-             optimizer.epsilon = train.epsilon;
-             optimizer.momentum = train.momentum;
-             optimizer.weight_decay = train.weight_decay;
-             optimizer.nesterov = train.nesterov;
-             optimizer.no_decay = train.no_decay;
-             optimizer.lr_scale = train.lr_scale;
-             optimizer.clip_norm = train.clip_norm;
-             optimizer.onebit_warmup = train.onebit_warmup;
-             optimizer.keep_gradients = train.keep_gradients;
-             pm.addPass(autodiff::createAppendOptimizerPass(optimizer));
-             // The functions that have a forward and a backward one now.
-             pm.addPass(mlir::createSymbolDCEPass());
-             // What layers return that nobody reads.
-             pm.addPass(simplify::createRemoveDeadArgumentsPass());
-             pm.addPass(mlir::createCanonicalizerPass());
-             pm.addPass(mlir::createCSEPass());
-           }}};
+Phase trainModel(const TrainOptions& train) {
+  return {"differentiate", [train](mlir::OpPassManager& pm) {
+            // Where names of parameters still say which layer is which.
+            pm.addPass(recompute::createMarkRecomputationPass(
+                train.recompute, train.recompute_origin));
+            autodiff::DifferentiatePassOptions gradients;
+            gradients.train = train.trained;
+            pm.addPass(autodiff::createDifferentiatePass(gradients));
+            autodiff::AccumulatePassOptions sums;
+            sums.microbatches = train.first_microbatch ? 1 : train.microbatches;
+            pm.addPass(autodiff::createAccumulatePass(sums));
+            autodiff::AppendOptimizerPassOptions optimizer;
+            optimizer.optimizer = train.optimizer;
+            optimizer.beta1 = train.beta1;
+            optimizer.beta2 = train.beta2;
+            optimizer.epsilon = train.epsilon;
+            optimizer.momentum = train.momentum;
+            optimizer.weight_decay = train.weight_decay;
+            optimizer.nesterov = train.nesterov;
+            optimizer.no_decay = train.no_decay;
+            optimizer.lr_scale = train.lr_scale;
+            optimizer.clip_norm = train.clip_norm;
+            optimizer.onebit_warmup = train.onebit_warmup;
+            optimizer.keep_gradients = train.keep_gradients;
+            pm.addPass(autodiff::createAppendOptimizerPass(optimizer));
+            // The functions that have a forward and a backward one now.
+            pm.addPass(mlir::createSymbolDCEPass());
+            // What layers return that nobody reads.
+            pm.addPass(simplify::createRemoveDeadArgumentsPass());
+            pm.addPass(mlir::createCanonicalizerPass());
+            pm.addPass(mlir::createCSEPass());
+          }};
 }
 
-std::vector<Phase> nameModel(const plan::Plan& plan, const TrainOptions* train,
-                             const pipeline::StageTimes& times) {
+std::vector<Phase> exposeFactors() {
+  return {
+      // Users' rules are executed before anything relies on them.
+      {"rules",
+       [](mlir::OpPassManager& pm) {
+         pm.addPass(sharding::createVerifyRulesPass());
+       }},
+      // Merged dimensions come apart, while slices and reshapes can move
+      // freely.
+      {"expose",
+       [](mlir::OpPassManager& pm) {
+         pm.addPass(sharding::createExposeFactorsPass());
+         pm.addPass(mlir::createCanonicalizerPass());
+         pm.addPass(mlir::createCSEPass());
+       }},
+  };
+}
+
+std::vector<Phase> assignStages(const plan::Plan& plan,
+                                const TrainOptions* train,
+                                const pipeline::StageMemory& memory,
+                                const pipeline::StageTimes& times) {
   std::vector<Phase> phases;
-  // Users' rules are executed before anything relies on them.
-  phases.push_back({"rules", [](mlir::OpPassManager& pm) {
-                      pm.addPass(sharding::createVerifyRulesPass());
-                    }});
-  // Merged dimensions come apart, while slices and reshapes can move freely.
-  phases.push_back({"expose", [](mlir::OpPassManager& pm) {
-                      pm.addPass(sharding::createExposeFactorsPass());
-                      pm.addPass(mlir::createCanonicalizerPass());
-                      pm.addPass(mlir::createCSEPass());
-                    }});
   phases.push_back({"name", [plan](mlir::OpPassManager& pm) {
                       sharding::NameDimensionsPassOptions options;
                       options.names = namesOption(plan);
@@ -155,70 +148,64 @@ std::vector<Phase> nameModel(const plan::Plan& plan, const TrainOptions* train,
                         options.microbatches = train.microbatches;
                         pm.addPass(sharding::createSplitBatchPass(options));
                       }});
-  // Gradients are computed where what they are gradients of is.
-  if (!plan::DepthAxes(plan).empty())
+  if (plan::DepthAxes(plan).empty()) return phases;
+  // Before gradients, which are computed where what they are gradients of is.
+  // What is wrong with the schedule, cutting tells.
+  if (auto schedule = plan::ScheduleOf(plan, train != nullptr); schedule.ok())
     phases.push_back(
-        {"stages", [plan, times, options = trainOptions(plan, train)](
-                       mlir::OpPassManager& pm) {
-           // What is wrong with the schedule, cutting tells.
-           auto schedule = plan::ScheduleOf(plan, options.has_value());
-           if (!schedule.ok()) return;
-           pm.addPass(pipeline::createAssignStagesPass(
-               schedule->stages, plan,
-               stageMemory(*schedule, plan, options ? &*options : nullptr),
-               times));
+        {"stages", [plan, memory, times,
+                    stages = schedule->stages](mlir::OpPassManager& pm) {
+           pm.addPass(
+               pipeline::createAssignStagesPass(stages, plan, memory, times));
          }});
+  return phases;
+}
+
+std::vector<Phase> completeStep(const plan::Plan* plan,
+                                const TrainOptions* train) {
+  if (!train) return {};
   // Gradients of what is exposed need no exposing of their own. Names are found
   // in the model alone, and spread to what its gradients add.
-  if (train) {
-    for (Phase& phase : trainModel(*trainOptions(plan, train)))
-      phases.push_back(std::move(phase));
-    const core::Schedule schedule = scheduleOf(plan);
-    // Behind the optimizer: updates belong to steps, too.
-    if (!schedule.flushes) {
-      auto weights = pipeline::delayedWeights(schedule);
-      // What no such step does, cutting refuses.
-      if (weights.ok())
-        phases.push_back(
-            {"delay-stages", [weights = *weights, steps = train->pipemare,
-                              correction = train->pipemare_correction](
-                                 mlir::OpPassManager& pm) {
-               pipeline::DelayStagesPassOptions options;
-               options.weights = weights;
-               options.rate_steps = steps;
-               options.correction = correction;
-               pm.addPass(pipeline::createDelayStagesPass(options));
-             }});
-    }
-    if (std::string cells = pipeline::cellsToSplit(
-            schedule.flushes ? schedule : pipeline::delayedStep(schedule));
-        !cells.empty())
-      phases.push_back({"split-backward", [cells](mlir::OpPassManager& pm) {
-                          pipeline::SplitBackwardPassOptions options;
-                          options.cells = cells;
-                          pm.addPass(
-                              pipeline::createSplitBackwardPass(options));
-                          pm.addPass(mlir::createSymbolDCEPass());
-                          pm.addPass(simplify::createRemoveDeadArgumentsPass());
-                        }});
-    phases.push_back({"spread-names", [](mlir::OpPassManager& pm) {
-                        pm.addPass(sharding::createNameDimensionsPass());
-                      }});
+  std::vector<Phase> phases = {trainModel(*train)};
+  if (!plan) return phases;
+  const core::Schedule schedule = scheduleOf(*plan);
+  // Behind the optimizer: updates belong to steps, too.
+  if (!schedule.flushes) {
+    auto weights = pipeline::delayedWeights(schedule);
+    // What no such step does, cutting refuses.
+    if (weights.ok())
+      phases.push_back(
+          {"delay-stages",
+           [weights = *weights, steps = train->pipemare,
+            correction = train->pipemare_correction](mlir::OpPassManager& pm) {
+             pipeline::DelayStagesPassOptions options;
+             options.weights = weights;
+             options.rate_steps = steps;
+             options.correction = correction;
+             pm.addPass(pipeline::createDelayStagesPass(options));
+           }});
   }
+  if (std::string cells = pipeline::cellsToSplit(
+          schedule.flushes ? schedule : pipeline::delayedStep(schedule));
+      !cells.empty())
+    phases.push_back({"split-backward", [cells](mlir::OpPassManager& pm) {
+                        pipeline::SplitBackwardPassOptions options;
+                        options.cells = cells;
+                        pm.addPass(pipeline::createSplitBackwardPass(options));
+                        pm.addPass(mlir::createSymbolDCEPass());
+                        pm.addPass(simplify::createRemoveDeadArgumentsPass());
+                      }});
+  phases.push_back({"spread-names", [](mlir::OpPassManager& pm) {
+                      pm.addPass(sharding::createNameDimensionsPass());
+                    }});
   return phases;
 }
 
 Phase shardModel(const plan::Plan& plan) {
+  // From here to partitioning only passes that keep names and shardings.
   return {"shard", [plan](mlir::OpPassManager& pm) {
             pm.addPass(sharding::createApplyPlanPass(plan));
           }};
-}
-
-std::vector<Phase> divideModel(const plan::Plan& plan,
-                               const TrainOptions* train) {
-  std::vector<Phase> phases = nameModel(plan, train);
-  phases.push_back(shardModel(plan));
-  return phases;
 }
 
 Phase partitionModel(const plan::Plan& plan) {

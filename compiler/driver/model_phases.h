@@ -21,35 +21,40 @@ struct Phase {
   std::function<void(mlir::OpPassManager&)> build;
 };
 
-// nn to nn: what concerns the model alone. With `train`, which may be null,
-// its output becomes a loss first. Repeated layers become functions, unless
-// what follows shall see each of them.
-std::vector<Phase> simplifyModel(const TrainOptions* train = nullptr,
-                                 bool outline_layers = true);
+// A step's output becomes a loss; nothing where `train` is null.
+std::vector<Phase> attachLoss(const TrainOptions* train);
+
+// nn to nn: what concerns the model alone. Repeated layers become functions,
+// unless what follows shall see each of them.
+Phase simplifyModel(bool training, bool outline_layers = true);
 
 // f32 to what parameters and activations are stored as; nothing for f32. With
 // `train` the loss is scaled where that is f16.
 std::vector<Phase> reducePrecision(plan::Precision precision,
                                    const TrainOptions* train = nullptr);
 
-// A loss to a whole training step, on one device.
-std::vector<Phase> trainModel(const TrainOptions& train);
+// Factors of merged dimensions become dimensions that can be divided.
+std::vector<Phase> exposeFactors();
 
-// Whole tensors whose dimensions have names; with `train` a whole training step
-// of them. Stages that the plan does not list are balanced by `times`. Where
-// depth is whole, nothing of the plan matters but microbatches, recomputation
-// and names.
-std::vector<Phase> nameModel(const plan::Plan& plan,
-                             const TrainOptions* train = nullptr,
-                             const pipeline::StageTimes& times = {});
+// Names dimensions, at the size of a microbatch with `train`, which may be
+// null. Where the plan divides depth, each operation gets its stage: within
+// `memory`, and balanced by `times` where the plan does not list stages.
+std::vector<Phase> assignStages(const plan::Plan& plan,
+                                const TrainOptions* train,
+                                const pipeline::StageMemory& memory = {},
+                                const pipeline::StageTimes& times = {});
 
-// How each tensor lies on the devices, as the plan says. From here to
-// partitioning only passes that keep names and shardings; cut_model.h comes
+// A loss to a whole training step.
+Phase trainModel(const TrainOptions& train);
+
+// The same of a model with stages; `plan` is null for one device. Nothing where
+// `train` is null.
+std::vector<Phase> completeStep(const plan::Plan* plan,
+                                const TrainOptions* train);
+
+// How each tensor lies on the devices, as the plan says. cut_model.h comes
 // next.
 Phase shardModel(const plan::Plan& plan);
-// Both.
-std::vector<Phase> divideModel(const plan::Plan& plan,
-                               const TrainOptions* train = nullptr);
 
 // To what one device computes, on tensors of its own shapes; the plan says
 // whether what is gathered is kept.

@@ -28,24 +28,14 @@ std::string keyOf(const Padding& padding) {
 
 }  // namespace
 
-CompileOptions optionsToJudge(const plan::Plan& plan,
-                              const TrainOptions* train) {
-  CompileOptions options;
-  options.plan = plan;
-  options.progress = false;
-  if (train != nullptr) options.train = *train;
-  return options;
-}
-
 FailureOr<PlanCosts> costsUnder(mlir::ModuleOp module, const plan::Plan& plan,
                                 const TrainOptions* train, Fault& fault) {
   Compilation divided(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()),
                       optionsToJudge(plan, train), Milestone::kSimplified,
                       /*machine_code=*/false);
   divided.listPaddings();
-  const LogicalResult result = divided.runTo(Milestone::kPartitioned);
-  if (divided.fault() == Fault::kOurs) fault = Fault::kOurs;
-  if (mlir::failed(result)) return failure();
+  if (mlir::failed(divided.runTo(Milestone::kPartitioned, fault)))
+    return failure();
   PlanCosts costs;
   costs.paddings = divided.paddings();
   for (mlir::ModuleOp program : divided.programs()) {

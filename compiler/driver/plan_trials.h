@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "compiler/driver/compile_options.h"
 #include "compiler/driver/run_phase.h"
 #include "compiler/driver/train_options.h"
 #include "compiler/partition/collective_report.h"
@@ -23,11 +22,6 @@ struct PlanCosts {
   int64_t most_sent = 0;  // bytes a step, by the device that sends most
   std::vector<partition::Padding> paddings;
 };
-
-// Of a model at kSimplified that is divided to be judged, not to be run.
-// `train` may be null.
-CompileOptions optionsToJudge(const plan::Plan& plan,
-                              const TrainOptions* train);
 
 // Divides a copy of the simplified `module`; for training where `train` is
 // given. Fails after diagnostics, `fault` says whose fault it is.

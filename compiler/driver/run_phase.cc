@@ -19,13 +19,6 @@ mlir::LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase,
   return blameUs(module, phase.name, fault);
 }
 
-mlir::LogicalResult runPhases(mlir::ModuleOp module,
-                              const std::vector<Phase>& phases, Fault& fault) {
-  for (const Phase& phase : phases)
-    if (mlir::failed(runPhase(module, phase, fault))) return mlir::failure();
-  return mlir::success();
-}
-
 mlir::LogicalResult blameUs(mlir::ModuleOp module, const std::string& name,
                             Fault& fault) {
   fault = Fault::kOurs;

@@ -3,7 +3,6 @@
 #define PARTITA_COMPILER_DRIVER_RUN_PHASE_H_
 
 #include <string>
-#include <vector>
 
 #include "compiler/driver/model_phases.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -22,9 +21,6 @@ enum class Fault { kUser, kOurs };
 // which one is compiled in the end.
 mlir::LogicalResult runPhase(mlir::ModuleOp module, const Phase& phase,
                              Fault& fault, bool verify = true);
-// One after the other, up to the first that fails.
-mlir::LogicalResult runPhases(mlir::ModuleOp module,
-                              const std::vector<Phase>& phases, Fault& fault);
 
 // Says that the phase of this name has a bug; fails always.
 mlir::LogicalResult blameUs(mlir::ModuleOp module, const std::string& name,

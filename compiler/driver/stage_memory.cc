@@ -3,31 +3,26 @@
 
 #include <algorithm>
 
-#include "compiler/driver/model_phases.h"
-#include "compiler/sharding/apply_plan.h"
-#include "compiler/sharding/passes.h"
+#include "compiler/core/schedule.h"
+#include "compiler/driver/compilation.h"
+#include "compiler/plan/plan_schedule.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace partita::driver {
 namespace {
 
-mlir::FailureOr<pipeline::KeptBytes> measure(
-    mlir::ModuleOp module, int parts, const plan::Plan& plan,
-    const std::optional<TrainOptions>& train) {
-  mlir::OwningOpRef<mlir::ModuleOp> trial(module.clone());
+mlir::FailureOr<pipeline::KeptBytes> measure(mlir::ModuleOp module, int parts,
+                                             const CompileOptions& options) {
   // What is wrong or noteworthy, the phases themselves tell.
   mlir::ScopedDiagnosticHandler quiet(
       module.getContext(), [](mlir::Diagnostic&) { return mlir::success(); });
-  mlir::PassManager passes(module.getContext());
-  if (train) {
-    for (const Phase& phase : trainModel(*train)) phase.build(passes);
-    passes.addPass(sharding::createNameDimensionsPass());
-  }
-  passes.addPass(sharding::createApplyPlanPass(plan));
-  if (mlir::failed(passes.run(*trial))) return mlir::failure();
-  return pipeline::keptBytes(*trial, parts,
-                             plan.offload == plan::Offload::kOptimizer);
+  Compilation trial(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()), options,
+                    Milestone::kStaged, /*machine_code=*/false);
+  if (mlir::failed(trial.runTo(Milestone::kDivided))) return mlir::failure();
+  return pipeline::keptBytes(
+      trial.module(), parts,
+      options.plan->offload == plan::Offload::kOptimizer);
 }
 
 // The most that one rank runs.
@@ -39,26 +34,28 @@ int stagesPerRank(const core::Schedule& schedule) {
 
 }  // namespace
 
-pipeline::StageMemory stageMemory(const core::Schedule& schedule,
-                                  const plan::Plan& plan,
+pipeline::StageMemory stageMemory(const plan::Plan& plan,
                                   const TrainOptions* train) {
   pipeline::StageMemory memory;
-  if (!plan.memory || !plan.stages.empty()) return memory;
+  auto schedule = plan::ScheduleOf(plan, train != nullptr);
+  // What is wrong with the schedule, cutting tells.
+  if (!plan.memory || !plan.stages.empty() || !schedule.ok()) return memory;
   memory.limits.memory =
-      static_cast<double>(*plan.memory) / stagesPerRank(schedule);
-  memory.limits.in_flight = core::PeakInFlight(schedule);
-  const std::vector<int> versions = core::PeakVersions(schedule);
+      static_cast<double>(*plan.memory) / stagesPerRank(*schedule);
+  memory.limits.in_flight = core::PeakInFlight(*schedule);
+  const std::vector<int> versions = core::PeakVersions(*schedule);
   memory.versions = *std::max_element(versions.begin(), versions.end());
-  std::optional<TrainOptions> options;
-  if (train != nullptr) options = *train;
   // What is measured is not in its stages yet.
-  plan::Plan everywhere = plan;
-  llvm::erase_if(everywhere.shard, [](const plan::Entry& entry) {
+  CompileOptions options = optionsToJudge(plan, train);
+  llvm::erase_if(options.plan->shard, [](const plan::Entry& entry) {
     return !entry.stages.empty();
   });
-  memory.measure = [plan = std::move(everywhere), options](
-                       mlir::ModuleOp module, int parts) {
-    return measure(module, parts, plan, options);
+  for (plan::Entry& entry : options.plan->shard)
+    llvm::erase_if(entry.dimensions, [](const plan::ShardedDimension& each) {
+      return each.dimension == "D";
+    });
+  memory.measure = [options](mlir::ModuleOp module, int parts) {
+    return measure(module, parts, options);
   };
   return memory;
 }

@@ -39,10 +39,6 @@ std::string describe(mlir::Operation& op) {
   return op.getName().getStringRef().str();
 }
 
-program::Activation activationOf(exec::Activation activation) {
-  return static_cast<program::Activation>(activation);
-}
-
 class FunctionEmitter {
  public:
   FunctionEmitter(FuncOp function, const llvm::StringMap<int>& functions,
@@ -310,7 +306,7 @@ class FunctionEmitter {
     result.out_strides = {result.m * result.n, result.n, 1};
     result.has_bias = gemm.getBias() != nullptr;
     result.has_residual = gemm.getResidual() != nullptr;
-    result.activation = activationOf(gemm.getActivation());
+    result.activation = format::ToFormat(gemm.getActivation());
     operation.Set(std::move(result));
     return success();
   }
@@ -322,19 +318,12 @@ class FunctionEmitter {
     result.input_shape = vectorOf(typeOf(conv.getInput()).getShape());
     result.weight_shape = vectorOf(typeOf(conv.getWeight()).getShape());
     result.out_shape = vectorOf(typeOf(conv.getResult()).getShape());
+    result.direction = format::ToFormat(conv.getDirection());
     // The shapes are the convolution's, whichever tensor is computed.
-    switch (conv.getDirection()) {
-      case exec::ConvDirection::forward:
-        break;
-      case exec::ConvDirection::input_grad:
-        result.direction = program::ConvDirection::input_grad;
-        std::swap(result.input_shape, result.out_shape);
-        break;
-      case exec::ConvDirection::weight_grad:
-        result.direction = program::ConvDirection::weight_grad;
-        std::swap(result.weight_shape, result.out_shape);
-        break;
-    }
+    if (conv.getDirection() == exec::ConvDirection::kInputGrad)
+      std::swap(result.input_shape, result.out_shape);
+    if (conv.getDirection() == exec::ConvDirection::kWeightGrad)
+      std::swap(result.weight_shape, result.out_shape);
     result.strides = vectorOf(conv.getStrides());
     result.dilations = vectorOf(conv.getDilations());
     result.low = vectorOf(conv.getLow());
@@ -343,7 +332,7 @@ class FunctionEmitter {
     result.channels_last = conv.getChannelsLast();
     result.has_bias = conv.getBias() != nullptr;
     result.has_residual = conv.getResidual() != nullptr;
-    result.activation = activationOf(conv.getActivation());
+    result.activation = format::ToFormat(conv.getActivation());
     operation.Set(std::move(result));
     return success();
   }

@@ -83,4 +83,68 @@ terms::Reduction FromFormat(program::Reduction reduction) {
   return terms::Reduction::kAll;
 }
 
+program::Activation ToFormat(terms::Activation activation) {
+  switch (activation) {
+    case terms::Activation::kNone:
+      return program::Activation::none;
+    case terms::Activation::kRelu:
+      return program::Activation::relu;
+    case terms::Activation::kGeluErf:
+      return program::Activation::gelu_erf;
+    case terms::Activation::kGeluTanh:
+      return program::Activation::gelu_tanh;
+    case terms::Activation::kSilu:
+      return program::Activation::silu;
+    case terms::Activation::kTanh:
+      return program::Activation::tanh;
+    case terms::Activation::kSigmoid:
+      break;
+  }
+  return program::Activation::sigmoid;
+}
+
+terms::Activation FromFormat(program::Activation activation) {
+  switch (activation) {
+    case program::Activation::none:
+      return terms::Activation::kNone;
+    case program::Activation::relu:
+      return terms::Activation::kRelu;
+    case program::Activation::gelu_erf:
+      return terms::Activation::kGeluErf;
+    case program::Activation::gelu_tanh:
+      return terms::Activation::kGeluTanh;
+    case program::Activation::silu:
+      return terms::Activation::kSilu;
+    case program::Activation::tanh:
+      return terms::Activation::kTanh;
+    case program::Activation::sigmoid:
+      break;
+  }
+  return terms::Activation::kSigmoid;
+}
+
+program::ConvDirection ToFormat(terms::ConvDirection direction) {
+  switch (direction) {
+    case terms::ConvDirection::kForward:
+      return program::ConvDirection::forward;
+    case terms::ConvDirection::kInputGrad:
+      return program::ConvDirection::input_grad;
+    case terms::ConvDirection::kWeightGrad:
+      break;
+  }
+  return program::ConvDirection::weight_grad;
+}
+
+terms::ConvDirection FromFormat(program::ConvDirection direction) {
+  switch (direction) {
+    case program::ConvDirection::forward:
+      return terms::ConvDirection::kForward;
+    case program::ConvDirection::input_grad:
+      return terms::ConvDirection::kInputGrad;
+    case program::ConvDirection::weight_grad:
+      break;
+  }
+  return terms::ConvDirection::kWeightGrad;
+}
+
 }  // namespace partita::format

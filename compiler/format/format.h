@@ -4,7 +4,9 @@
 #ifndef PARTITA_COMPILER_FORMAT_FORMAT_H_
 #define PARTITA_COMPILER_FORMAT_FORMAT_H_
 
+#include "dialects/terms/activation.h"
 #include "dialects/terms/collective_kind.h"
+#include "dialects/terms/conv_direction.h"
 #include "dialects/terms/reduction.h"
 #include "runtime/program/program_generated.h"
 
@@ -15,6 +17,12 @@ terms::CollectiveKind FromFormat(program::CollectiveKind kind);
 
 program::Reduction ToFormat(terms::Reduction reduction);
 terms::Reduction FromFormat(program::Reduction reduction);
+
+program::Activation ToFormat(terms::Activation activation);
+terms::Activation FromFormat(program::Activation activation);
+
+program::ConvDirection ToFormat(terms::ConvDirection direction);
+terms::ConvDirection FromFormat(program::ConvDirection direction);
 
 }  // namespace partita::format
 

@@ -32,5 +32,30 @@ TEST(FormatTest, EveryReduction) {
     EXPECT_EQ(ToFormat(FromFormat(reduction)), reduction);
 }
 
+TEST(FormatTest, EveryActivation) {
+  EXPECT_EQ(std::size(terms::kActivations),
+            std::size(program::EnumValuesActivation()));
+  for (const terms::Activation activation : terms::kActivations) {
+    EXPECT_STREQ(program::EnumNameActivation(ToFormat(activation)),
+                 terms::NameOf(activation));
+    EXPECT_EQ(FromFormat(ToFormat(activation)), activation);
+  }
+  for (const program::Activation activation : program::EnumValuesActivation())
+    EXPECT_EQ(ToFormat(FromFormat(activation)), activation);
+}
+
+TEST(FormatTest, EveryConvDirection) {
+  EXPECT_EQ(std::size(terms::kConvDirections),
+            std::size(program::EnumValuesConvDirection()));
+  for (const terms::ConvDirection direction : terms::kConvDirections) {
+    EXPECT_STREQ(program::EnumNameConvDirection(ToFormat(direction)),
+                 terms::NameOf(direction));
+    EXPECT_EQ(FromFormat(ToFormat(direction)), direction);
+  }
+  for (const program::ConvDirection direction :
+       program::EnumValuesConvDirection())
+    EXPECT_EQ(ToFormat(FromFormat(direction)), direction);
+}
+
 }  // namespace
 }  // namespace partita::format

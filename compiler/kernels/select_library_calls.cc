@@ -190,10 +190,10 @@ class SelectLibraryCalls
     for (nn::ConvOp op : convolutions) selectConv(op);
     for (nn::ConvInputGradOp op : input_grads)
       selectConvGrad(op, op.getResultGrad(), op.getWeight(),
-                     exec::ConvDirection::input_grad);
+                     exec::ConvDirection::kInputGrad);
     for (nn::ConvWeightGradOp op : weight_grads)
       selectConvGrad(op, op.getInput(), op.getResultGrad(),
-                     exec::ConvDirection::weight_grad);
+                     exec::ConvDirection::kWeightGrad);
   }
 
  private:
@@ -252,7 +252,7 @@ class SelectLibraryCalls
                                    rhs.inner.stride};
     auto gemm = exec::GemmOp::create(
         builder, op.getLoc(), op.getType(), lhs.base, rhs.base, Value(),
-        Value(), sizes, lhs_strides, rhs_strides, exec::Activation::none);
+        Value(), sizes, lhs_strides, rhs_strides, exec::Activation::kNone);
     replaceWithBias(op, gemm, gemm.getBiasMutable(),
                     typeOf(op.getResult()).getRank() - 1, rhs.inner.size);
     ++gemms;
@@ -265,7 +265,7 @@ class SelectLibraryCalls
         builder, op.getLoc(), op.getType(), op.getInput(), op.getWeight(),
         Value(), Value(), op.getStrides(), op.getDilations(), op.getLow(),
         op.getHigh(), op.getGroups(), op.getChannelsLast(),
-        exec::ConvDirection::forward, exec::Activation::none);
+        exec::ConvDirection::kForward, exec::Activation::kNone);
     const int64_t channel_dim =
         op.getChannelsLast() ? typeOf(op.getResult()).getRank() - 1 : 1;
     replaceWithBias(op, conv, conv.getBiasMutable(), channel_dim,
@@ -282,7 +282,7 @@ class SelectLibraryCalls
         builder, op.getLoc(), op.getType(), first, second, Value(), Value(),
         op.getStrides(), op.getDilations(), op.getLow(), op.getHigh(),
         op.getGroups(), op.getChannelsLast(), direction,
-        exec::Activation::none);
+        exec::Activation::kNone);
     op.replaceAllUsesWith(conv.getResult());
     op.erase();
     ++convs;

@@ -64,9 +64,6 @@ def PlanMemoryPass : Pass<"partita-plan-memory", "::mlir::ModuleOp"> {
     frames of callees in the function's frame. A value that the function
     returns is written straight into the caller's memory where possible.
     Annotates `exec.offsets`, `exec.frame_offset` and `exec.frame_bytes`.
-    With `returned-only` the frame is left out: operations that make a value
-    which is written where the caller wants it get `exec.offsets`, others
-    nothing.
 
     ```mlir
     %0 = exec.launch @k(%x) {exec.offsets = array<i64: 0>} : (tensor<8xf32>) -> tensor<8xf32>
@@ -74,8 +71,6 @@ def PlanMemoryPass : Pass<"partita-plan-memory", "::mlir::ModuleOp"> {
     return %1 : tensor<8xf32>
     ```
   }];
-  let options = [Option<"returned_only", "returned-only", "bool", /*default=*/"false",
-                        "Say only what is written straight into the caller's memory">];
   let statistics = [Statistic<"buffers", "buffers", "Number of buffers placed">];
 }
 

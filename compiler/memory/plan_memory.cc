@@ -125,21 +125,6 @@ class FunctionPlanner {
     return lifetimes_.size();
   }
 
-  // Without a frame. What is not returned has the offset 0.
-  void runOfReturned() {
-    assignReturned();
-    mlir::Builder builder(function_.getContext());
-    for (mlir::Operation& op : function_.front()) {
-      if (hasNoPlace(op)) continue;
-      llvm::SmallVector<int64_t> offsets;
-      for (mlir::Value result : op.getResults())
-        offsets.push_back(returned_.lookup(result));
-      if (llvm::any_of(offsets, [](int64_t offset) { return offset < 0; }))
-        op.setAttr(exec::kOffsetsAttr, builder.getDenseI64ArrayAttr(offsets));
-    }
-    frame_bytes_[function_.getName()] = 0;
-  }
-
  private:
   // Results that may be written where the caller wants them. A value returned
   // twice, or one that is an argument or a constant, is copied later
@@ -243,11 +228,7 @@ class PlanMemory : public impl::PlanMemoryPassBase<PlanMemory> {
                << call.getCallee() << "'";
       if (mlir::failed(plan(callee))) return mlir::failure();
     }
-    FunctionPlanner planner(function, symbols, frame_bytes_);
-    if (returned_only)
-      planner.runOfReturned();
-    else
-      buffers += planner.run();
+    buffers += FunctionPlanner(function, symbols, frame_bytes_).run();
     return mlir::success();
   }
 

@@ -112,18 +112,6 @@ bool Updates(const program::Entry& entry, const program::Function& main,
   return instruction.outputs() > 0;
 }
 
-planner::ConvDirection DirectionOf(program::ConvDirection direction) {
-  switch (direction) {
-    case program::ConvDirection::forward:
-      return planner::ConvDirection::kForward;
-    case program::ConvDirection::input_grad:
-      return planner::ConvDirection::kInputGradient;
-    case program::ConvDirection::weight_grad:
-      return planner::ConvDirection::kWeightGradient;
-  }
-  return planner::ConvDirection::kForward;
-}
-
 int64_t BytesOf(DType dtype, const std::vector<int64_t>& shape) {
   return *base::ByteCount(program::ToBase(dtype), shape);
 }
@@ -253,7 +241,7 @@ double ClusterCosts::Convolution(const program::Conv& conv,
   sizes.bytes = BytesTouched(instruction);
   if (out.empty() || weight.empty() || conv.groups() < 1)
     return planner::MemoryBoundTime(cluster_.device, sizes.bytes);
-  sizes.direction = DirectionOf(conv.direction());
+  sizes.direction = format::FromFormat(conv.direction());
   sizes.groups = conv.groups();
   sizes.channels = weight[0] / conv.groups();
   sizes.window = ProductOf({weight.begin() + 1, weight.end()});

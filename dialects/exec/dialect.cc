@@ -8,7 +8,6 @@
 
 // clang-format off
 #include "dialects/exec/dialect.cc.inc"
-#include "dialects/exec/enums.cc.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/exec/attrs.cc.inc"
 #define GET_OP_CLASSES
@@ -255,8 +254,8 @@ LogicalResult ConvOp::verify() {
                            << typeOf(getResult()).getElementType() << ", found "
                            << operand.getType();
   // C3
-  if (getDirection() != ConvDirection::forward &&
-      (getBias() || getResidual() || getActivation() != Activation::none))
+  if (getDirection() != ConvDirection::kForward &&
+      (getBias() || getResidual() || getActivation() != Activation::kNone))
     return emitOpError(
         "expected a gradient without bias, residual and activation");
   return success();

@@ -2,7 +2,9 @@
 #ifndef PARTITA_DIALECTS_EXEC_DIALECT_H_
 #define PARTITA_DIALECTS_EXEC_DIALECT_H_
 
+#include "dialects/terms/activation.h"
 #include "dialects/terms/collective_kind.h"
+#include "dialects/terms/conv_direction.h"
 #include "dialects/terms/reduction.h"
 #include "dialects/terms/symbols.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -15,7 +17,9 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::exec {
+using terms::Activation;
 using terms::CollectiveKind;
+using terms::ConvDirection;
 using terms::Reduction;
 using terms::stringifyCollectiveKind;
 }  // namespace partita::exec
@@ -23,7 +27,6 @@ using terms::stringifyCollectiveKind;
 // The generated files want what stands above, and this order.
 // clang-format off
 #include "dialects/exec/dialect.h.inc"
-#include "dialects/exec/enums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/exec/attrs.h.inc"
 #define GET_OP_CLASSES

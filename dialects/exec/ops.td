@@ -6,8 +6,9 @@ include "mlir/IR/EnumAttr.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/exec/dialect.td"
-include "dialects/exec/enums.td"
+include "dialects/terms/activation.td"
 include "dialects/terms/collective_kind.td"
+include "dialects/terms/conv_direction.td"
 include "dialects/terms/reduction.td"
 
 def Exec_Tensor : StaticShapeTensorOf<[AnyFloat, AnySignlessInteger]>;
@@ -16,7 +17,10 @@ class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemo
   let hasVerifier = 1;
 }
 
-def Exec_ActivationAttr : EnumAttr<Exec_Dialect, Exec_Activation, "activation"> { let assemblyFormat = "$value"; }
+def Exec_ActivationAttr : EnumAttr<Exec_Dialect, Terms_Activation, "activation"> {
+  let cppNamespace = "::partita::exec";
+  let assemblyFormat = "$value";
+}
 
 def Exec_TensorMapAttr : AttrDef<Exec_Dialect, "TensorMap"> {
   let mnemonic = "tensor_map";
@@ -121,7 +125,7 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Exec_Tensor:$lhs, Exec_Tensor:$rhs, Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual,
                        DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$lhs_strides, DenseI64ArrayAttr:$rhs_strides,
-                       DefaultValuedAttr<Exec_ActivationAttr, "Activation::none">:$activation);
+                       DefaultValuedAttr<Exec_ActivationAttr, "::partita::terms::Activation::kNone">:$activation);
   let results = (outs Exec_Tensor:$result);
   let assemblyFormat = [{
     $lhs `,` $rhs (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?
@@ -130,7 +134,10 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
   }];
 }
 
-def Exec_ConvDirectionAttr : EnumAttr<Exec_Dialect, Exec_ConvDirection, "conv_direction"> { let assemblyFormat = "$value"; }
+def Exec_ConvDirectionAttr : EnumAttr<Exec_Dialect, Terms_ConvDirection, "conv_direction"> {
+  let cppNamespace = "::partita::exec";
+  let assemblyFormat = "$value";
+}
 
 def Exec_ConvOp : Exec_Op<"conv", [AttrSizedOperandSegments]> {
   let summary = "Convolution by a library";
@@ -146,8 +153,8 @@ def Exec_ConvOp : Exec_Op<"conv", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Exec_Tensor:$input, Exec_Tensor:$weight, Optional<Exec_Tensor>:$bias, Optional<Exec_Tensor>:$residual,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
-                       I64Attr:$groups, UnitAttr:$channels_last, DefaultValuedAttr<Exec_ConvDirectionAttr, "ConvDirection::forward">:$direction,
-                       DefaultValuedAttr<Exec_ActivationAttr, "Activation::none">:$activation);
+                       I64Attr:$groups, UnitAttr:$channels_last, DefaultValuedAttr<Exec_ConvDirectionAttr, "::partita::terms::ConvDirection::kForward">:$direction,
+                       DefaultValuedAttr<Exec_ActivationAttr, "::partita::terms::Activation::kNone">:$activation);
   let results = (outs Exec_Tensor:$result);
   let assemblyFormat = [{
     $input `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? (`residual` `(` $residual^ `:` type($residual) `)`)?

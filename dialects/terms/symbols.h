@@ -5,7 +5,9 @@
 
 #include <optional>
 
+#include "dialects/terms/activation.h"
 #include "dialects/terms/collective_kind.h"
+#include "dialects/terms/conv_direction.h"
 #include "dialects/terms/reduction.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -17,6 +19,12 @@ inline llvm::StringRef stringifyReduction(Reduction reduction) {
 inline llvm::StringRef stringifyCollectiveKind(CollectiveKind kind) {
   return NameOf(kind);
 }
+inline llvm::StringRef stringifyActivation(Activation activation) {
+  return NameOf(activation);
+}
+inline llvm::StringRef stringifyConvDirection(ConvDirection direction) {
+  return NameOf(direction);
+}
 
 inline std::optional<Reduction> symbolizeReduction(llvm::StringRef name) {
   for (const Reduction reduction : kReductions)
@@ -27,6 +35,17 @@ inline std::optional<CollectiveKind> symbolizeCollectiveKind(
     llvm::StringRef name) {
   for (const CollectiveKind kind : kCollectiveKinds)
     if (name == NameOf(kind)) return kind;
+  return std::nullopt;
+}
+inline std::optional<Activation> symbolizeActivation(llvm::StringRef name) {
+  for (const Activation activation : kActivations)
+    if (name == NameOf(activation)) return activation;
+  return std::nullopt;
+}
+inline std::optional<ConvDirection> symbolizeConvDirection(
+    llvm::StringRef name) {
+  for (const ConvDirection direction : kConvDirections)
+    if (name == NameOf(direction)) return direction;
   return std::nullopt;
 }
 

@@ -49,10 +49,33 @@ TEST(SymbolsTest, CollectivesAreThoseOfTableGen) {
   EXPECT_EQ(cases, CasesIn("collective_kind.td"));
 }
 
+TEST(SymbolsTest, ActivationsAreThoseOfTableGen) {
+  std::vector<std::string> cases;
+  for (const Activation activation : kActivations) {
+    EXPECT_EQ(symbolizeActivation(stringifyActivation(activation)), activation);
+    cases.push_back(CaseOf(activation));
+  }
+  EXPECT_EQ(cases.size(), static_cast<size_t>(Activation::kSigmoid) + 1);
+  EXPECT_EQ(cases, CasesIn("activation.td"));
+}
+
+TEST(SymbolsTest, DirectionsAreThoseOfTableGen) {
+  std::vector<std::string> cases;
+  for (const ConvDirection direction : kConvDirections) {
+    EXPECT_EQ(symbolizeConvDirection(stringifyConvDirection(direction)),
+              direction);
+    cases.push_back(CaseOf(direction));
+  }
+  EXPECT_EQ(cases.size(), static_cast<size_t>(ConvDirection::kWeightGrad) + 1);
+  EXPECT_EQ(cases, CasesIn("conv_direction.td"));
+}
+
 TEST(SymbolsTest, OtherWordsAreNone) {
   EXPECT_EQ(symbolizeReduction("product"), std::nullopt);
   EXPECT_EQ(symbolizeReduction(""), std::nullopt);
   EXPECT_EQ(symbolizeCollectiveKind("transfer"), std::nullopt);
+  EXPECT_EQ(symbolizeActivation("gelu"), std::nullopt);
+  EXPECT_EQ(symbolizeConvDirection("backward"), std::nullopt);
 }
 
 }  // namespace

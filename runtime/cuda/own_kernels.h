@@ -10,7 +10,7 @@
 
 namespace partita::cuda {
 
-// Numbered as device::Activation, which is not known here.
+// device::Activation, which is not known here.
 enum class KernelActivation : int {
   kNone = 0,
   kRelu,

@@ -32,9 +32,23 @@ absl::StatusOr<KernelType> TypeOf(base::DType dtype) {
 }
 
 KernelActivation ActivationOf(device::Activation activation) {
-  static_assert(static_cast<int>(device::Activation::kSigmoid) ==
-                static_cast<int>(KernelActivation::kSigmoid));
-  return static_cast<KernelActivation>(activation);
+  switch (activation) {
+    case device::Activation::kNone:
+      break;
+    case device::Activation::kRelu:
+      return KernelActivation::kRelu;
+    case device::Activation::kGeluErf:
+      return KernelActivation::kGeluErf;
+    case device::Activation::kGeluTanh:
+      return KernelActivation::kGeluTanh;
+    case device::Activation::kSilu:
+      return KernelActivation::kSilu;
+    case device::Activation::kTanh:
+      return KernelActivation::kTanh;
+    case device::Activation::kSigmoid:
+      return KernelActivation::kSigmoid;
+  }
+  return KernelActivation::kNone;
 }
 
 class OwnProduct : public CudaOp {

@@ -10,19 +10,6 @@
 namespace partita::executor {
 namespace {
 
-static_assert(static_cast<int>(program::Activation::sigmoid) ==
-                      static_cast<int>(device::Activation::kSigmoid) &&
-                  static_cast<int>(program::Activation::gelu_erf) ==
-                      static_cast<int>(device::Activation::kGeluErf) &&
-                  static_cast<int>(program::Activation::MAX) ==
-                      static_cast<int>(device::Activation::kSigmoid),
-              "program.fbs and device/operations.h must agree");
-static_assert(static_cast<int>(program::ConvDirection::weight_grad) ==
-                      static_cast<int>(device::ConvDirection::kWeightGrad) &&
-                  static_cast<int>(program::ConvDirection::MAX) ==
-                      static_cast<int>(device::ConvDirection::kWeightGrad),
-              "program.fbs and device/operations.h must agree");
-
 std::array<int64_t, 3> ToArray(const flatbuffers::Vector<int64_t>* values) {
   return {values->Get(0), values->Get(1), values->Get(2)};
 }
@@ -42,16 +29,46 @@ const char* DirectionName(device::ConvDirection direction) {
 std::string Suffix(bool has_bias, bool has_residual,
                    device::Activation activation) {
   std::string suffix = has_bias ? " bias" : "";
-  if (activation != device::Activation::kNone) {
-    absl::StrAppend(&suffix, " ",
-                    program::EnumNameActivation(
-                        static_cast<program::Activation>(activation)));
-  }
+  for (const program::Activation named : program::EnumValuesActivation())
+    if (named != program::Activation::none && ToDevice(named) == activation)
+      absl::StrAppend(&suffix, " ", program::EnumNameActivation(named));
   if (has_residual) suffix += " residual";
   return suffix;
 }
 
 }  // namespace
+
+device::Activation ToDevice(program::Activation activation) {
+  switch (activation) {
+    case program::Activation::none:
+      break;
+    case program::Activation::relu:
+      return device::Activation::kRelu;
+    case program::Activation::gelu_erf:
+      return device::Activation::kGeluErf;
+    case program::Activation::gelu_tanh:
+      return device::Activation::kGeluTanh;
+    case program::Activation::silu:
+      return device::Activation::kSilu;
+    case program::Activation::tanh:
+      return device::Activation::kTanh;
+    case program::Activation::sigmoid:
+      return device::Activation::kSigmoid;
+  }
+  return device::Activation::kNone;
+}
+
+device::ConvDirection ToDevice(program::ConvDirection direction) {
+  switch (direction) {
+    case program::ConvDirection::forward:
+      break;
+    case program::ConvDirection::input_grad:
+      return device::ConvDirection::kInputGrad;
+    case program::ConvDirection::weight_grad:
+      return device::ConvDirection::kWeightGrad;
+  }
+  return device::ConvDirection::kForward;
+}
 
 device::GemmDesc ToDesc(const program::Gemm& gemm) {
   device::GemmDesc desc;
@@ -65,7 +82,7 @@ device::GemmDesc ToDesc(const program::Gemm& gemm) {
   desc.out_strides = ToArray(gemm.out_strides());
   desc.has_bias = gemm.has_bias();
   desc.has_residual = gemm.has_residual();
-  desc.activation = static_cast<device::Activation>(gemm.activation());
+  desc.activation = ToDevice(gemm.activation());
   return desc;
 }
 
@@ -83,8 +100,8 @@ device::ConvDesc ToDesc(const program::Conv& conv) {
   desc.channels_last = conv.channels_last();
   desc.has_bias = conv.has_bias();
   desc.has_residual = conv.has_residual();
-  desc.activation = static_cast<device::Activation>(conv.activation());
-  desc.direction = static_cast<device::ConvDirection>(conv.direction());
+  desc.activation = ToDevice(conv.activation());
+  desc.direction = ToDevice(conv.direction());
   return desc;
 }
 

@@ -11,6 +11,10 @@
 
 namespace partita::executor {
 
+// Total on values that the program's validation lets pass.
+device::Activation ToDevice(program::Activation activation);
+device::ConvDirection ToDevice(program::ConvDirection direction);
+
 device::GemmDesc ToDesc(const program::Gemm& gemm);
 device::ConvDesc ToDesc(const program::Conv& conv);
 std::vector<device::TensorMapDesc> MapsOf(const program::Launch& launch);

@@ -383,6 +383,8 @@ class RefusalsTest(unittest.TestCase):
                           "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {\n"
                           "  %0 = nn.softmax %x axis = 0 {nn.rule = #nn.rule<([i]) -> ([i]) {i=8}>} : tensor<8xf32>\n"
                           "  return %0 : tensor<8xf32>\n}", "--mesh", "t=2", "--shard", "B=t")
+        # Nor are dimensions named by it.
+        self.refuse(1, ["to hold when the operation is divided"], PARTITA, "inspect", "m.mlir")
 
     def test_wrong_command_line(self):
         self.assertEqual(self.run_command(PARTITA, "compile", "--colour").returncode, 2)

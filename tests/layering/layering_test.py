@@ -22,7 +22,7 @@ TOP = ("compiler", "runtime", "dialects", "frontends")
 
 # Folder: (what it may include from this tree, why).
 ALLOWED = {
-    "dialects/terms": ((), "the terms that dialects and core share are plain data and depend on nothing"),
+    "dialects/terms": ((), "the terms that dialects, core and planner share are plain data and depend on nothing"),
     "dialects/nn": (("dialects/terms",), "the model's dialect knows nothing of those who use it"),
     "dialects/exec": (("dialects/terms",), "a dialect never knows its successor, and exec needs nothing of nn's"),
     "dialects/dist": (("dialects/nn", "dialects/terms"), "the distribution knows what can be divided, and nothing of how it is done"),
@@ -32,7 +32,7 @@ ALLOWED = {
     "compiler/core": (("dialects/terms",), "the algorithms of dividing work on plain data, without MLIR, for passes, planner and simulator alike"),
     "compiler/format": (("dialects/terms", "runtime/program"), "one place converts the compiler's terms to the artifact's and back"),
     "compiler/plan": (("compiler/core",), "a plan is a file that planners without MLIR read and write"),
-    "compiler/planner": (("compiler/core", "compiler/plan"), "what a division costs is arithmetic on plain data, without MLIR"),
+    "compiler/planner": (("dialects/terms", "compiler/core", "compiler/plan"), "what a division costs is arithmetic on plain data, without MLIR"),
     "compiler/sharding": (("dialects", "compiler/core", "compiler/plan", "compiler/autodiff"),
                           "thin passes between the model and the core; marks say which stage of a pipeline a call is of"),
     "compiler/autodiff": (("dialects",), "a training step is a matter of the model alone, whatever divides it"),
@@ -47,8 +47,7 @@ ALLOWED = {
                           "stages are marked before gradients are there, and cut when all values have shardings"),
     "compiler/kernels": (("dialects", "compiler/core"), "kernels see operations, not plans or artifacts; the planner counts what they compute, too"),
     "compiler/memory": (("dialects", "compiler/core"), "memory is planned on exec alone; core holds the limits that the planner counts with"),
-    "compiler/emit": (("dialects", "compiler/format", "compiler/kernels", "runtime/program", "runtime/base"),
-                      "compiler and runtime meet in the artifact only; what the planner counts of kernels has a name here, too"),
+    "compiler/emit": (("dialects", "compiler/format", "runtime/program", "runtime/base"), "compiler and runtime meet in the artifact only"),
     "compiler/driver": (("compiler", "dialects", "frontends", "runtime/program", "runtime/base"),
                         "compiler and runtime meet in the artifact only"),
     "compiler/tools": (("compiler/driver",), "mains hold no logic"),

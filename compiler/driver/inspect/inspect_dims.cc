@@ -1,16 +1,13 @@
 // Names the dimensions of a copy of a model, and shows them.
 #include "compiler/driver/inspect/inspect_dims.h"
 
-#include "compiler/sharding/passes.h"
-#include "compiler/simplify/pipeline.h"
+#include "compiler/driver/compilation.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 #include "runtime/base/quantity.h"
 
 namespace partita::driver {
@@ -24,14 +21,11 @@ mlir::FailureOr<NamingReport> inspectDims(mlir::ModuleOp module,
                                           const std::string& corrections) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   if (!main || main.isExternal()) return NamingReport();
-  mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
-  mlir::PassManager passes(module.getContext());
-  simplify::buildSimplifyPipeline(passes);
-  passes.addPass(sharding::createExposeFactorsPass());
-  passes.addPass(mlir::createCanonicalizerPass());
+  Compilation copy(mlir::OwningOpRef<mlir::ModuleOp>(module.clone()),
+                   optionsToJudge(plan::Plan(), /*train=*/nullptr));
   NamingReport report;
-  if (failed(passes.run(*copy)) ||
-      failed(sharding::nameDimensions(*copy, corrections, &report)))
+  if (failed(copy.runTo(Milestone::kExposed)) ||
+      failed(sharding::nameDimensions(copy.module(), corrections, &report)))
     return mlir::failure();
   return report;
 }

@@ -15,6 +15,7 @@
 #include "compiler/driver/planning/propose_plans.h"
 #include "compiler/driver/planning/vary_plan.h"
 #include "compiler/plan/words.h"
+#include "compiler/planner/transformer/software.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -39,7 +40,7 @@ constexpr double kSame = 1e-9;
 constexpr size_t kLeastProposals = 3;
 // Plans that are compiled at most, when others were told apart.
 constexpr size_t kFinalists = 3;
-// Of the limit of memory, and of a step.
+// Shares of the limit of memory, and of a step, from which pipelines are tried.
 constexpr double kTight = 0.8, kMuchExchanged = 0.3;
 constexpr double kGiga = 1e9;
 
@@ -68,8 +69,11 @@ class Chooser {
   StatusOr<Value> run() {
     const auto start = std::chrono::steady_clock::now();
     if (absl::Status status = readModel(); !status.ok()) return status;
+    absl::Status first_error;
     for (const plan::Precision precision : request_.precisions)
-      if (absl::Status status = search(precision); !status.ok()) return status;
+      first_error.Update(search(precision));
+    // Of several precisions, one that the devices do not have is left out.
+    if (priced_.empty() && !first_error.ok()) return first_error;
     if (priced_.empty())
       return absl::FailedPreconditionError(
           llvm::formatv(
@@ -120,8 +124,8 @@ class Chooser {
     if (found_ && request_.make &&
         found_->architecture.kind != planner::ModelKind::kT5) {
       const planner::Architecture& model = found_->architecture;
-      pricer_.compose({request_.make, model.layers, found_->batch,
-                       4.0 * static_cast<double>(model.seq * model.hidden)});
+      pricer_.setLayers({request_.make, model.layers, found_->batch,
+                         4.0 * static_cast<double>(model.seq * model.hidden)});
     }
     if (!found_ && request_.has_fixed)
       return absl::InvalidArgumentError(
@@ -140,8 +144,13 @@ class Chooser {
       asked.precision = precision;
       asked.memory = request_.memory;
       asked.fixed = request_.fixed;
+      planner::Software software = planner::OwnSoftware();
+      // It is the workspace of products on a GPU.
+      if (!asked.cluster.device.is_gpu) software.libraries = 0;
+      asked.software = &software;
       StatusOr<Proposals> proposals = proposePlans(asked, found_->names);
-      // Zero-bubble schedules of long programs have no price: others stand in.
+      // Zero-bubble schedules of long programs have no composed price: the same
+      // divisions are proposed under other schedules, too.
       if (!proposals.ok() || asked.fixed.schedules.size() < 2 ||
           llvm::none_of(proposals->plans, [&](const plan::Plan& plan) {
             return pricer_.isLong(plan);
@@ -174,13 +183,21 @@ class Chooser {
                         batch_, request_.batch)
               .str());
     considered_ += proposals->considered;
-    const int64_t limit = pricer_.instructions() + request_.effort;
+    const int64_t start = pricer_.instructions();
+    const int64_t limit = start + request_.effort;
     Prices found;
     for (const plan::Plan& plan : proposals->plans) {
-      if (found.size() >= kLeastProposals && pricer_.instructions() > limit / 2)
+      if (found.size() >= kLeastProposals &&
+          pricer_.instructions() > start + request_.effort / 2)
         break;
       add(plan, found);
     }
+    // Of fixed zero-bubble schedules of long programs, whose prices cannot be
+    // composed, the first is compiled.
+    for (const plan::Plan& plan : proposals->plans)
+      if (found.empty() && pricer_.canCompile(plan))
+        if (const PricedPlan* exact = pricer_.price(plan))
+          found.push_back(exact);
     if (found.empty()) return absl::OkStatus();
     if (!found_ && wantsPipelines(*found.front()))
       for (const plan::Plan& plan : pipelinesLike(found.front()->plan, batch_))
@@ -238,10 +255,11 @@ class Chooser {
       llvm::stable_sort(found, better);
       if (found.empty()) return;
     }
-    // What is chosen has a compiled price where any plan has one.
+    // A compiled price is chosen, unless only composed ones fit.
     const auto exact = llvm::find_if(
         found, [](const PricedPlan* plan) { return !plan->composed; });
-    if (exact != found.end()) found.erase(found.begin(), exact);
+    if (exact != found.end() && (*exact)->fits == found.front()->fits)
+      found.erase(found.begin(), exact);
   }
 
   // Leaves out plans with the same step and memory as another.
@@ -257,9 +275,9 @@ class Chooser {
     return absl::ResourceExhaustedError(
         llvm::formatv(
             "expected a division within {0} a device, found none: the least of "
-            "{1} that were compiled is {2}, {3} more, of {4}; give --memory as "
+            "{1} that were priced is {2}, {3} more, of {4}; give --memory as "
             "much, or take more devices",
-            base::FormatBytes(limit), pricer_.compiled(),
+            base::FormatBytes(limit), pricer_.compiled() + pricer_.composed(),
             base::FormatBytes(least), base::FormatBytes(least - limit),
             describePlan(best()->plan))
             .str());
@@ -296,15 +314,14 @@ class Chooser {
 
   static std::string whyOther(const PricedPlan& chosen,
                               const PricedPlan& other) {
-    const auto before = partsOf(chosen), after = partsOf(other);
+    std::map<std::string, double> difference = partsOf(other);
+    for (const auto& [name, seconds] : partsOf(chosen))
+      difference[name] -= seconds;
     std::vector<std::pair<double, std::string>> changes;
-    for (const auto& [name, seconds] : after) {
-      const auto own = before.find(name);
-      const double change =
-          (seconds - (own == before.end() ? 0 : own->second)) /
-          chosen.seconds();
-      if (std::abs(change) >= 0.002) changes.push_back({change, name});
-    }
+    for (const auto& [name, seconds] : difference)
+      if (const double change = seconds / chosen.seconds();
+          std::abs(change) >= 0.002)
+        changes.push_back({change, name});
     llvm::sort(changes, [](const auto& a, const auto& b) {
       return std::abs(a.first) > std::abs(b.first);
     });
@@ -377,6 +394,10 @@ class Chooser {
     return rows;
   }
 
+  bool hasProducts(plan::Precision precision) const {
+    return request_.cluster.device.peak[static_cast<size_t>(precision)] > 0;
+  }
+
   // The chosen plan in bf16 where it is f32, and the other way round.
   Array otherPrecisions() {
     Array rows;
@@ -384,7 +405,7 @@ class Chooser {
         best()->plan.precision.value_or(plan::Precision::kF32);
     for (const plan::Precision precision :
          {plan::Precision::kF32, plan::Precision::kBF16}) {
-      if (precision == own) continue;
+      if (precision == own || !hasProducts(precision)) continue;
       plan::Plan other = best()->plan;
       other.precision = precision;
       if (const PricedPlan* priced = pricer_.rank(other))
@@ -408,10 +429,10 @@ class Chooser {
       if (alternatives.size() == kAlternatives || !other->fits) break;
       Object row = toJson(*other);
       row["slower"] = other->seconds() / chosen.seconds() - 1;
-      // Composed prices have parts of their own: like is compared with like.
+      // Composed prices have other parts: like is compared with like.
       const PricedPlan* alike =
-          other->composed ? pricer_.rank(chosen.plan) : &chosen;
-      row["why"] = whyOther(alike ? *alike : chosen, *other);
+          other->composed ? pricer_.compose(chosen.plan) : &chosen;
+      row["why"] = alike ? whyOther(*alike, *other) : "priced by layer kinds";
       alternatives.push_back(std::move(row));
     }
     facts["kind"] = "plan";

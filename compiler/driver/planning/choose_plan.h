@@ -27,11 +27,12 @@ struct PlanRequest {
   double memory = 0;       // bytes per device; 0: what the device has
   bool by_layer = false;   // propose plans with a mapping for each layer
   int64_t batch = 0;       // samples of a step that the model must have; 0: any
-  // What parameters and activations are stored as; several: the fastest is
-  // chosen. The first is the one that alternatives are of.
+  // Precisions of parameters and activations to search in. The fastest plan of
+  // all is chosen; a precision that cannot be planned is left out if another
+  // can.
   std::vector<plan::Precision> precisions = {plan::Precision::kF32};
   // Instructions of compiled programs to price at most, roughly: what bounds
-  // the time of the search. One plan is priced in any case.
+  // the time of the search. Three plans are priced in any case.
   int64_t effort = 30'000;
   std::string output;  // the plan file; empty: none is written
 };

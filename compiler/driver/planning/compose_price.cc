@@ -3,18 +3,19 @@
 #include "compiler/driver/planning/compose_price.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "compiler/core/schedule_generators.h"
 #include "compiler/core/stages.h"
 #include "compiler/core/timetable.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/planning/batch_parts.h"
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/plan/without_depth.h"
 #include "compiler/planner/cost/cost.h"
 #include "compiler/simulator/price.h"
 #include "llvm/ADT/StringRef.h"
-#include "mlir/IR/Diagnostics.h"
 #include "runtime/program/types.h"
 
 namespace partita::driver {
@@ -27,15 +28,7 @@ constexpr llvm::StringRef kFirstRun = "segment_forward";
 constexpr llvm::StringRef kFirstRunBack = "segment_backward";
 constexpr llvm::StringRef kRun = "segment_";
 
-int64_t batchParts(const plan::Plan& plan) {
-  int64_t parts = 1;
-  for (const plan::Entry& entry : plan.shard)
-    for (const plan::ShardedDimension& each : entry.dimensions)
-      if (each.dimension == "B") parts *= core::SizeOf(each.axes);
-  return parts;
-}
-
-// Of one rank, where stages have different work.
+// What one rank does in a step; stages have different work.
 struct Rank {
   double end = 0, busy = 0, layers = 0;
   int64_t kept = 0;  // layers x microbatches in flight
@@ -55,13 +48,7 @@ std::optional<PriceComposer::Part> PriceComposer::compile(
   options.plan = plan;
   mlir::OwningOpRef<mlir::ModuleOp> step = steps(layers, batch).named(options);
   if (!step) return std::nullopt;
-  mlir::ScopedDiagnosticHandler quiet(
-      step->getContext(), [&](mlir::Diagnostic& diagnostic) {
-        if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
-          problem = diagnostic.str();
-        return mlir::success();
-      });
-  Compilation compilation(std::move(step), options, Milestone::kNamed,
+  Compilation compilation(std::move(step), options, Milestone::kStep,
                           /*machine_code=*/false);
   if (mlir::failed(compilation.runTo(Milestone::kPlanned))) return std::nullopt;
   auto parts = artifactOf(compilation);
@@ -104,8 +91,8 @@ StepCache& PriceComposer::steps(int64_t layers, int64_t batch) {
   return steps_.try_emplace({layers, batch}, import).first->second;
 }
 
-// What a layer's backward pass finds of its forward pass: all that calls of its
-// forward function return.
+// Bytes that a layer's forward call keeps for its backward call: the most that
+// one forward call in @main returns.
 int64_t PriceComposer::savedBytes(const program::Program& program) {
   const auto* main = program.functions()->Get(
       static_cast<unsigned>(program.entries()->Get(0)->main()));
@@ -138,12 +125,18 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
                                                     std::string& problem) {
   if (!composes(plan)) {
     problem =
-        "zero-bubble schedules of programs this long are not priced: fix the "
-        "schedule of a smaller model, or compile the plan and simulate it";
+        "the price of a zero-bubble schedule cannot be composed of layer "
+        "kinds: write the plan, compile it and simulate the program";
     return std::nullopt;
   }
   plan::Plan stage = plan::WithoutDepth(plan);
   const int64_t microbatches = plan.microbatches;
+  const int64_t parts = microbatches * batchParts(plan);
+  if (model_.batch % parts != 0) {
+    problem = "expected a batch that can be divided by " +
+              std::to_string(parts) + ", found " + std::to_string(model_.batch);
+    return std::nullopt;
+  }
   stage.microbatches = std::min<int64_t>(microbatches, 2);
   const auto few = compile(stage, kFew, microbatches, problem),
              more = compile(stage, kFew + 1, microbatches, problem);
@@ -200,8 +193,7 @@ std::optional<ComposedPrice> PriceComposer::compose(const plan::Plan& plan,
     costs.stages.push_back(cost);
   }
   const int ranks = schedule.ranks();
-  const double samples =
-      static_cast<double>(model_.batch / microbatches / batchParts(plan));
+  const double samples = static_cast<double>(model_.batch / parts);
   if (pipeline)
     costs.transfer = planner::TransferTime(
         cluster_, 0, cluster_.devices / ranks,

@@ -1,6 +1,7 @@
-// The price of a plan whose program is too long to compile in a search: layer
-// kinds are compiled in a model of few layers, and the step is composed of
-// their prices by the plan's schedule.
+// The price of a plan without compiling its whole program: a model of few
+// layers is compiled, and the step is composed of its layers' prices by the
+// plan's schedule. It tells plans apart in a search; a composed time was within
+// 3 % of the simulated one where both were seen, memory within 8 to 40 %.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_COMPOSE_PRICE_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_COMPOSE_PRICE_H_
 
@@ -41,7 +42,8 @@ struct ComposedPrice {
   double rest = 0;    // of the slowest rank: sums, collectives, the update
   double bubble = 0;  // of the slowest rank, waiting
   int64_t memory_bytes = 0;  // of the fullest rank; ends count on each
-  int64_t instructions = 0;  // of the programs that were compiled for it
+  // What pricing it took, as if all of its programs were compiled for it alone.
+  int64_t instructions = 0;
 };
 
 class PriceComposer {

@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
+#include "compiler/driver/compilation.h"
 #include "compiler/driver/planning/mapping_plan.h"
-#include "compiler/driver/train_options.h"
 #include "compiler/sharding/apply_plan.h"
 #include "compiler/sharding/dims.h"
 #include "dialects/dist/dialect.h"
@@ -91,18 +91,14 @@ LogicalResult applyMapping(mlir::ModuleOp module, PreparedStep& step,
 
 FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
                                     plan::Precision precision, Fault& fault) {
-  TrainOptions train;
-  // The least graph for each parameter. Whoever reads it adds the states.
-  train.optimizer = "sgd";
   absl::StatusOr<plan::Plan> plan = planOf({}, kAxis, kAxis);
   if (!plan.ok())
     return module.emitError() << std::string(plan.status().message());
-  std::vector<Phase> phases = divideModel(*plan, &train);
-  phases.pop_back();  // which applies a plan
-  if (mlir::failed(runPhases(module, simplifyModel(&train), fault)) ||
-      mlir::failed(
-          runPhases(module, reducePrecision(precision, &train), fault)) ||
-      mlir::failed(runPhases(module, phases, fault)))
+  CompileOptions options = optionsToJudge(*plan, /*train=*/nullptr);
+  options.precision = precision;
+  // The least graph for each parameter. Whoever reads it adds the states.
+  options.train.optimizer = "sgd";
+  if (mlir::failed(Compilation(module, options).runTo(Milestone::kStep, fault)))
     return failure();
   // What a mapping leaves undone, nobody asked for.
   mlir::ScopedDiagnosticHandler quiet(

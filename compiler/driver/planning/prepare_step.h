@@ -17,11 +17,10 @@ struct PreparedStep {
   std::vector<planner::StepMapping> mappings;
 };
 
-// Runs the phases up to naming and differentiating, with an optimizer without
-// states, and applies a plan for each mapping in turn: of the batch; of the
-// rows of images, or of the sequence; of hidden widths, heads and classes; of
-// nothing. Composites that any of these divides are decomposed. Fails after
-// diagnostics.
+// Runs the phases to kStep, with an optimizer without states, and applies a
+// plan for each mapping in turn: of the batch; of the rows of images, or of the
+// sequence; of hidden widths, heads and classes; of nothing. Composites that
+// any of these divides are decomposed. Fails after diagnostics.
 mlir::FailureOr<PreparedStep> prepareStep(mlir::ModuleOp module,
                                           plan::Precision precision,
                                           Fault& fault);

@@ -10,9 +10,9 @@
 namespace partita::driver {
 namespace {
 
-// Calls of layers in all ranks' programs: up to so many, compiling takes no
-// longer than composing; beyond, too long for each plan of a search, and for
-// any plan.
+// Calls of layers in all ranks' programs. Up to kFewCalls, compiling is as fast
+// as composing. Above kManyCalls it is too slow for each plan of a search,
+// above kMostCalls for any plan.
 constexpr int64_t kFewCalls = 64, kManyCalls = 800, kMostCalls = 4000;
 // Models of as many layers as the composer's are no longer than those.
 constexpr int64_t kFewestLayers = 3;
@@ -29,8 +29,8 @@ int64_t countInstructions(const program::Program& program) {
 std::string targetOf(const planner::Device& device) {
   if (!device.is_gpu) return "cpu";
   const llvm::StringRef name = device.name;
-  // Of Hopper all; what came later runs PTX of sm_90, what came before has no
-  // chip of its own in kernels/chips.cc.
+  // All Hopper chips. Later chips run PTX of sm_90; earlier ones have no entry
+  // of their own in kernels/chips.cc.
   for (const char* hopper : {"h100", "h200", "h800", "gh200"})
     if (name.starts_with_insensitive(hopper)) return "cuda:sm_90a";
   for (const char* blackwell : {"b200", "b300", "gb200", "gb300"})
@@ -61,7 +61,7 @@ std::unique_ptr<Compilation> PlanPricer::describe(
     mlir::OwningOpRef<mlir::ModuleOp> step = steps_.named(options);
     if (!step) return nullptr;
     auto made = std::make_unique<Compilation>(
-        std::move(step), options, Milestone::kNamed, /*machine_code=*/false);
+        std::move(step), options, Milestone::kStep, /*machine_code=*/false);
     if (mlir::failed(made->runTo(Milestone::kPlanned))) return nullptr;
     return made;
   }
@@ -149,7 +149,12 @@ const PricedPlan* PlanPricer::find(const plan::Plan& wanted, bool compose) {
   return known->second.get();
 }
 
-void PlanPricer::compose(RepeatedModel model) {
+const PricedPlan* PlanPricer::compose(const plan::Plan& plan) {
+  return composer_ && PriceComposer::composes(plan) ? find(plan, true)
+                                                    : nullptr;
+}
+
+void PlanPricer::setLayers(RepeatedModel model) {
   layers_ = model.layers;
   composer_.emplace(std::move(model), options_, cluster_);
 }

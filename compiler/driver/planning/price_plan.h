@@ -30,12 +30,12 @@ struct PricedPlan {
   std::string program;  // the compiled program, without code
   simulator::StepPrice price;
   bool fits = false;  // in the limit of memory
-  // The price is composed of those of layer kinds, and there is no `program`.
+  // The price is composed of prices of layer kinds; `program` is empty.
   bool composed = false;
   double seconds() const { return price.simulation.step; }
 };
 
-// What the devices of a cluster run, as `partita compile --target` takes it.
+// The --target that `partita compile` takes for a cluster's devices.
 std::string targetOf(const planner::Device& device);
 
 class PlanPricer {
@@ -47,7 +47,7 @@ class PlanPricer {
              planner::Cluster cluster, int64_t memory_bytes);
 
   // Prices may be composed of this model's layers from now on.
-  void compose(RepeatedModel model);
+  void setLayers(RepeatedModel model);
 
   // What `partita simulate` says of the compiled plan; composed where the
   // program is longer than canCompile(). Null where the plan does not compile
@@ -56,6 +56,8 @@ class PlanPricer {
   // The same, composed where that takes less time: to tell plans apart in a
   // search.
   const PricedPlan* rank(const plan::Plan& plan);
+  // Composed whatever its length; null where it cannot be.
+  const PricedPlan* compose(const plan::Plan& plan);
 
   // Seconds of a step of the same program on another cluster.
   absl::StatusOr<double> secondsOn(const PricedPlan& plan,

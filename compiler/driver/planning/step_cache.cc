@@ -11,7 +11,7 @@ using Module = mlir::OwningOpRef<mlir::ModuleOp>;
 
 namespace {
 
-// What simplifying a model looks at.
+// The fields of a plan that simplifying reads.
 plan::Plan simplifiedPart(const CompileOptions& options) {
   plan::Plan part;
   part.microbatches = options.plan->microbatches;
@@ -19,7 +19,7 @@ plan::Plan simplifiedPart(const CompileOptions& options) {
   return part;
 }
 
-// What naming a step's dimensions looks at.
+// The fields of a plan that naming a step's dimensions reads.
 plan::Plan namedPart(const CompileOptions& options) {
   plan::Plan part = simplifiedPart(options);
   part.recompute = options.plan->recompute;
@@ -55,7 +55,7 @@ Module StepCache::named(const CompileOptions& options) {
     if (!module) return nullptr;
     Compilation model(*module, options, Milestone::kSimplified,
                       /*machine_code=*/false);
-    if (mlir::failed(model.runTo(Milestone::kNamed))) return nullptr;
+    if (mlir::failed(model.runTo(Milestone::kStep))) return nullptr;
     known = std::move(module);
   }
   return known->clone();

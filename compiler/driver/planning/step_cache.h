@@ -1,5 +1,5 @@
-// Where the compilations of many plans are still alike: simplified, and as a
-// whole step with named dimensions.
+// Models that many plans share, compiled up to where the plans differ: the
+// simplified model, and the whole training step with named dimensions.
 #ifndef PARTITA_COMPILER_DRIVER_PLANNING_STEP_CACHE_H_
 #define PARTITA_COMPILER_DRIVER_PLANNING_STEP_CACHE_H_
 
@@ -20,14 +20,14 @@ class StepCache {
   // `import` makes the model as imported for training, or null.
   explicit StepCache(Import import) : import_(std::move(import)) {}
 
-  // Copies at Milestone::kSimplified and kNamed, under a plan. Null after
+  // Copies at Milestone::kSimplified and kStep, under a plan. Null after
   // diagnostics.
   mlir::OwningOpRef<mlir::ModuleOp> simplified(const CompileOptions& options);
-  // Of a plan for which dependsOnPlan() is false.
+  // Requires !dependsOnPlan(options).
   mlir::OwningOpRef<mlir::ModuleOp> named(const CompileOptions& options);
 
-  // Whether more of the plan than microbatches, precision, recomputation and
-  // names has a say in the step before it is divided: stages, or budgets.
+  // True where the step before it is divided depends on more of the plan than
+  // microbatches, precision, recomputation and names: on stages, or budgets.
   static bool dependsOnPlan(const CompileOptions& options);
 
  private:

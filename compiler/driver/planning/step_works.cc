@@ -1,8 +1,8 @@
 // Kernels as fusion finds them, before library calls are told apart.
 #include "compiler/driver/planning/step_works.h"
 
-#include "compiler/emit/kernel_work.h"
 #include "compiler/kernels/fusion_groups.h"
+#include "compiler/kernels/kernel_work.h"
 #include "dialects/nn/dialect.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -58,7 +58,7 @@ double seenBy(Op op) {
   const int64_t queries = rows(op.getQ()), keys = rows(op.getK());
   if (queries == 0 || keys == 0) return 0;
   return static_cast<double>(
-             emit::pairsOf(queries, keys, op.getCausalOffset())) /
+             kernels::pairsOf(queries, keys, op.getCausalOffset())) /
          (static_cast<double>(queries) * static_cast<double>(keys));
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "compiler/driver/planning/batch_parts.h"
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/plan/without_depth.h"
 #include "compiler/plan/words.h"
@@ -61,16 +62,6 @@ int64_t sizeOf(const Plan& plan, llvm::StringRef name) {
   return axis ? plan.mesh.axes[*axis].size : 1;
 }
 
-// The axes of B.
-int64_t batchParts(const Plan& plan) {
-  int64_t parts = 1;
-  for (const plan::Entry& entry : plan.shard)
-    for (const plan::ShardedDimension& division : entry.dimensions)
-      if (division.dimension == "B" && entry.at.empty())
-        parts *= core::SizeOf(division.axes);
-  return parts;
-}
-
 // A slowest axis that depth is divided over.
 void addPipe(Plan& plan, int64_t size) {
   plan.mesh.axes.insert(plan.mesh.axes.begin(), {kPipe, size});
@@ -102,7 +93,7 @@ std::optional<Plan> moveHalf(const Plan& plan, const std::string& from,
   return moved;
 }
 
-// As many as can be in powers of two, from `count` up to `most`.
+// Doubles `count` while it is below `most` and the samples can be divided so.
 int64_t microbatchesOf(int64_t samples, int64_t most, int64_t count = 1) {
   while (count < most && samples % (2 * count) == 0) count *= 2;
   return count;
@@ -195,7 +186,7 @@ class Variations {
     const bool pipes = !fixed_.pp && !fixed_.vpp;
     const auto add = [&](const std::string& from, const std::string& to) {
       std::optional<Plan> moved = moveHalf(plan_, from, to);
-      if (!moved) return;
+      if (!moved || batch_ % batchParts(*moved) != 0) return;
       if (to == kPipe && !fixed_.microbatch) {
         const int64_t stages = sizeOf(*moved, kPipe);
         const int64_t samples = batch_ / batchParts(*moved);

@@ -12,7 +12,7 @@ namespace partita::driver {
 
 struct SimulateArguments {
   std::string artifact;
-  std::string cluster;              // a file or a name, as planner/cluster.h
+  std::string cluster;  // a file or a name, as planner/cluster/cluster.h
   std::vector<std::string> faults;  // as simulator/faults.h
   std::string trace;                // a file to write; empty: none
   std::string html;                 // the same, of a report

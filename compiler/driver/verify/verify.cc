@@ -5,7 +5,8 @@
 #include <cmath>
 #include <map>
 
-#include "compiler/driver/model_phases.h"
+#include "compiler/driver/compilation.h"
+#include "compiler/driver/cut_model.h"
 #include "compiler/driver/session.h"
 #include "compiler/driver/verify/rounding_bounds.h"
 #include "compiler/driver/verify/shrink_model.h"
@@ -14,7 +15,6 @@
 #include "compiler/partition/partition.h"
 #include "compiler/partition/spmd_interpreter.h"
 #include "compiler/plan/glob.h"
-#include "compiler/plan/plan_schedule.h"
 #include "compiler/sharding/convert.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
@@ -91,19 +91,21 @@ class Verification {
     namePorts(*imported_);
     whole_ = imported_->clone();
     if (train() && mlir::failed(trainImported())) return failure();
-    std::vector<Phase> phases = simplifyModel(train());
-    for (Phase& phase : divideModel(plan_, train()))
-      phases.push_back(std::move(phase));
-    // These keep whole tensors: what they leave is compared.
-    for (const Phase& phase : phases)
-      if (mlir::failed(runPhase(*whole_, phase, fault_))) return failure();
+    CompileOptions options = optionsToJudge(plan_, train());
+    options.plan->precision.reset();  // rounding hides what divisions do
+    // Up to here tensors are whole: what is left of the model is compared.
+    if (mlir::failed(
+            Compilation(*whole_, options).runTo(Milestone::kDivided, fault_)))
+      return failure();
     numberOperations();
+    // Not cut: one program of all devices.
     mlir::OwningOpRef<mlir::ModuleOp> divided(whole_->clone());
-    if (mlir::failed(runPhase(*divided, partitionModel(plan_), fault_)))
+    if (mlir::failed(Compilation(*divided, options, Milestone::kCut)
+                         .runTo(Milestone::kPartitioned, fault_)))
       return failure();
     if (options_.breaking) options_.breaking(*divided);
     if (mlir::failed(runImported()) || mlir::failed(runWhole()) ||
-        mlir::failed(runDivided(*divided)) || mlir::failed(runRanks()))
+        mlir::failed(runDivided(*divided)) || mlir::failed(runRanks(options)))
       return failure();
     llvm::json::Object facts{{"mesh", plan::ToString(plan_.mesh)},
                              {"devices", plan_.mesh.Size()},
@@ -134,13 +136,15 @@ class Verification {
   // The imported model as a step, the whole batch at once, with nothing
   // simplified.
   LogicalResult trainImported() {
-    TrainOptions at_once = train_;
-    at_once.microbatches = 1;
-    std::vector<Phase> phases = {simplifyModel(&at_once).front()};
-    for (Phase& phase : trainModel(at_once)) phases.push_back(std::move(phase));
-    for (const Phase& phase : phases)
-      if (mlir::failed(runPhase(*imported_, phase, fault_))) return failure();
-    return success();
+    CompileOptions options;
+    options.progress = false;
+    options.train = train_;
+    options.train.microbatches = 1;
+    if (mlir::failed(Compilation(*imported_, options)
+                         .runTo(Milestone::kLossAttached, fault_)))
+      return failure();
+    return Compilation(*imported_, options, Milestone::kSimplified)
+        .runTo(Milestone::kStep, fault_);
   }
 
   // Leaves out layers of a large model, but none that the plan tells from
@@ -356,21 +360,19 @@ class Verification {
   }
 
   // What the ranks of a pipeline give together, is what the whole model gives.
-  LogicalResult runRanks() {
-    if (plan::DepthAxes(plan_).empty()) return success();
-    FailureOr<Programs> programs =
-        cutModel(whole_->clone(), plan_, train(), fault_);
-    if (mlir::failed(programs) ||
-        mlir::failed(runPhases(*programs, {partitionModel(plan_)}, fault_)))
+  LogicalResult runRanks(const CompileOptions& options) {
+    Compilation ranks(*whole_, options, Milestone::kDivided);
+    if (!ranks.isPipeline()) return success();
+    if (mlir::failed(ranks.runTo(Milestone::kPartitioned, fault_)))
       return failure();
-    auto results = runs_.runRanks(*programs, plan_.mesh);
+    auto results = runs_.runRanks(ranks.programs(), plan_.mesh);
     if (mlir::failed(results)) return failure();
     auto whole = whole_->lookupSymbol<FuncOp>("main");
     llvm::StringMap<size_t> numbers;
     for (unsigned i = 0; i < whole.getNumResults(); ++i)
       numbers[resultKey(whole, i)] = i;
-    for (auto [rank, program] : llvm::enumerate(*programs)) {
-      auto main = program->lookupSymbol<FuncOp>("main");
+    for (auto [rank, program] : llvm::enumerate(ranks.programs())) {
+      auto main = mlir::ModuleOp(program).lookupSymbol<FuncOp>("main");
       for (auto [i, result] : llvm::enumerate((*results)[rank])) {
         const size_t number = numbers.lookup(resultKey(main, i));
         judgeResult(main, i, result, number,

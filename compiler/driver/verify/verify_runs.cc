@@ -72,11 +72,12 @@ mlir::FailureOr<llvm::SmallVector<Everywhere>> VerifyRuns::run(
 }
 
 mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<Everywhere>>>
-VerifyRuns::runRanks(Programs& programs, const core::Mesh& mesh) {
+VerifyRuns::runRanks(llvm::ArrayRef<mlir::ModuleOp> programs,
+                     const core::Mesh& mesh) {
   llvm::SmallVector<FuncOp> mains;
   llvm::SmallVector<llvm::SmallVector<Everywhere>> arguments;
-  for (mlir::OwningOpRef<mlir::ModuleOp>& program : programs) {
-    mains.push_back(program->lookupSymbol<FuncOp>("main"));
+  for (mlir::ModuleOp program : programs) {
+    mains.push_back(program.lookupSymbol<FuncOp>("main"));
     arguments.push_back(argumentsOf(mains.back(), mesh));
   }
   return partition::interpretRanks(mains, mesh, arguments,

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "compiler/driver/cut_model.h"
 #include "compiler/driver/verify/verify_values.h"
 #include "compiler/partition/spmd_interpreter.h"
 #include "llvm/ADT/DenseSet.h"
@@ -32,7 +31,7 @@ class VerifyRuns {
 
   // The same of a pipeline's ranks, which exchange values.
   mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<partition::Everywhere>>>
-  runRanks(Programs& programs, const core::Mesh& mesh);
+  runRanks(llvm::ArrayRef<mlir::ModuleOp> programs, const core::Mesh& mesh);
 
   const ArgumentValues& arguments() const { return arguments_; }
   // The largest magnitude of each argument of the last run; 0 without uses.

@@ -183,18 +183,6 @@ const RateTable* MeasuredProducts(const Device& device, Precision precision,
   return nullptr;
 }
 
-std::string ToString(ConvDirection direction) {
-  switch (direction) {
-    case ConvDirection::kForward:
-      return "forward";
-    case ConvDirection::kInputGradient:
-      return "input_grad";
-    case ConvDirection::kWeightGradient:
-      return "weight_grad";
-  }
-  return "";
-}
-
 // Null where none like it was measured.
 const RateTable* MeasuredConvolution(const Device& device, Precision precision,
                                      const Convolution& conv) {
@@ -202,8 +190,9 @@ const RateTable* MeasuredConvolution(const Device& device, Precision precision,
   ConvKind kind = conv.outside == 1 ? ConvKind::kPointwise : ConvKind::kWindow;
   if (conv.channels == 1 && conv.window == conv.outside)
     kind = ConvKind::kDepthwise;
-  return FindTable(device.tables, ConvName(ToString(precision),
-                                           ToString(conv.direction), kind));
+  return FindTable(
+      device.tables,
+      ConvName(ToString(precision), terms::NameOf(conv.direction), kind));
 }
 
 // As the tables of collectives are called; empty: there is none.
@@ -316,16 +305,16 @@ double ConvolutionTime(const Device& device, Precision precision,
   if (conv.channels == 1) return memory;
   double product = 0;
   switch (conv.direction) {
-    case ConvDirection::kForward:
+    case terms::ConvDirection::kForward:
       product = MatmulTime(device, precision, conv.groups, conv.places,
                            conv.channels, conv.window, ProductForm::kPacked);
       break;
-    case ConvDirection::kInputGradient:
+    case terms::ConvDirection::kInputGrad:
       product =
           MatmulTime(device, precision, conv.groups, conv.places, conv.window,
                      conv.channels, ProductForm::kRhsTransposed);
       break;
-    case ConvDirection::kWeightGradient:
+    case terms::ConvDirection::kWeightGrad:
       product =
           MatmulTime(device, precision, conv.groups, conv.channels, conv.window,
                      conv.places, ProductForm::kLhsTransposed);

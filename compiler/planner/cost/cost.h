@@ -9,6 +9,7 @@
 #include "compiler/core/precision.h"
 #include "compiler/core/traffic.h"
 #include "compiler/planner/cluster/cluster.h"
+#include "dialects/terms/conv_direction.h"
 
 namespace partita::planner {
 
@@ -26,9 +27,8 @@ core::Precision ComputedIn(const Device& device, core::Precision precision);
 
 // A convolution by the sizes of the forward one, whichever of its three tensors
 // is computed.
-enum class ConvDirection { kForward, kInputGradient, kWeightGradient };
 struct Convolution {
-  ConvDirection direction = ConvDirection::kForward;
+  terms::ConvDirection direction = terms::ConvDirection::kForward;
   int64_t groups = 1;
   int64_t channels = 0;  // that come out of a group
   int64_t window = 0;    // elements of the weight for one of them

@@ -1,5 +1,4 @@
 // RUN: partita-opt %s --partita-plan-memory --split-input-file | FileCheck %s
-// RUN: partita-opt %s --partita-plan-memory=returned-only --split-input-file | FileCheck %s --check-prefix=RETURNED
 
 // Memory is used again as soon as its value is dead; the last result goes straight to the caller.
 // CHECK-LABEL: @chain
@@ -8,10 +7,6 @@
 // CHECK: exec.launch {{.*}} {exec.offsets = array<i64: 64>}
 // CHECK: exec.launch {{.*}} {exec.offsets = array<i64: 0>}
 // CHECK: exec.launch {{.*}} {exec.offsets = array<i64: -1>}
-// RETURNED-LABEL: @chain
-// RETURNED-NOT: exec.offsets = array<i64: {{[0-9]}}
-// RETURNED: exec.launch {{.*}} {exec.offsets = array<i64: -1>}
-// RETURNED-NOT: exec.frame
 func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {exec.kernel} {
   return %x : tensor<16xf32>
 }

@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "compiler/autodiff/gradient.h"
+#include "compiler/driver/compilation.h"
 #include "compiler/driver/import_model.h"
-#include "compiler/driver/model_phases.h"
 #include "compiler/partition/collective_report.h"
 #include "compiler/partition/local_form.h"
 #include "compiler/partition/passes.h"
@@ -47,22 +47,12 @@ class CountsTest : public testing::Test {
   std::vector<CollectiveUse> collectives(
       mlir::ModuleOp module, const plan::Plan& plan,
       const driver::TrainOptions* train = nullptr, bool buckets = true) {
-    std::vector<driver::Phase> phases = driver::simplifyModel(train);
-    for (driver::Phase& phase : driver::reducePrecision(
-             plan.precision.value_or(plan::Precision::kF32), train))
-      phases.push_back(std::move(phase));
-    for (driver::Phase& phase : driver::divideModel(plan, train))
-      phases.push_back(std::move(phase));
-    phases.push_back(driver::partitionModel(plan));
-    if (train && buckets)
-      phases.push_back({"merge", [](mlir::OpPassManager& pm) {
-                          pm.addPass(createMergeCollectivesPass());
-                        }});
-    for (const driver::Phase& phase : phases) {
-      mlir::PassManager passes(&context_);
-      phase.build(passes);
-      EXPECT_TRUE(succeeded(passes.run(module))) << phase.name;
-    }
+    driver::Compilation compilation(module,
+                                    driver::optionsToJudge(plan, train));
+    EXPECT_TRUE(succeeded(compilation.runTo(driver::Milestone::kPartitioned)));
+    mlir::PassManager passes(&context_);
+    if (train && buckets) passes.addPass(createMergeCollectivesPass());
+    EXPECT_TRUE(succeeded(passes.run(module)));
     auto uses = listCollectives(module);
     EXPECT_TRUE(succeeded(uses));
     return succeeded(uses) ? *uses : std::vector<CollectiveUse>();

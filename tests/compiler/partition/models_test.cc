@@ -5,13 +5,12 @@
 
 #include <map>
 
+#include "compiler/driver/compilation.h"
 #include "compiler/driver/import_model.h"
-#include "compiler/driver/model_phases.h"
 #include "compiler/partition/local_form.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/dialect.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "mlir/Pass/PassManager.h"
 #include "tests/compiler/partition/run_divided.h"
 #include "tests/compiler/simplify/evaluate.h"
 #include "tests/e2e/divisions.h"
@@ -54,18 +53,6 @@ class ModelsTest
         &context_);
   }
 
-  bool run(mlir::ModuleOp module, const std::vector<driver::Phase>& phases) {
-    for (const driver::Phase& phase : phases) {
-      mlir::PassManager passes(&context_);
-      phase.build(passes);
-      if (failed(passes.run(module))) {
-        ADD_FAILURE() << "phase " << phase.name << " failed";
-        return false;
-      }
-    }
-    return true;
-  }
-
   mlir::MLIRContext context_;
 };
 
@@ -73,7 +60,10 @@ TEST_P(ModelsTest, DividedEqualsUndivided) {
   const auto& [model, division] = GetParam();
   auto whole = import(model);
   ASSERT_TRUE(whole);
-  ASSERT_TRUE(run(*whole, driver::simplifyModel()));
+  driver::CompileOptions options;
+  options.progress = false;
+  ASSERT_TRUE(succeeded(driver::Compilation(*whole, options)
+                            .runTo(driver::Milestone::kSimplified)));
   auto divided = mlir::OwningOpRef<mlir::ModuleOp>(whole->clone());
 
   plan::Plan plan;
@@ -83,8 +73,10 @@ TEST_P(ModelsTest, DividedEqualsUndivided) {
   auto entries = plan::ParseShardOption(division.shard, plan.mesh);
   ASSERT_TRUE(entries.ok()) << entries.status();
   plan.shard = *entries;
-  ASSERT_TRUE(run(*divided, driver::divideModel(plan)));
-  ASSERT_TRUE(run(*divided, {driver::partitionModel(plan)}));
+  options.plan = plan;
+  driver::Compilation compilation(*divided, options,
+                                  driver::Milestone::kSimplified);
+  ASSERT_TRUE(succeeded(compilation.runTo(driver::Milestone::kPartitioned)));
   expectEqual(runDivided(*divided, input), simplify::runMain(*whole, input));
 }
 

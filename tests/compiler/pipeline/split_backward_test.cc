@@ -85,8 +85,7 @@ class SplitBackwardTest : public StepTest {
     train.microbatches = 2;
     std::vector<driver::Phase> phases =
         driver::reducePrecision(precision, &train);
-    for (driver::Phase& phase : driver::trainModel(train))
-      phases.push_back(std::move(phase));
+    phases.push_back(driver::trainModel(train));
     for (const driver::Phase& phase : phases) {
       mlir::PassManager passes(&context_);
       phase.build(passes);

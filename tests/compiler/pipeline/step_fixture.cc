@@ -9,6 +9,7 @@
 #include "compiler/pipeline/cut.h"
 #include "compiler/pipeline/passes.h"
 #include "compiler/sharding/convert.h"
+#include "compiler/sharding/passes.h"
 #include "dialects/dist/dialect.h"
 #include "dialects/nn/interpreter.h"
 #include "mlir/IR/Verifier.h"
@@ -190,31 +191,32 @@ mlir::OwningOpRef<mlir::ModuleOp> StepTest::step(const core::Schedule& schedule,
   plan.mesh =
       *plan::ParseMeshOption("pipe=" + std::to_string(schedule.ranks()));
   plan.microbatches = train.microbatches;
-  std::vector<driver::Phase> phases = driver::simplifyModel(&train);
-  for (driver::Phase& phase : driver::divideModel(plan, &train)) {
-    if (phase.name == "differentiate")
-      phases.push_back({"stages", [&](mlir::OpPassManager& pm) {
-                          AssignStagesPassOptions options;
-                          options.stages = schedule.stages;
-                          pm.addPass(createAssignStagesPass(options));
-                        }});
-    if (phase.name == "partition") break;
-    const bool has_gradients = phase.name == "differentiate";
-    phases.push_back(std::move(phase));
-    if (has_gradients && !schedule.flushes)
-      phases.push_back({"delay", [&](mlir::OpPassManager& pm) {
-                          DelayStagesPassOptions options;
-                          options.weights = weights;
-                          options.correction = correction;
-                          pm.addPass(createDelayStagesPass(options));
-                        }});
-    if (has_gradients)
-      phases.push_back({"split", [&](mlir::OpPassManager& pm) {
-                          SplitBackwardPassOptions options;
-                          options.cells = cellsToSplit(schedule);
-                          pm.addPass(createSplitBackwardPass(options));
-                        }});
-  }
+  std::vector<driver::Phase> phases = driver::attachLoss(&train);
+  phases.push_back(driver::simplifyModel(/*training=*/true));
+  llvm::append_range(phases, driver::exposeFactors());
+  llvm::append_range(phases, driver::assignStages(plan, &train));
+  phases.push_back({"stages", [&](mlir::OpPassManager& pm) {
+                      AssignStagesPassOptions options;
+                      options.stages = schedule.stages;
+                      pm.addPass(createAssignStagesPass(options));
+                    }});
+  phases.push_back(driver::trainModel(train));
+  if (!schedule.flushes)
+    phases.push_back({"delay", [&](mlir::OpPassManager& pm) {
+                        DelayStagesPassOptions options;
+                        options.weights = weights;
+                        options.correction = correction;
+                        pm.addPass(createDelayStagesPass(options));
+                      }});
+  phases.push_back({"split", [&](mlir::OpPassManager& pm) {
+                      SplitBackwardPassOptions options;
+                      options.cells = cellsToSplit(schedule);
+                      pm.addPass(createSplitBackwardPass(options));
+                    }});
+  phases.push_back({"spread-names", [](mlir::OpPassManager& pm) {
+                      pm.addPass(sharding::createNameDimensionsPass());
+                    }});
+  phases.push_back(driver::shardModel(plan));
   for (const driver::Phase& phase : phases) {
     mlir::PassManager passes(&context_);
     phase.build(passes);

@@ -1,0 +1,32 @@
+// What a library call applies to its result.
+#ifndef PARTITA_DIALECTS_TERMS_ACTIVATION_H_
+#define PARTITA_DIALECTS_TERMS_ACTIVATION_H_
+
+#include <cstdint>
+
+namespace partita::terms {
+
+// kGeluErf is x * Phi(x), kGeluTanh its approximation by a tanh; kSilu is x *
+// sigmoid(x).
+enum class Activation : uint32_t {
+  kNone,
+  kRelu,
+  kGeluErf,
+  kGeluTanh,
+  kSilu,
+  kTanh,
+  kSigmoid
+};
+
+// All values, in the order of their numbers.
+inline constexpr Activation kActivations[] = {
+    Activation::kNone,     Activation::kRelu, Activation::kGeluErf,
+    Activation::kGeluTanh, Activation::kSilu, Activation::kTanh,
+    Activation::kSigmoid};
+
+// The name in IR and in programs, e.g. "gelu_tanh".
+const char* NameOf(Activation activation);
+
+}  // namespace partita::terms
+
+#endif  // PARTITA_DIALECTS_TERMS_ACTIVATION_H_

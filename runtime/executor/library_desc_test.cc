@@ -1,0 +1,46 @@
+// Every activation and direction of the format is the device's of that name.
+#include "runtime/executor/library_desc.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace partita::executor {
+namespace {
+
+TEST(LibraryDescTest, EveryActivation) {
+  using device::Activation;
+  const std::map<std::string, Activation> expected = {
+      {"none", Activation::kNone},        {"relu", Activation::kRelu},
+      {"gelu_erf", Activation::kGeluErf}, {"gelu_tanh", Activation::kGeluTanh},
+      {"silu", Activation::kSilu},        {"tanh", Activation::kTanh},
+      {"sigmoid", Activation::kSigmoid}};
+  EXPECT_EQ(expected.size(), std::size(program::EnumValuesActivation()));
+  for (const program::Activation activation : program::EnumValuesActivation())
+    EXPECT_EQ(ToDevice(activation),
+              expected.at(program::EnumNameActivation(activation)));
+}
+
+TEST(LibraryDescTest, EveryDirection) {
+  using device::ConvDirection;
+  const std::map<std::string, ConvDirection> expected = {
+      {"forward", ConvDirection::kForward},
+      {"input_grad", ConvDirection::kInputGrad},
+      {"weight_grad", ConvDirection::kWeightGrad}};
+  EXPECT_EQ(expected.size(), std::size(program::EnumValuesConvDirection()));
+  for (const program::ConvDirection direction :
+       program::EnumValuesConvDirection())
+    EXPECT_EQ(ToDevice(direction),
+              expected.at(program::EnumNameConvDirection(direction)));
+}
+
+TEST(LibraryDescTest, LabelsNameActivations) {
+  device::GemmDesc desc;
+  EXPECT_EQ(LabelOf(desc).name, "gemm 1x1x1x1 f32");
+  desc.has_bias = true;
+  desc.activation = device::Activation::kGeluTanh;
+  EXPECT_EQ(LabelOf(desc).name, "gemm 1x1x1x1 f32 bias gelu_tanh");
+}
+
+}  // namespace
+}  // namespace partita::executor
