@@ -67,7 +67,8 @@ class ClusterCosts : public Costs {
 absl::Status CheckPeaks(const program::Program& program,
                         const ClusterCosts& costs);
 
-// The bytes that a collective's time depends on, as planner/cost/cost.h counts them.
+// The bytes that a collective's time depends on, as planner/cost/cost.h counts
+// them.
 int64_t CostBytes(const program::Collective& collective);
 
 }  // namespace partita::simulator

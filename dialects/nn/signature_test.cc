@@ -55,8 +55,8 @@ TEST_F(SignatureTest, ChangesAreSeenWhenWritten) {
 TEST_F(SignatureTest, AddsArgumentsAndResults) {
   {
     Signature signature(main_);
-    mlir::Value state = signature.addArgument(
-        main_.getArgument(1).getType(), named("w/state"), main_.getLoc());
+    mlir::Value state = signature.addArgument(main_.getArgument(1).getType(),
+                                              named("w/state"), main_.getLoc());
     signature.insertResult(1, state, named("between"));
     EXPECT_EQ(signature.numResults(), 3u);
     EXPECT_EQ(signature.resultAttr(1, kNameAttr), text("between"));
