@@ -184,7 +184,7 @@ class Chooser {
               .str());
     considered_ += proposals->considered;
     const int64_t start = pricer_.instructions();
-    const int64_t limit = start + request_.effort;
+    int64_t limit = start + request_.effort;
     Prices found;
     for (const plan::Plan& plan : proposals->plans) {
       if (found.size() >= kLeastProposals &&
@@ -199,9 +199,8 @@ class Chooser {
         if (const PricedPlan* exact = pricer_.price(plan))
           found.push_back(exact);
     if (found.empty()) return absl::OkStatus();
-    if (!found_ && wantsPipelines(*found.front()))
-      for (const plan::Plan& plan : pipelinesLike(found.front()->plan, batch_))
-        add(plan, found);
+    // Beyond the effort, which is for the plans that were proposed.
+    if (!found_ && wantsPipelines(*found.front())) limit += addPipelines(found);
     climb(found, limit);
     confirm(found);
     for (const PricedPlan* each : found) insert(each);
@@ -225,6 +224,19 @@ class Chooser {
                kTight * static_cast<double>(pricer_.memoryLimit()) ||
            (exchanged != parts.end() &&
             exchanged->second > kMuchExchanged * plan.seconds());
+  }
+
+  // Pipelines of more and more stages, until one is no better than the one
+  // before it. Returns the instructions of their programs.
+  int64_t addPipelines(Prices& found) {
+    const int64_t start = pricer_.instructions();
+    const PricedPlan* last = nullptr;
+    for (const plan::Plan& plan : pipelinesLike(found.front()->plan, batch_)) {
+      const PricedPlan* priced = add(plan, found);
+      if (!priced || (last && !better(priced, last))) break;
+      last = priced;
+    }
+    return pricer_.instructions() - start;
   }
 
   // Hill climbing: prices the variations of the best plan until none is better

@@ -83,8 +83,8 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
                             *gain.getString("what"));
   }
   stream << llvm::formatv(
-      "\nto run it, with the same options of the model: partita compile MODEL "
-      "--plan {0} --train {1} --target {2}\n",
+      "\nto run it: partita compile MODEL --plan {0} --train {1} --target {2}\n"
+      "(with the options that the model was given here: --dim and others)\n",
       facts.getString("output")->empty() ? StringRef("PLAN.yaml")
                                          : *facts.getString("output"),
       *facts.getString("train"), *facts.getString("target"));
