@@ -41,7 +41,7 @@ constexpr size_t kLeastProposals = 3;
 // Plans that are compiled at most, when others were told apart.
 constexpr size_t kFinalists = 3;
 // Shares of the limit of memory, and of a step, from which pipelines are tried.
-constexpr double kTight = 0.8, kMuchExchanged = 0.3;
+constexpr double kTight = 0.8, kMuchExchanged = 0.5;
 constexpr double kGiga = 1e9;
 
 bool better(const PricedPlan* a, const PricedPlan* b) {
