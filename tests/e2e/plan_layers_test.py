@@ -43,6 +43,13 @@ class PlanLayersTest(unittest.TestCase):
                     file.write(mixed[0])
                 self.partita("verify", *options, "--plan", "plan.yaml", "--train", "adamw")
 
+    def test_undivided(self):
+        options = [os.path.join(DATA, "gpt2", "model_train.onnx"), "--dim", "batch=8,seq=8", "--by-layer", "--cluster", "8x a100-80-sxm"]
+        facts = json.loads(self.partita("plan", *options, "--json"))
+        self.assertEqual(facts["undivided"], "shard:" not in facts["text"])
+        self.assertTrue(facts["undivided"])
+        self.assertIn("no division that was tried is faster than one device: all 8", self.partita("plan", *options))
+
     def test_facts(self):
         options = ["coatnet-0", "--dim", "batch=4", "--cluster", "8x a100-80-sxm"]
         facts = json.loads(self.partita("plan", *options, "--json"))
@@ -50,6 +57,7 @@ class PlanLayersTest(unittest.TestCase):
         self.assertAlmostEqual(sum(kind["seconds"] for kind in facts["kinds"]) + facts["parts"]["bubble"], facts["step_seconds"],
                                delta=1e-6 * facts["step_seconds"])
         self.assertIn("expected a transformer whose layers are alike", facts["because"])
+        self.assertFalse(facts["undivided"])
         plans = [other["text"] for other in facts["alternatives"]] + [facts["text"]]
         self.assertEqual(len(set(plans)), len(plans))
         self.assertGreater(len(plans), 4)

@@ -196,7 +196,7 @@ class Chooser {
     // composed, the first is compiled.
     for (const plan::Plan& plan : proposals->plans)
       if (found.empty() && pricer_.canCompile(plan))
-        if (const PricedPlan* exact = pricer_.price(plan))
+        if (const PricedPlan* exact = pricer_.price(withLimit(plan)))
           found.push_back(exact);
     if (found.empty()) return absl::OkStatus();
     // Beyond the effort, which is for the plans that were proposed.
@@ -207,10 +207,15 @@ class Chooser {
     return absl::OkStatus();
   }
 
-  const PricedPlan* add(plan::Plan plan, Prices& found) {
+  // The limit of memory that was asked for is part of the plan that is written.
+  plan::Plan withLimit(plan::Plan plan) const {
     if (request_.memory > 0)
       plan.memory = static_cast<int64_t>(request_.memory);
-    const PricedPlan* priced = pricer_.rank(plan);
+    return plan;
+  }
+
+  const PricedPlan* add(const plan::Plan& plan, Prices& found) {
+    const PricedPlan* priced = pricer_.rank(withLimit(plan));
     if (priced && !llvm::is_contained(found, priced)) found.push_back(priced);
     llvm::stable_sort(found, better);
     return priced;
@@ -448,6 +453,8 @@ class Chooser {
       alternatives.push_back(std::move(row));
     }
     facts["kind"] = "plan";
+    facts["undivided"] =
+        chosen.plan.shard.empty() && chosen.plan.mesh.Size() > 1;
     facts["cluster"] = request_.cluster.name;
     facts["devices"] = request_.cluster.devices;
     facts["target"] = optionsOf(request_).target;

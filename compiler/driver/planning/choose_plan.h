@@ -45,7 +45,8 @@ struct PlanRequest {
 // and how many plans were estimated ("considered"), "priced_by_kinds",
 // "compiled" and "not_compiled". A price that is "composed" is one of layer
 // kinds, put together by the schedule: of runners-up, and of a choice that is
-// too long to compile here. The file is written. Refuses what fits no device.
+// too long to compile here; "undivided" says that no axis of the choice divides
+// anything. The file is written. Refuses what fits no device.
 absl::StatusOr<llvm::json::Value> choosePlan(const PlanRequest& request);
 void printChoice(const llvm::json::Value& value, llvm::raw_ostream& stream);
 

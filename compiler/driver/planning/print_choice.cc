@@ -36,6 +36,11 @@ void printChoice(const Value& value, llvm::raw_ostream& stream) {
   const auto about = [](const Object& object) {
     return object.getBoolean("composed").value_or(false) ? "about " : "";
   };
+  if (facts.getBoolean("undivided").value_or(false))
+    stream
+        << "no division that was tried is faster than one device: all "
+        << facts.getInteger("devices").value_or(0)
+        << " would compute the same; take fewer devices, or a larger batch\n";
   for (const Value& each : *facts.getArray("precisions")) {
     const Object& other = *each.getAsObject();
     stream << llvm::formatv(

@@ -199,13 +199,10 @@ const RateTable* MeasuredConvolution(const Device& device, Precision precision,
 std::string MeasuredKind(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::kAllReduce:
-      return "all_reduce";
     case CollectiveKind::kAllGather:
-      return "all_gather";
     case CollectiveKind::kReduceScatter:
-      return "reduce_scatter";
     case CollectiveKind::kAllToAll:
-      return "all_to_all";
+      return terms::NameOf(kind);
     case CollectiveKind::kExchange:
     case CollectiveKind::kPermute:
       return "exchange";
