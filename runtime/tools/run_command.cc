@@ -14,18 +14,19 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/data/check_indices.h"
 #include "runtime/executor/executor.h"
+#include "runtime/session/make_device.h"
+#include "runtime/session/session.h"
 #include "runtime/tools/host_tensor.h"
-#include "runtime/tools/make_device.h"
 #include "runtime/tools/run_options.h"
 #include "runtime/tools/run_report.h"
 #include "runtime/tools/run_session.h"
-#include "runtime/tools/session.h"
 #include "runtime/tools/train_command.h"
 
 namespace partita::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using session::Session;
 
 double MillisecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin)
@@ -104,7 +105,7 @@ absl::Status Report(Session& session, const RunOptions& options,
   PARTITA_RETURN_IF_ERROR(WriteOutputs(options.output_dir, outputs));
   report.steps = session.step_count();
   report.devices = session.devices();
-  report.memory = FullestOf(uses);
+  report.memory = session::FullestOf(uses);
   if (session.program().entries()->size() > 1) report.ranks = std::move(uses);
   report.peak_process_bytes = PeakProcessBytes();
   report.profiles = session.profiles();
@@ -125,7 +126,7 @@ absl::Status RunSession(Session& session, const RunOptions& options,
                         Clock::time_point begin, std::ostream& out) {
   RunReport report;
   report.model = options.model;
-  report.device = DeviceOf(options, session.program());
+  report.device = session::DeviceOf(options, session.program());
   report.load_ms = MillisecondsSince(begin);
   const InputSources sources = {options.inputs, options.inputs_file,
                                 options.random_seed.has_value(),

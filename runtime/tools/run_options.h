@@ -9,28 +9,22 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/session/options.h"
 #include "runtime/tools/flags.h"
 
 namespace partita::tools {
 
-struct RunOptions {
+struct RunOptions : session::SessionOptions {
   bool help = false;
-  std::string model;
   std::vector<std::pair<std::string, std::string>>
       inputs;  // name, file or content
   std::string inputs_file;
   std::string output_dir;
   std::optional<uint64_t> random_seed;
-  int threads = 0;
-  int devices = 0;                // 0: as many as the model was compiled for
-  std::optional<double> timeout;  // seconds
   std::optional<int> warmup;
   int repeat = 1;
   bool json = false;
   bool profile = false;
-  std::string weights_dir;
-  std::string device;      // empty: what the model was compiled for
-  bool share_gpu = false;  // all devices stand on GPU 0
 };
 
 // `arguments` without the program's name. InvalidArgument says which argument

@@ -16,6 +16,8 @@
 namespace partita::tools {
 namespace {
 
+using session::SessionOptions;
+
 int CodeOf(const absl::Status& status) {
   if (status.ok()) return 0;
   return absl::IsInternal(status) ? 70 : 1;
@@ -23,9 +25,9 @@ int CodeOf(const absl::Status& status) {
 
 // This process as one rank. An error that all know is told once and ends all
 // in order; another ends them at once.
-int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
+int RunAsProcess(const SessionOptions& options, const comm::Launch& launch,
                  const SessionWork& work, std::ostream& error) {
-  const comm::CommOptions comm = CommOptionsOf(options);
+  const comm::CommOptions comm = session::CommOptionsOf(options);
   const auto world = comm::StartWorld(launch, comm);
   if (!world.ok()) {
     // Where ranks meet, one that rank 0 does not know of speaks for itself.
@@ -41,8 +43,9 @@ int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
   const std::string who = communicator->Describe(communicator->rank());
   absl::Status status;
   {
-    const auto session = OpenProcessSession(options, launch, *communicator);
-    status = session.ok() ? work(**session) : session.status();
+    const auto opened =
+        session::OpenProcessSession(options, launch, *communicator);
+    status = opened.ok() ? work(**opened) : opened.status();
   }
   const bool known = communicator->agreed();
   if (!status.ok() && (!known || communicator->rank() == 0)) {
@@ -62,17 +65,18 @@ int RunAsProcess(const RunOptions& options, const comm::Launch& launch,
 }
 
 // One process of mpirun or srun; a model for one device runs as ever.
-absl::Status CheckAlone(const RunOptions& options, const comm::Launch& launch) {
+absl::Status CheckAlone(const SessionOptions& options,
+                        const comm::Launch& launch) {
   if (options.devices > 0) return absl::OkStatus();
   PARTITA_ASSIGN_OR_RETURN(const program::Artifact artifact,
                            program::Artifact::Open(options.model));
-  return CheckProcesses(artifact, options, launch);
+  return session::CheckProcesses(artifact, options, launch);
 }
 
-absl::Status RunHere(const RunOptions& options, const SessionWork& work) {
-  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           OpenSession(options));
-  return work(*session);
+absl::Status RunHere(const SessionOptions& options, const SessionWork& work) {
+  PARTITA_ASSIGN_OR_RETURN(const std::unique_ptr<session::Session> opened,
+                           session::OpenSession(options));
+  return work(*opened);
 }
 
 }  // namespace
@@ -100,7 +104,7 @@ bool Speaks() {
   return !launch || launch->rank == 0;
 }
 
-int RunInSession(const RunOptions& options, const SessionWork& work,
+int RunInSession(const SessionOptions& options, const SessionWork& work,
                  std::ostream& error) {
   const std::optional<comm::Launch> launch = comm::DetectLaunch();
   if (launch && launch->size > 1)

@@ -7,18 +7,18 @@
 #include <ostream>
 
 #include "absl/status/status.h"
-#include "runtime/tools/run_options.h"
-#include "runtime/tools/session.h"
+#include "runtime/session/options.h"
+#include "runtime/session/session.h"
 
 namespace partita::tools {
 
-using SessionWork = std::function<absl::Status(Session&)>;
+using SessionWork = std::function<absl::Status(session::Session&)>;
 
 // Opens a session where this process stands (alone, or under mpirun or srun),
 // does the work and returns the exit code. An error is told on `error`, once if
 // all processes know it.
-int RunInSession(const RunOptions& options, const SessionWork& work,
-                 std::ostream& error);
+int RunInSession(const session::SessionOptions& options,
+                 const SessionWork& work, std::ostream& error);
 
 // Whether this process is the one that speaks where many read the same command
 // line.

@@ -15,12 +15,12 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/data/check_indices.h"
 #include "runtime/data/prefetch.h"
+#include "runtime/session/checkpoints.h"
+#include "runtime/session/session.h"
+#include "runtime/session/session_stepper.h"
 #include "runtime/tools/fixed_inputs.h"
 #include "runtime/tools/host_tensor.h"
 #include "runtime/tools/run_session.h"
-#include "runtime/tools/session.h"
-#include "runtime/tools/session_stepper.h"
-#include "runtime/tools/train_checkpoints.h"
 #include "runtime/tools/train_options.h"
 #include "runtime/tools/train_report.h"
 #include "runtime/train/event_file.h"
@@ -33,6 +33,7 @@ namespace partita::tools {
 namespace {
 
 using data::BatchSource;
+using session::Session;
 
 // Reads ahead where there is something to read.
 absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
@@ -58,37 +59,6 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(
   return data::Prefetch(std::move(batches), 2);
 }
 
-// How many steps late a step's loss is told. Without a flush the last
-// microbatch's forward comes as many microbatches late as there are stages
-// before the last; what every step does stands behind the field `|` of each
-// row.
-int64_t LateLosses(const program::Program& program) {
-  if (program.schedule() == nullptr) return 0;
-  int64_t last_stage = 0, forwards = 0;
-  bool repeats = false;
-  for (const char* at = program.schedule()->c_str(); *at != 0; ++at) {
-    if (*at == '\n') repeats = false;
-    if (*at == '|') repeats = true;
-    if (*at != 'F') continue;
-    // The table has not been checked.
-    const int64_t stage = std::strtoll(at + 1, nullptr, 10);
-    last_stage = std::clamp<int64_t>(stage, last_stage, 1 << 20);
-    if (repeats) ++forwards;
-  }
-  if (forwards == 0) return 0;
-  const int64_t microbatches =
-      std::max<int64_t>(forwards / (last_stage + 1), 1);
-  return (microbatches - 1 + last_stage) / microbatches;
-}
-
-absl::Status CheckTrains(Session& session) {
-  for (const executor::ParameterSpec& parameter : session.parameters())
-    if (parameter.updated) return train::FindLoss(session.outputs()).status();
-  return absl::FailedPreconditionError(
-      "expected a training step, found a program that updates no parameter; "
-      "compile the model with --train");
-}
-
 // One run, from a loaded session to its report.
 class TrainingRun {
  public:
@@ -104,7 +74,7 @@ class TrainingRun {
                  [this](const std::string& text) { TellHere(text); }) {}
 
   absl::Status Run() {
-    PARTITA_RETURN_IF_ERROR(session_.Agree(CheckTrains(session_)));
+    PARTITA_RETURN_IF_ERROR(session_.Agree(session::CheckTrains(session_)));
     if (options_.debug_nan)
       PARTITA_RETURN_IF_ERROR(session_.Agree(session_.EnableNanTrace()));
     absl::StatusOr<std::unique_ptr<BatchSource>> source =
@@ -113,7 +83,7 @@ class TrainingRun {
     MakeProgress();
     PARTITA_RETURN_IF_ERROR(OpenCheckpoints(**source));
     PARTITA_RETURN_IF_ERROR(
-        session_.Agree(CheckWarmedUp(session_, trainer_.last_step)));
+        session_.Agree(session::CheckWarmedUp(session_, trainer_.last_step)));
     if (session_.IsMain()) {
       PARTITA_RETURN_IF_ERROR(session_.Agree(OpenLogs()));
     } else {
@@ -123,7 +93,7 @@ class TrainingRun {
     trainer_.schedule = options_.schedule;
     PARTITA_RETURN_IF_ERROR(session_.Agree(ScaleRate()));
     trainer_.seed = options_.seed;
-    trainer_.late_losses = LateLosses(session_.program());
+    trainer_.late_losses = session::LateLosses(session_.program());
     if (const int64_t late = trainer_.late_losses;
         late > 0 && trainer_.last_step == 0 && !options_.quiet)
       Tell(absl::StrCat("a pipeline without a flush: losses are told ", late,
@@ -186,17 +156,20 @@ class TrainingRun {
 
   absl::Status OpenCheckpoints(BatchSource& source) {
     if (options_.checkpoint_dir.empty()) return absl::OkStatus();
-    const Say say = [this](const std::string& text) { Tell(text); };
+    const session::Say say = [this](const std::string& text) { Tell(text); };
+    const session::CheckpointOptions kept = {options_.checkpoint_dir,
+                                             options_.keep, options_.seed,
+                                             options_.quiet, options_.run};
     if (options_.resume) {
-      PARTITA_ASSIGN_OR_RETURN(const Resumed resumed,
-                               Resume(session_, options_, say));
+      PARTITA_ASSIGN_OR_RETURN(const session::Resumed resumed,
+                               session::Resume(session_, kept, say));
       trainer_.last_step = resumed.step;
       if (resumed.step > 0)
         PARTITA_RETURN_IF_ERROR(session_.Agree(source.Restore(resumed.data)));
     }
     PARTITA_ASSIGN_OR_RETURN(
-        checkpoints_,
-        TrainCheckpoints::Open(session_, options_, trainer_.last_step, say));
+        checkpoints_, session::TrainCheckpoints::Open(session_, kept,
+                                                      trainer_.last_step, say));
     trainer_.checkpoints = checkpoints_.get();
     trainer_.observers.push_back(checkpoints_.get());
     return absl::OkStatus();
@@ -234,7 +207,7 @@ class TrainingRun {
     report.tokens = counts.tokens;
     report.flops_per_step = session_.FlopsPerRun();
     report.checkpoint_dir = options_.checkpoint_dir;
-    report.memory = FullestOf(uses);
+    report.memory = session::FullestOf(uses);
     if (session_.program().entries()->size() > 1)
       report.ranks = std::move(uses);
     report.peak_process_bytes = PeakProcessBytes();
@@ -247,12 +220,12 @@ class TrainingRun {
   const train::StopSignal& signal_;
   std::ostream& out_;
   std::ostream& error_;
-  SessionStepper stepper_;
+  session::SessionStepper stepper_;
   train::TrainerOptions trainer_;
   std::unique_ptr<train::Progress> progress_;
   std::unique_ptr<train::JsonLog> log_;
   std::unique_ptr<train::EventFile> events_;
-  std::unique_ptr<TrainCheckpoints> checkpoints_;
+  std::unique_ptr<session::TrainCheckpoints> checkpoints_;
 };
 
 }  // namespace

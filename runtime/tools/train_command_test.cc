@@ -383,8 +383,8 @@ TEST_F(TrainCommandTest, CheckpointsOfOtherRunsAreRefused) {
   EXPECT_THAT(error_.str(), HasSubstr(Path("ckpt")));
   EXPECT_EQ(with({"--resume", "--seed", "9"}), 1);
   EXPECT_THAT(error_.str(),
-              HasSubstr("expected --seed 0, with which the run began, found "
-                        "--seed 9"));
+              HasSubstr("expected seed 0, with which the run began, found "
+                        "seed 9"));
   program::TrainingProgram other(kBatch, 1, 1);
   other.program.parameters[1]->name = "counter";
   ASSERT_TRUE(program::WriteArtifact(Path("model"), other.Parts()).ok());

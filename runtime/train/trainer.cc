@@ -89,39 +89,11 @@ class Loop {
     if (is_taken_) {
       Take(next_);
       if (next_.status.ok())
-        status = stepper_.Prefetch(Inputs(next_, /*ahead=*/true));
+        status = stepper_.Prefetch(
+            StepInputs(stepper_, next_.memory.tensors(), nullptr));
     }
     // Behind all that may take long, or fail, in one process alone.
     return stepper_.Agree(status);
-  }
-
-  // In the order of the program's inputs; the batch's memory may be another in
-  // every step. Ahead only the data is known.
-  std::vector<ConstTensor> Inputs(const Taken& batch,
-                                  bool ahead = false) const {
-    std::vector<ConstTensor> inputs;
-    size_t data = 0;
-    for (size_t i = 0; i < stepper_.inputs().size(); ++i) {
-      const TensorSpec& spec = stepper_.inputs()[i];
-      const void* value = nullptr;
-      switch (stepper_.RoleOf(i)) {
-        case PortRole::data:
-          value = batch.memory.tensors()[data++].data;
-          break;
-        case PortRole::learning_rate:
-          value = &rate_;
-          break;
-        case PortRole::step:
-          value = &step_;
-          break;
-        case PortRole::seed:
-          value = &step_seed_;
-          break;
-      }
-      const bool known = !ahead || stepper_.RoleOf(i) == PortRole::data;
-      inputs.push_back({spec.dtype, spec.shape, known ? value : nullptr});
-    }
-    return inputs;
   }
 
   absl::Status Step(int64_t step, bool& ended) {
@@ -136,12 +108,11 @@ class Loop {
     }
     PARTITA_RETURN_IF_ERROR(next);
     StepRecord record = counts_;
-    record.step = step_ = step;
+    record.step = step;
     record.rate = LearningRate(options_.schedule, step);
-    rate_ = static_cast<float>(record.rate);
-    step_seed_ = static_cast<int64_t>(base::RandomWord(
-        static_cast<uint64_t>(options_.seed), static_cast<uint64_t>(step)));
-    const absl::Status run = stepper_.Run(Inputs(batch_), outputs_);
+    values_ = ValuesOfStep(record.rate, step, options_.seed);
+    const absl::Status run = stepper_.Run(
+        StepInputs(stepper_, batch_.memory.tensors(), &values_), outputs_);
     if (!run.ok())
       return absl::Status(run.code(),
                           absl::StrCat("step ", step, ": ", run.message()));
@@ -237,8 +208,7 @@ class Loop {
   StepRecord counts_;
   std::vector<bool> failing_;  // observers, so that each trouble is told once
   int64_t saved_ = 0;
-  float rate_ = 0;
-  int64_t step_ = 0, step_seed_ = 0;
+  StepValues values_;
 };
 
 }  // namespace
@@ -255,6 +225,39 @@ absl::StatusOr<size_t> FindLoss(const std::vector<TensorSpec>& outputs) {
           : absl::StrCat("'", outputs[0].name, "' of ",
                          base::TypeName(outputs[0].dtype, outputs[0].shape)),
       "; compile the model with --train"));
+}
+
+StepValues ValuesOfStep(double rate, int64_t step, int64_t run_seed) {
+  return {static_cast<float>(rate), step,
+          static_cast<int64_t>(base::RandomWord(static_cast<uint64_t>(run_seed),
+                                                static_cast<uint64_t>(step)))};
+}
+
+std::vector<ConstTensor> StepInputs(const Stepper& stepper,
+                                    const std::vector<ConstTensor>& data,
+                                    const StepValues* values) {
+  std::vector<ConstTensor> inputs;
+  size_t next = 0;
+  for (size_t i = 0; i < stepper.inputs().size(); ++i) {
+    const TensorSpec& spec = stepper.inputs()[i];
+    const void* value = nullptr;
+    switch (stepper.RoleOf(i)) {
+      case PortRole::data:
+        value = data[next++].data;
+        break;
+      case PortRole::learning_rate:
+        value = values ? &values->rate : nullptr;
+        break;
+      case PortRole::step:
+        value = values ? &values->step : nullptr;
+        break;
+      case PortRole::seed:
+        value = values ? &values->seed : nullptr;
+        break;
+    }
+    inputs.push_back({spec.dtype, spec.shape, value});
+  }
+  return inputs;
 }
 
 std::vector<TensorSpec> DataInputs(const Stepper& stepper) {

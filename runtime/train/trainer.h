@@ -96,6 +96,21 @@ absl::StatusOr<size_t> FindLoss(const std::vector<base::TensorSpec>& outputs);
 // The inputs that are data, in order: what `source` must give.
 std::vector<base::TensorSpec> DataInputs(const Stepper& stepper);
 
+// The inputs of a step that are not data.
+struct StepValues {
+  float rate = 0;
+  int64_t step = 0;  // counted from 1
+  int64_t seed = 0;  // of this step
+};
+// Of step `step` in a run with the seed `run_seed`.
+StepValues ValuesOfStep(double rate, int64_t step, int64_t run_seed);
+
+// A step's inputs in the program's order: `data` in order, and `values`, which
+// must outlive the result. Null `values`: inputs other than data are null.
+std::vector<base::ConstTensor> StepInputs(
+    const Stepper& stepper, const std::vector<base::ConstTensor>& data,
+    const StepValues* values);
+
 // A record with the numbers of examples, the rows of the first input, and of
 // tokens: the elements of the first one of integers [rows, length > 1].
 StepRecord CountBatch(const std::vector<base::TensorSpec>& data);

@@ -1,7 +1,7 @@
 // A loaded model, wherever its devices are: in this thread, in threads of this
 // process, or in processes of which this is one.
-#ifndef PARTITA_RUNTIME_TOOLS_SESSION_H_
-#define PARTITA_RUNTIME_TOOLS_SESSION_H_
+#ifndef PARTITA_RUNTIME_SESSION_SESSION_H_
+#define PARTITA_RUNTIME_SESSION_SESSION_H_
 
 #include <memory>
 #include <string>
@@ -16,9 +16,9 @@
 #include "runtime/executor/tensor.h"
 #include "runtime/program/artifact.h"
 #include "runtime/program/mesh.h"
-#include "runtime/tools/run_options.h"
+#include "runtime/session/options.h"
 
-namespace partita::tools {
+namespace partita::session {
 
 class Session {
  public:
@@ -123,24 +123,25 @@ executor::MemoryUse FullestOf(const std::vector<executor::RankUse>& uses);
 std::vector<executor::Profile*> OneIfThere(executor::Profile* profile);
 
 // How long ranks wait for each other.
-comm::CommOptions CommOptionsOf(const RunOptions& options);
+comm::CommOptions CommOptionsOf(const SessionOptions& options);
 
 // FailedPrecondition where there are not as many processes as the model's mesh
 // has devices: what was expected, what was found, what to do.
 absl::Status CheckProcesses(const program::Artifact& artifact,
-                            const RunOptions& options,
+                            const SessionOptions& options,
                             const comm::Launch& launch);
 
 // In this process: without a mesh in this thread, else in one thread per
 // device.
-absl::StatusOr<std::unique_ptr<Session>> OpenSession(const RunOptions& options);
+absl::StatusOr<std::unique_ptr<Session>> OpenSession(
+    const SessionOptions& options);
 
 // This process is one rank. `world` must outlive the session. Where the error
 // is known to all, it is the communicator's agreed().
 absl::StatusOr<std::unique_ptr<Session>> OpenProcessSession(
-    const RunOptions& options, const comm::Launch& launch,
+    const SessionOptions& options, const comm::Launch& launch,
     comm::Communicator& communicator);
 
-}  // namespace partita::tools
+}  // namespace partita::session
 
-#endif  // PARTITA_RUNTIME_TOOLS_SESSION_H_
+#endif  // PARTITA_RUNTIME_SESSION_SESSION_H_

@@ -1,6 +1,6 @@
 // What the driver of GPUs finds in the environment when it starts, on one that
 // is recorded. Devices are made, or are not: that is others' matter.
-#include "runtime/tools/make_device.h"
+#include "runtime/session/make_device.h"
 
 #include <stdlib.h>
 
@@ -15,9 +15,9 @@
 #include "runtime/comm/local.h"
 #include "runtime/cuda/recording/recording.h"
 #include "runtime/program/test_program.h"
-#include "runtime/tools/session.h"
+#include "runtime/session/session.h"
 
-namespace partita::tools {
+namespace partita::session {
 namespace {
 
 using ::testing::HasSubstr;
@@ -53,7 +53,7 @@ class EnvironmentTest : public ::testing::Test {
 
   cuda::recording::Recording recording_;
   std::string folder_;
-  RunOptions options_;
+  SessionOptions options_;
 };
 
 TEST_F(EnvironmentTest, SeveralGpusLoadAllKernelsAtOnce) {
@@ -134,4 +134,4 @@ TEST_F(EnvironmentTest, ThreadsOnOneGpuExchangeInItsMemory) {
 }
 
 }  // namespace
-}  // namespace partita::tools
+}  // namespace partita::session

@@ -1,6 +1,6 @@
 // A session as what the loop of training steps.
-#ifndef PARTITA_RUNTIME_TOOLS_SESSION_STEPPER_H_
-#define PARTITA_RUNTIME_TOOLS_SESSION_STEPPER_H_
+#ifndef PARTITA_RUNTIME_SESSION_SESSION_STEPPER_H_
+#define PARTITA_RUNTIME_SESSION_SESSION_STEPPER_H_
 
 #include <functional>
 #include <string>
@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/tools/session.h"
+#include "runtime/session/session.h"
 #include "runtime/train/trainer.h"
 
-namespace partita::tools {
+namespace partita::session {
 
 class SessionStepper : public train::Stepper {
  public:
@@ -52,6 +52,12 @@ class SessionStepper : public train::Stepper {
   bool said_not_ahead_ = false;
 };
 
-}  // namespace partita::tools
+// FailedPrecondition unless the program is a training step.
+absl::Status CheckTrains(const Session& session);
 
-#endif  // PARTITA_RUNTIME_TOOLS_SESSION_STEPPER_H_
+// Steps between a step and its loss: 0, but for pipelines without a flush.
+int64_t LateLosses(const program::Program& program);
+
+}  // namespace partita::session
+
+#endif  // PARTITA_RUNTIME_SESSION_SESSION_STEPPER_H_

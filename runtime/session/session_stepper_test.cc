@@ -1,5 +1,5 @@
 // What a session's steps say, and what they make an error.
-#include "runtime/tools/session_stepper.h"
+#include "runtime/session/session_stepper.h"
 
 #include <memory>
 #include <string>
@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace partita::tools {
+namespace partita::session {
 namespace {
 
 using ::testing::ElementsAre;
@@ -96,4 +96,4 @@ TEST_F(SessionStepperTest, NumbersAreLookedAtWhereTheyAreTraced) {
 }
 
 }  // namespace
-}  // namespace partita::tools
+}  // namespace partita::session

@@ -1,5 +1,5 @@
 // Between a session's parameters and the tensors of a checkpoint.
-#include "runtime/tools/train_checkpoints.h"
+#include "runtime/session/checkpoints.h"
 
 #include <unistd.h>
 
@@ -21,7 +21,7 @@
 #include "runtime/executor/nan_trace.h"
 #include "runtime/program/types.h"
 
-namespace partita::tools {
+namespace partita::session {
 namespace {
 
 using executor::ParameterSpec;
@@ -61,16 +61,16 @@ checkpoint::Entry EntryOf(Session& session, const ParameterSpec& parameter) {
 // What Hugging Face's loader wants beside the weights, from beside those that
 // the model was compiled with.
 std::vector<std::string> Companions(Session& session,
-                                    const TrainOptions& options) {
+                                    const CheckpointOptions& options) {
   namespace fs = std::filesystem;
   const auto* parameters = session.program().parameters();
   for (int64_t i = 0; i < program::SizeOrZero(parameters); ++i) {
     const program::FileSource* source =
         parameters->Get(static_cast<unsigned>(i))->source_as_FileSource();
     if (source == nullptr) continue;
-    const fs::path base = options.run.weights_dir.empty()
-                              ? fs::path(options.run.model).parent_path()
-                              : fs::path(options.run.weights_dir);
+    const fs::path base = options.loaded.weights_dir.empty()
+                              ? fs::path(options.loaded.model).parent_path()
+                              : fs::path(options.loaded.weights_dir);
     const fs::path folder = (base / source->path()->str()).parent_path();
     std::vector<std::string> found;
     for (const char* name :
@@ -142,7 +142,7 @@ absl::Status CheckFinite(Session& session, int64_t step) {
 }
 
 absl::Status CheckSame(const checkpoint::Checkpoint& saved, Session& session,
-                       const TrainOptions& options) {
+                       const CheckpointOptions& options) {
   std::vector<base::TensorSpec> wanted;
   for (const ParameterSpec& parameter : session.parameters())
     if (IsSaved(parameter)) wanted.push_back(parameter.whole);
@@ -150,8 +150,8 @@ absl::Status CheckSame(const checkpoint::Checkpoint& saved, Session& session,
   if (saved.state().seed == static_cast<uint64_t>(options.seed))
     return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(saved.path(), ": expected --seed ", saved.state().seed,
-                   ", with which the run began, found --seed ", options.seed));
+      absl::StrCat(saved.path(), ": expected seed ", saved.state().seed,
+                   ", with which the run began, found seed ", options.seed));
 }
 
 // `anew`: how many tensors begin as they do without a checkpoint.
@@ -176,13 +176,14 @@ absl::Status Restore(const checkpoint::Checkpoint& saved, Session& session,
 
 }  // namespace
 
-absl::StatusOr<Resumed> Resume(Session& session, const TrainOptions& options,
+absl::StatusOr<Resumed> Resume(Session& session,
+                               const CheckpointOptions& options,
                                const Say& say) {
   PARTITA_ASSIGN_OR_RETURN(const std::optional<checkpoint::Checkpoint> saved,
-                           OpenSame(session, options.checkpoint_dir, say));
+                           OpenSame(session, options.folder, say));
   if (!saved) {
     if (session.IsMain())
-      say(absl::StrCat(options.checkpoint_dir,
+      say(absl::StrCat(options.folder,
                        ": no checkpoint yet; beginning at step 1"));
     return Resumed();
   }
@@ -212,7 +213,7 @@ absl::Status CheckWarmedUp(const Session& session, int64_t last_step) {
 }
 
 absl::StatusOr<std::unique_ptr<TrainCheckpoints>> TrainCheckpoints::Open(
-    Session& session, const TrainOptions& options, int64_t start_step,
+    Session& session, const CheckpointOptions& options, int64_t start_step,
     const Say& say) {
   std::unique_ptr<TrainCheckpoints> checkpoints(
       new TrainCheckpoints(session, options, say));
@@ -227,7 +228,7 @@ absl::StatusOr<std::unique_ptr<TrainCheckpoints>> TrainCheckpoints::Open(
   }
   PARTITA_RETURN_IF_ERROR(session.Max(run));
   checkpoint::WriterOptions writer;
-  writer.folder = options.checkpoint_dir;
+  writer.folder = options.folder;
   writer.keep = options.keep;
   writer.until_confirmed = true;
   writer.start_step = start_step;
@@ -295,4 +296,4 @@ void TrainCheckpoints::Collect(bool finished) {
   }
 }
 
-}  // namespace partita::tools
+}  // namespace partita::session

@@ -1,6 +1,6 @@
 // Checkpoints of a session.
-#ifndef PARTITA_RUNTIME_TOOLS_TRAIN_CHECKPOINTS_H_
-#define PARTITA_RUNTIME_TOOLS_TRAIN_CHECKPOINTS_H_
+#ifndef PARTITA_RUNTIME_SESSION_CHECKPOINTS_H_
+#define PARTITA_RUNTIME_SESSION_CHECKPOINTS_H_
 
 #include <cstdint>
 #include <functional>
@@ -10,13 +10,21 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/checkpoint/writer.h"
-#include "runtime/tools/session.h"
-#include "runtime/tools/train_options.h"
+#include "runtime/session/options.h"
+#include "runtime/session/session.h"
 #include "runtime/train/trainer.h"
 
-namespace partita::tools {
+namespace partita::session {
 
 using Say = std::function<void(const std::string&)>;
+
+struct CheckpointOptions {
+  std::string folder;
+  int keep = 3;           // newest checkpoints that are not deleted
+  int64_t seed = 0;       // of the run
+  bool quiet = false;     // do not report checkpoints that were saved
+  SessionOptions loaded;  // how the session was opened
+};
 
 // Where an earlier session of the run stopped.
 struct Resumed {
@@ -27,7 +35,8 @@ struct Resumed {
 // Puts the newest whole checkpoint in the folder into the session: parameters
 // and states that steps update. Tells what is skipped. InvalidArgument where it
 // is of another model or seed.
-absl::StatusOr<Resumed> Resume(Session& session, const TrainOptions& options,
+absl::StatusOr<Resumed> Resume(Session& session,
+                               const CheckpointOptions& options,
                                const Say& say);
 
 // FailedPrecondition where a 1-bit optimizer would begin at the first step: it
@@ -41,9 +50,9 @@ absl::Status CheckWarmedUp(const Session& session, int64_t last_step);
 // parameters that are not finite are not saved.
 class TrainCheckpoints : public train::Checkpoints, public train::Observer {
  public:
-  // `start_step` is that of Resume. All of it outlives the result.
+  // `start_step` is that of Resume. The session outlives the result.
   static absl::StatusOr<std::unique_ptr<TrainCheckpoints>> Open(
-      Session& session, const TrainOptions& options, int64_t start_step,
+      Session& session, const CheckpointOptions& options, int64_t start_step,
       const Say& say);
   ~TrainCheckpoints() override;
 
@@ -52,18 +61,18 @@ class TrainCheckpoints : public train::Checkpoints, public train::Observer {
   absl::Status Finish() override;
 
  private:
-  TrainCheckpoints(Session& session, const TrainOptions& options, Say say)
+  TrainCheckpoints(Session& session, const CheckpointOptions& options, Say say)
       : session_(session), options_(options), say_(std::move(say)) {}
   // What has ended since the last call.
   void Collect(bool finished);
 
   Session& session_;
-  const TrainOptions& options_;
+  const CheckpointOptions options_;
   const Say say_;
   std::unique_ptr<checkpoint::Writer> writer_;
   absl::Status last_;  // of the newest checkpoint that has ended
 };
 
-}  // namespace partita::tools
+}  // namespace partita::session
 
-#endif  // PARTITA_RUNTIME_TOOLS_TRAIN_CHECKPOINTS_H_
+#endif  // PARTITA_RUNTIME_SESSION_CHECKPOINTS_H_

@@ -1,5 +1,5 @@
 // Sessions over one executor and over rank threads.
-#include "runtime/tools/session.h"
+#include "runtime/session/session.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,9 +9,9 @@
 #include "runtime/executor/multi_device.h"
 #include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
-#include "runtime/tools/make_device.h"
+#include "runtime/session/make_device.h"
 
-namespace partita::tools {
+namespace partita::session {
 namespace {
 
 using executor::ConstTensor;
@@ -23,7 +23,7 @@ class SingleSession : public Session {
  public:
   static absl::StatusOr<std::unique_ptr<Session>> Open(
       std::shared_ptr<const program::Artifact> artifact,
-      const RunOptions& options) {
+      const SessionOptions& options) {
     auto session = std::make_unique<SingleSession>();
     PARTITA_ASSIGN_OR_RETURN(
         session->device_,
@@ -180,7 +180,7 @@ executor::MemoryUse FullestOf(const std::vector<executor::RankUse>& uses) {
   return most;
 }
 
-comm::CommOptions CommOptionsOf(const RunOptions& options) {
+comm::CommOptions CommOptionsOf(const SessionOptions& options) {
   comm::CommOptions comm = comm::OptionsFromEnvironment();
   if (options.timeout) {
     comm.patience = std::chrono::milliseconds(
@@ -190,7 +190,7 @@ comm::CommOptions CommOptionsOf(const RunOptions& options) {
 }
 
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(
-    const RunOptions& options) {
+    const SessionOptions& options) {
   PARTITA_ASSIGN_OR_RETURN(program::Artifact opened,
                            program::Artifact::Open(options.model));
   const auto artifact =
@@ -225,4 +225,4 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(
       std::make_unique<ThreadSession>(std::move(runner)));
 }
 
-}  // namespace partita::tools
+}  // namespace partita::session

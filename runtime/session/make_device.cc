@@ -1,5 +1,5 @@
 // The one place that knows all devices.
-#include "runtime/tools/make_device.h"
+#include "runtime/session/make_device.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,9 +19,9 @@
 #include "runtime/cuda/nccl.h"
 #include "runtime/device/null_device.h"
 #include "runtime/program/mesh.h"
-#include "runtime/tools/session.h"
+#include "runtime/session/session.h"
 
-namespace partita::tools {
+namespace partita::session {
 namespace {
 
 // As launchers set it that give each process a GPU of its own.
@@ -50,17 +50,17 @@ absl::StatusOr<bool> HaveGpusOfTheirOwn(comm::Communicator& base, int ordinal) {
 }
 
 // The devices of this process and of those beside it.
-bool StandOnOneGpu(const RunOptions& options) {
+bool StandOnOneGpu(const SessionOptions& options) {
   return options.share_gpu || OneGpuIsVisible();
 }
 
-int OrdinalOf(const RunOptions& options, int index) {
+int OrdinalOf(const SessionOptions& options, int index) {
   return StandOnOneGpu(options) ? 0 : index;
 }
 
 }  // namespace
 
-std::string DeviceOf(const RunOptions& options,
+std::string DeviceOf(const SessionOptions& options,
                      const program::Program& program) {
   if (!options.device.empty()) return options.device;
   const bool for_gpus = program.target() != nullptr &&
@@ -68,7 +68,7 @@ std::string DeviceOf(const RunOptions& options,
   return for_gpus ? "cuda" : "cpu";
 }
 
-absl::Status CheckShareGpu(const RunOptions& options,
+absl::Status CheckShareGpu(const SessionOptions& options,
                            const program::Program& program) {
   if (!options.share_gpu || DeviceOf(options, program) != "cpu")
     return absl::OkStatus();
@@ -85,7 +85,7 @@ absl::Status CheckShareGpu(const RunOptions& options,
 // wait for ever (CUDA programming guide, "Lazy Loading", on concurrent
 // execution). So all kernels are loaded before the first step, the libraries'
 // and ours.
-void PrepareEnvironment(const RunOptions& options,
+void PrepareEnvironment(const SessionOptions& options,
                         const program::Program& program) {
   if (DeviceOf(options, program) != "cuda" || options.share_gpu ||
       program::SizeOf(program.mesh()) == 1)
@@ -94,7 +94,7 @@ void PrepareEnvironment(const RunOptions& options,
 }
 
 absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
-    const RunOptions& options, const program::Program& program, int index,
+    const SessionOptions& options, const program::Program& program, int index,
     int threads) {
   const std::string device = DeviceOf(options, program);
   if (device == "null")
@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
 }
 
 std::shared_ptr<cuda::SharedGpu> MakeSharedGpu(
-    const RunOptions& options, const program::Program& program) {
+    const SessionOptions& options, const program::Program& program) {
   const int64_t ranks = program::SizeOf(program.mesh());
   if (DeviceOf(options, program) != "cuda" || ranks == 1 ||
       !StandOnOneGpu(options))
@@ -121,7 +121,7 @@ std::shared_ptr<cuda::SharedGpu> MakeSharedGpu(
 }
 
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
-MakeDeviceCommunicator(const RunOptions& options,
+MakeDeviceCommunicator(const SessionOptions& options,
                        const program::Program& program, int index,
                        comm::Communicator& base,
                        std::shared_ptr<cuda::SharedGpu> shared) {
@@ -142,11 +142,11 @@ MakeDeviceCommunicator(const RunOptions& options,
   return cuda::AgreeOnNccl(base, nccl);
 }
 
-int ThreadsOf(const RunOptions& options, int shares) {
+int ThreadsOf(const SessionOptions& options, int shares) {
   const int all = options.threads > 0
                       ? options.threads
                       : static_cast<int>(std::thread::hardware_concurrency());
   return std::max(1, all / shares);
 }
 
-}  // namespace partita::tools
+}  // namespace partita::session

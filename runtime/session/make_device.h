@@ -1,6 +1,6 @@
 // The device that runs a model.
-#ifndef PARTITA_RUNTIME_TOOLS_MAKE_DEVICE_H_
-#define PARTITA_RUNTIME_TOOLS_MAKE_DEVICE_H_
+#ifndef PARTITA_RUNTIME_SESSION_MAKE_DEVICE_H_
+#define PARTITA_RUNTIME_SESSION_MAKE_DEVICE_H_
 
 #include <memory>
 #include <string>
@@ -11,26 +11,26 @@
 #include "runtime/cuda/shared_gpu.h"
 #include "runtime/device/device.h"
 #include "runtime/program/artifact.h"
-#include "runtime/tools/run_options.h"
+#include "runtime/session/options.h"
 
-namespace partita::tools {
+namespace partita::session {
 
 // "cpu", "cuda" or "null": what the options say, else what the model was
 // compiled for.
-std::string DeviceOf(const RunOptions& options,
+std::string DeviceOf(const SessionOptions& options,
                      const program::Program& program);
 
 // How many threads each of `shares` devices on this machine has.
-int ThreadsOf(const RunOptions& options, int shares);
+int ThreadsOf(const SessionOptions& options, int shares);
 
 // FailedPrecondition where --share-gpu is said of what runs on CPUs.
-absl::Status CheckShareGpu(const RunOptions& options,
+absl::Status CheckShareGpu(const SessionOptions& options,
                            const program::Program& program);
 
 // Before the first device is made, and before there are threads that read the
 // environment: says there what GPUs that exchange with each other need of the
 // driver, which reads it when it starts. What the user said stays.
-void PrepareEnvironment(const RunOptions& options,
+void PrepareEnvironment(const SessionOptions& options,
                         const program::Program& program);
 
 // The device numbered `index` among those of this job on this machine: a CPU
@@ -38,12 +38,12 @@ void PrepareEnvironment(const RunOptions& options,
 // all stand on GPU 0, and so does a process to which CUDA_VISIBLE_DEVICES
 // leaves one only.
 absl::StatusOr<std::unique_ptr<device::Device>> MakeDevice(
-    const RunOptions& options, const program::Program& program, int index,
+    const SessionOptions& options, const program::Program& program, int index,
     int threads);
 
 // What devices that are threads of this process share where all of them stand
 // on one GPU; null elsewhere.
-std::shared_ptr<cuda::SharedGpu> MakeSharedGpu(const RunOptions& options,
+std::shared_ptr<cuda::SharedGpu> MakeSharedGpu(const SessionOptions& options,
                                                const program::Program& program);
 
 // What the device of MakeDevice exchanges by with those of other ranks: copies
@@ -52,11 +52,11 @@ std::shared_ptr<cuda::SharedGpu> MakeSharedGpu(const RunOptions& options,
 // through the host's memory. All ranks call it, and an error of one is
 // everybody's.
 absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>>
-MakeDeviceCommunicator(const RunOptions& options,
+MakeDeviceCommunicator(const SessionOptions& options,
                        const program::Program& program, int index,
                        comm::Communicator& base,
                        std::shared_ptr<cuda::SharedGpu> shared = nullptr);
 
-}  // namespace partita::tools
+}  // namespace partita::session
 
-#endif  // PARTITA_RUNTIME_TOOLS_MAKE_DEVICE_H_
+#endif  // PARTITA_RUNTIME_SESSION_MAKE_DEVICE_H_

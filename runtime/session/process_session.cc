@@ -10,10 +10,10 @@
 #include "runtime/executor/rank_executor.h"
 #include "runtime/program/mesh.h"
 #include "runtime/program/types.h"
-#include "runtime/tools/make_device.h"
-#include "runtime/tools/session.h"
+#include "runtime/session/make_device.h"
+#include "runtime/session/session.h"
 
-namespace partita::tools {
+namespace partita::session {
 namespace {
 
 using executor::ConstTensor;
@@ -31,7 +31,7 @@ class ProcessSession : public Session {
         parameters_(executor::ListParameters(program)) {}
 
   absl::Status Load(std::shared_ptr<const program::Artifact> artifact,
-                    const RunOptions& options, int index, int threads) {
+                    const SessionOptions& options, int index, int threads) {
     PARTITA_ASSIGN_OR_RETURN(
         device_, MakeDevice(options, artifact->program(), index, threads));
     executor::LoadOptions load;
@@ -272,7 +272,7 @@ absl::Status CheckSameModel(const program::Artifact& artifact,
 }  // namespace
 
 absl::Status CheckProcesses(const program::Artifact& artifact,
-                            const RunOptions& options,
+                            const SessionOptions& options,
                             const comm::Launch& launch) {
   PARTITA_RETURN_IF_ERROR(CheckShareGpu(options, artifact.program()));
   const program::Mesh* mesh = artifact.program().mesh();
@@ -298,7 +298,7 @@ absl::Status CheckProcesses(const program::Artifact& artifact,
 }
 
 absl::StatusOr<std::unique_ptr<Session>> OpenProcessSession(
-    const RunOptions& options, const comm::Launch& launch,
+    const SessionOptions& options, const comm::Launch& launch,
     comm::Communicator& communicator) {
   absl::StatusOr<program::Artifact> opened =
       program::Artifact::Open(options.model);
@@ -316,4 +316,4 @@ absl::StatusOr<std::unique_ptr<Session>> OpenProcessSession(
   return std::unique_ptr<Session>(std::move(session));
 }
 
-}  // namespace partita::tools
+}  // namespace partita::session

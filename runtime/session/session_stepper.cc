@@ -1,0 +1,64 @@
+// A step, and what people hear of it.
+#include "runtime/session/session_stepper.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status_macros.h"
+
+namespace partita::session {
+
+program::PortRole SessionStepper::RoleOf(size_t input) const {
+  return session_.program().inputs()->Get(static_cast<unsigned>(input))->role();
+}
+
+absl::Status SessionStepper::Run(
+    const std::vector<base::ConstTensor>& inputs,
+    const std::vector<base::MutableTensor>& outputs) {
+  PARTITA_RETURN_IF_ERROR(session_.Run(inputs, outputs));
+  SayOnceIfNotAhead();
+  PARTITA_RETURN_IF_ERROR(session_.GatherNumbers(outputs));
+  return traced_ ? session_.CheckFinite() : absl::OkStatus();
+}
+
+void SessionStepper::SayOnceIfNotAhead() {
+  if (said_not_ahead_) return;
+  const std::string found = session_.NotAhead();
+  if (found.empty()) return;
+  said_not_ahead_ = true;
+  say_(absl::StrCat("batches are not uploaded while the step before runs, ",
+                    "since there is too little memory for them: ", found));
+}
+
+// Without a flush, the last microbatch's forward pass runs as many microbatches
+// late as there are stages before the last. The field `|` of each row of the
+// schedule precedes the cells that every step repeats.
+int64_t LateLosses(const program::Program& program) {
+  if (program.schedule() == nullptr) return 0;
+  int64_t last_stage = 0, forwards = 0;
+  bool repeats = false;
+  for (const char* at = program.schedule()->c_str(); *at != 0; ++at) {
+    if (*at == '\n') repeats = false;
+    if (*at == '|') repeats = true;
+    if (*at != 'F') continue;
+    // The table has not been checked.
+    const int64_t stage = std::strtoll(at + 1, nullptr, 10);
+    last_stage = std::clamp<int64_t>(stage, last_stage, 1 << 20);
+    if (repeats) ++forwards;
+  }
+  if (forwards == 0) return 0;
+  const int64_t microbatches =
+      std::max<int64_t>(forwards / (last_stage + 1), 1);
+  return (microbatches - 1 + last_stage) / microbatches;
+}
+
+absl::Status CheckTrains(const Session& session) {
+  for (const executor::ParameterSpec& parameter : session.parameters())
+    if (parameter.updated) return train::FindLoss(session.outputs()).status();
+  return absl::FailedPreconditionError(
+      "expected a training step, found a program that updates no parameter; "
+      "compile the model with --train");
+}
+
+}  // namespace partita::session
