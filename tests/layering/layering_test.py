@@ -63,6 +63,10 @@ ALLOWED = {
     "runtime/data": (("runtime/base",), "data are files and tensors: sources know neither programs nor devices"),
     "runtime/train": (("runtime/base", "runtime/data", "runtime/program"),
                       "the loop drives whatever takes steps; who runs them and how they are saved is not its concern"),
+    "runtime/session": (("runtime/base", "runtime/program", "runtime/device", "runtime/cpu", "runtime/cuda", "runtime/comm", "runtime/executor",
+                         "runtime/checkpoint", "runtime/train"), "a loaded model knows neither command lines nor data files"),
+    "runtime/api": (("runtime/base", "runtime/program", "runtime/comm", "runtime/executor", "runtime/data", "runtime/session", "runtime/train"),
+                    "the C interface names no device"),
     "runtime/tools": (("runtime",), "the runtime knows no compiler"),
 }
 
