@@ -5,8 +5,8 @@
 #include "compiler/partition/passes.h"
 #include "compiler/pipeline/delayed_step.h"
 #include "compiler/pipeline/passes.h"
+#include "compiler/plan/names.h"
 #include "compiler/plan/plan_schedule.h"
-#include "compiler/plan/words.h"
 #include "compiler/recompute/passes.h"
 #include "compiler/sharding/apply_plan.h"
 #include "compiler/sharding/passes.h"
@@ -65,7 +65,7 @@ std::vector<Phase> reducePrecision(plan::Precision precision,
                                    const TrainOptions* train) {
   if (precision == plan::Precision::kF32) return {};
   autodiff::ReducePrecisionPassOptions options;
-  options.type = plan::WordOf(plan::PrecisionWords(), precision);
+  options.type = plan::NameOf(plan::PrecisionNames(), precision);
   // Composites are known, which say themselves what they compute in f32;
   // gradients are not there yet: they follow.
   const bool scaled = train && precision == plan::Precision::kF16;

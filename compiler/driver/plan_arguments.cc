@@ -1,8 +1,8 @@
 // Options into a plan; what they say is checked by compiler/plan.
 #include "compiler/driver/plan_arguments.h"
 
+#include "compiler/plan/names.h"
 #include "compiler/plan/plan_schedule.h"
-#include "compiler/plan/words.h"
 
 namespace partita::driver {
 namespace {
@@ -46,7 +46,7 @@ absl::StatusOr<plan::Plan> Assemble(const PlanArguments& arguments,
 absl::StatusOr<std::optional<plan::Precision>> PlanArguments::FindPrecision()
     const {
   if (precision.empty()) return std::optional<plan::Precision>();
-  for (const auto& [word, meaning] : plan::PrecisionWords())
+  for (const auto& [word, meaning] : plan::PrecisionNames())
     if (word == precision) return std::optional<plan::Precision>(meaning);
   return absl::InvalidArgumentError(
       "--precision: expected f32, bf16 or f16, found '" + precision + "'");

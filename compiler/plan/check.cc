@@ -3,9 +3,9 @@
 #include <array>
 
 #include "compiler/plan/glob.h"
+#include "compiler/plan/names.h"
 #include "compiler/plan/plan.h"
 #include "compiler/plan/text.h"
-#include "compiler/plan/words.h"
 
 namespace partita::plan {
 namespace {
@@ -265,10 +265,10 @@ Status CheckOverride(const Plan& plan, const Override& override) {
 }
 
 Status CheckPrecision(const Plan& plan) {
-  if (!plan.precision || !WordOf(PrecisionWords(), *plan.precision).empty())
+  if (!plan.precision || !NameOf(PrecisionNames(), *plan.precision).empty())
     return OkStatus();
   std::vector<std::string> words;
-  for (const auto& [word, precision] : PrecisionWords()) words.push_back(word);
+  for (const auto& [word, precision] : PrecisionNames()) words.push_back(word);
   return Refuse(plan, FieldAt(plan, "precision"),
                 "precision: expected " + Join(words) + ", found " +
                     Quote(ToString(*plan.precision)) +

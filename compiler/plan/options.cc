@@ -1,8 +1,8 @@
 // The part of a plan that the command line can say.
 #include "compiler/plan/glob.h"
+#include "compiler/plan/names.h"
 #include "compiler/plan/plan.h"
 #include "compiler/plan/text.h"
-#include "compiler/plan/words.h"
 
 namespace partita::plan {
 namespace {
@@ -108,7 +108,7 @@ StatusOr<std::vector<Recompute>> ParseRecomputeOption(const std::string& text) {
   Plan plan;
   plan.origin = "--recompute";
   std::vector<std::string> names;
-  for (const auto& [word, policy] : RecomputeWords()) names.push_back(word);
+  for (const auto& [word, policy] : RecomputeNames()) names.push_back(word);
   for (const std::string& part : SplitList(text)) {
     Recompute rule;
     const size_t scope = part.find('@');
@@ -116,7 +116,7 @@ StatusOr<std::vector<Recompute>> ParseRecomputeOption(const std::string& text) {
       rule.at.push_back(Trim(part.substr(scope + 1)));
     const std::string word = Trim(part.substr(0, scope));
     bool known = false;
-    for (const auto& [name, policy] : RecomputeWords()) {
+    for (const auto& [name, policy] : RecomputeNames()) {
       if (name != word) continue;
       rule.policy = policy;
       known = true;
@@ -149,7 +149,7 @@ StatusOr<Schedule> ParseSchedule(const std::string& text) {
     return Schedule{ScheduleKind::kInterleaved, *chunks, ""};
   }
   if (ends_in(".csv")) return Schedule{ScheduleKind::kFile, 1, text};
-  for (const auto& [name, kind] : ScheduleWords())
+  for (const auto& [name, kind] : ScheduleNames())
     if (name == text) return Schedule{kind, 1, ""};
   return InvalidArgumentError("expected " + Join(ScheduleExamples()) +
                               ", found " + Quote(text) +

@@ -11,8 +11,8 @@
 #include "compiler/core/schedule_csv.h"
 #include "compiler/core/schedule_generators.h"
 #include "compiler/core/transfers.h"
+#include "compiler/plan/names.h"
 #include "compiler/plan/text.h"
-#include "compiler/plan/words.h"
 
 namespace partita::plan {
 namespace {

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "compiler/plan/glob.h"
+#include "compiler/plan/names.h"
 #include "compiler/plan/text.h"
-#include "compiler/plan/words.h"
 
 namespace partita::plan {
 
@@ -140,9 +140,9 @@ Status Reader::ReadField(const std::string& key, const Node& value) {
   if (key == "stages") return ReadStages(value);
   if (key == "recompute") return ReadRecompute(value);
   if (key == "precision")
-    return assign(ReadWord(value, key, PrecisionWords()), plan_.precision);
+    return assign(ReadName(value, key, PrecisionNames()), plan_.precision);
   if (key == "offload")
-    return assign(ReadWord(value, key, OffloadWords()), plan_.offload);
+    return assign(ReadName(value, key, OffloadNames()), plan_.offload);
   if (key == "memory") return assign(ReadBytes(value, key), plan_.memory);
   if (key == "overrides") return ReadOverrides(value);
   if (key == "budgets") return ReadBudgets(value);

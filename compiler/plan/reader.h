@@ -47,7 +47,7 @@ class Reader {
   const Node* Find(const Node& map, const std::string& key) const;
   // One of the words of a table; `what` is the field.
   template <typename T>
-  absl::StatusOr<T> ReadWord(
+  absl::StatusOr<T> ReadName(
       const Node& value, const std::string& what,
       const std::vector<std::pair<std::string, T>>& words);
   absl::StatusOr<int64_t> ReadCount(const Node& value, const std::string& what,
@@ -68,7 +68,7 @@ class Reader {
 };
 
 template <typename T>
-absl::StatusOr<T> Reader::ReadWord(
+absl::StatusOr<T> Reader::ReadName(
     const Node& value, const std::string& what,
     const std::vector<std::pair<std::string, T>>& words) {
   std::vector<std::string> names;

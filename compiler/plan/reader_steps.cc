@@ -1,6 +1,6 @@
 // Fields that say how a step runs: gathers, schedule, stages, recomputation.
+#include "compiler/plan/names.h"
 #include "compiler/plan/reader.h"
-#include "compiler/plan/words.h"
 
 namespace partita::plan {
 
@@ -19,7 +19,7 @@ Status Reader::ReadGather(const Node& value) {
     gather.prefetch = *count;
   }
   if (const Node* node = Find(value, "hold")) {
-    StatusOr<Hold> hold = ReadWord(*node, "gather hold", HoldWords());
+    StatusOr<Hold> hold = ReadName(*node, "gather hold", HoldNames());
     if (!hold.ok()) return hold.status();
     gather.hold = *hold;
   }
@@ -99,7 +99,7 @@ Status Reader::ReadRecomputeRule(const Node& value) {
     policy = Find(value, "policy");
   }
   StatusOr<RecomputePolicy> word =
-      ReadWord(*policy, "recompute", RecomputeWords());
+      ReadName(*policy, "recompute", RecomputeNames());
   if (!word.ok()) return word.status();
   rule.policy = *word;
   rule.where = value.where;

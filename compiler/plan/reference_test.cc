@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/plan/names.h"
 #include "compiler/plan/plan.h"
-#include "compiler/plan/words.h"
 
 namespace partita::plan {
 namespace {
@@ -35,11 +35,11 @@ TEST(Reference, HasASectionPerFieldInOrder) {
 
 TEST(Reference, HasEveryWord) {
   std::vector<std::string> words = BudgetKinds();
-  for (const auto& [word, kind] : ScheduleWords()) words.push_back(word);
-  for (const auto& [word, policy] : RecomputeWords()) words.push_back(word);
-  for (const auto& [word, precision] : PrecisionWords()) words.push_back(word);
-  for (const auto& [word, offload] : OffloadWords()) words.push_back(word);
-  for (const auto& [word, hold] : HoldWords()) words.push_back(word);
+  for (const auto& [word, kind] : ScheduleNames()) words.push_back(word);
+  for (const auto& [word, policy] : RecomputeNames()) words.push_back(word);
+  for (const auto& [word, precision] : PrecisionNames()) words.push_back(word);
+  for (const auto& [word, offload] : OffloadNames()) words.push_back(word);
+  for (const auto& [word, hold] : HoldNames()) words.push_back(word);
   for (const std::string& name : KnownDimensions()) words.push_back(name);
   const std::string text = Reference();
   for (const std::string& word : words)

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/plan/names.h"
 #include "compiler/plan/plan.h"
-#include "compiler/plan/words.h"
 
 namespace partita::plan {
 namespace {
@@ -293,7 +293,7 @@ TEST(Refusals, OfOverridesOverDepth) {
 
 TEST(Refusals, OfAPrecisionThatOnlyOtherSoftwareHas) {
   Plan plan = *ParsePlan("mesh: {}", "p.yaml");
-  for (const auto& [word, precision] : PrecisionWords()) {
+  for (const auto& [word, precision] : PrecisionNames()) {
     plan.precision = precision;
     EXPECT_TRUE(CheckPlan(plan).ok()) << word;
   }

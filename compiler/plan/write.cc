@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "compiler/plan/names.h"
 #include "compiler/plan/plan.h"
 #include "compiler/plan/text.h"
-#include "compiler/plan/words.h"
 
 namespace partita::plan {
 namespace {
@@ -72,7 +72,7 @@ std::string AxisText(const core::Mesh& mesh, const core::AxisRef& ref) {
 std::string RecomputeText(const std::vector<Recompute>& rules) {
   std::vector<std::string> words;
   for (const Recompute& rule : rules) {
-    const std::string policy = WordOf(RecomputeWords(), rule.policy);
+    const std::string policy = NameOf(RecomputeNames(), rule.policy);
     words.push_back(rule.at.empty() ? policy
                                     : "{at: " + Globs(rule.at) +
                                           ", policy: " + policy + "}");
@@ -84,7 +84,7 @@ std::string ScheduleText(const Schedule& schedule) {
   if (schedule.kind == ScheduleKind::kInterleaved)
     return "interleaved(" + std::to_string(schedule.chunks) + ")";
   if (schedule.kind == ScheduleKind::kFile) return Quoted(schedule.file);
-  return WordOf(ScheduleWords(), schedule.kind);
+  return NameOf(ScheduleNames(), schedule.kind);
 }
 
 std::string StageText(const Stage& stage) {
@@ -129,7 +129,7 @@ std::vector<std::pair<std::string, std::string>> Scalars(const Plan& plan) {
           {"gather",
            plan.gather.has_value()
                ? "{prefetch: " + std::to_string(plan.gather->prefetch) +
-                     ", hold: " + WordOf(HoldWords(), plan.gather->hold) + "}"
+                     ", hold: " + NameOf(HoldNames(), plan.gather->hold) + "}"
                : ""},
           {"microbatches",
            plan.microbatches == 1 ? "" : std::to_string(plan.microbatches)},
@@ -138,11 +138,11 @@ std::vector<std::pair<std::string, std::string>> Scalars(const Plan& plan) {
           {"recompute",
            plan.recompute.empty() ? "" : RecomputeText(plan.recompute)},
           {"precision", plan.precision.has_value()
-                            ? WordOf(PrecisionWords(), *plan.precision)
+                            ? NameOf(PrecisionNames(), *plan.precision)
                             : ""},
           {"offload", plan.offload == Offload::kNone
                           ? ""
-                          : WordOf(OffloadWords(), plan.offload)},
+                          : NameOf(OffloadNames(), plan.offload)},
           {"memory", plan.memory.has_value() ? Bytes(*plan.memory) : ""},
           {"budgets", budgets}};
 }

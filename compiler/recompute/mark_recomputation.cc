@@ -1,6 +1,6 @@
 // Rules of a plan as marks of operations; see passes.td.
 #include "compiler/autodiff/recompute.h"
-#include "compiler/plan/words.h"
+#include "compiler/plan/names.h"
 #include "compiler/recompute/passes.h"
 #include "compiler/sharding/scopes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,7 +33,7 @@ LogicalResult mark(mlir::ModuleOp module, const std::vector<Recompute>& rules,
         for (size_t i = holding.size(); i-- > 0;) {
           if (!holding[i]) continue;
           op->setAttr(autodiff::kRecomputeAttr,
-                      builder.getStringAttr(plan::WordOf(plan::RecomputeWords(),
+                      builder.getStringAttr(plan::NameOf(plan::RecomputeNames(),
                                                          rules[i].policy)));
           return;
         }

@@ -67,7 +67,8 @@ class Reporter {
     for (mlir::BlockArgument argument :
          module_.lookupSymbol<FuncOp>("main").getArguments()) {
       const SmallVector<Dim> dims = labels_.of(argument);
-      if (isDividedBy(dims, name)) return nameOf(argument) + " " + textOf(dims);
+      if (hasDimension(dims, name))
+        return nameOf(argument) + " " + textOf(dims);
     }
     return "";
   }
@@ -95,17 +96,17 @@ class Reporter {
 
   static bool isDivided(const Parameter& parameter) {
     return llvm::any_of(kDimNames, [&](const char* name) {
-      return isDividedBy(parameter.dims, name);
+      return hasDimension(parameter.dims, name);
     });
   }
-  static bool isDividedBy(llvm::ArrayRef<Dim> dims, llvm::StringRef name) {
+  static bool hasDimension(llvm::ArrayRef<Dim> dims, llvm::StringRef name) {
     return llvm::any_of(dims,
                         [&](const Dim& dim) { return dim.isNamed(name); });
   }
 
   void addParameters(NamedDims& entry) const {
     for (const Parameter& parameter : parameters_) {
-      if (!isDividedBy(parameter.dims, entry.name)) continue;
+      if (!hasDimension(parameter.dims, entry.name)) continue;
       ++entry.parameters;
       entry.bytes += parameter.bytes;
       if (entry.example.empty()) entry.example = parameter.text;
@@ -119,7 +120,7 @@ class Reporter {
       for (Operation& op : function.front())
         for (Value result : op.getResults()) {
           const SmallVector<Dim> dims = labels_.of(result);
-          if (!isDividedBy(dims, entry.name)) continue;
+          if (!hasDimension(dims, entry.name)) continue;
           ++entry.values;
           addSizes(dims, entry);
         }

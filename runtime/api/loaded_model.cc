@@ -73,7 +73,7 @@ LoadedModel::~LoadedModel() {
   session_.reset();
   communicator_.reset();
   if (world_ != nullptr)
-    world_->Finish(session::CommOptionsOf(options_).patience).IgnoreError();
+    world_->Finish(session::CommOptionsOf(options_).timeout).IgnoreError();
 }
 
 absl::Status LoadedModel::Run(const partita_tensor* inputs, size_t input_count,

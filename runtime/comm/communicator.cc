@@ -18,7 +18,7 @@ CommOptions OptionsFromEnvironment() {
   double seconds;
   if (text != nullptr && absl::SimpleAtod(text, &seconds) && seconds > 0 &&
       seconds < 1e6)
-    options.patience =
+    options.timeout =
         std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000) + 1);
   return options;
 }
@@ -38,11 +38,11 @@ absl::Status WrongTransfer(const Collective& transfer,
 }
 
 absl::Status DidNotArrive(const std::string& who, const Collective& collective,
-                          std::chrono::milliseconds patience,
+                          std::chrono::milliseconds timeout,
                           const std::string& more) {
   return absl::DeadlineExceededError(
       absl::StrCat(who, " did not arrive at ", Describe(collective.operation()),
-                   " within ", patience.count(), " ms", more,
+                   " within ", timeout.count(), " ms", more,
                    "; if it is alive and slow, raise --timeout"));
 }
 
@@ -55,7 +55,7 @@ absl::Status Communicator::Await(Collective& transfer, void* output) {
 }
 
 absl::StatusOr<std::vector<std::string>> Communicator::GatherTexts(
-    const std::string& own, const std::string& what, int patience) {
+    const std::string& own, const std::string& what, int timeout_factor) {
   const size_t count = static_cast<size_t>(size());
   constexpr size_t kEntry = kTextBytes + 1;
   std::string entry = own.substr(0, kTextBytes);
@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<std::string>> Communicator::GatherTexts(
   operation.input_shape = {1, kEntry};
   operation.output_shape = {size(), kEntry};
   operation.dim = 0;
-  operation.patience = patience;
+  operation.timeout_factor = timeout_factor;
   operation.name = what;
   std::vector<int> ranks(count);
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -79,7 +79,8 @@ absl::StatusOr<std::vector<std::string>> Communicator::GatherTexts(
   return texts;
 }
 
-absl::Status Communicator::Agree(const absl::Status& status, int patience) {
+absl::Status Communicator::Agree(const absl::Status& status,
+                                 int timeout_factor) {
   if (size() == 1) {
     agreed_ = !status.ok();
     return status;
@@ -90,7 +91,7 @@ absl::Status Communicator::Agree(const absl::Status& status, int patience) {
     own = absl::StrCat(std::string(1, static_cast<char>(status.code())),
                        std::string(status.message()));
   PARTITA_ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                           GatherTexts(own, "agreement", patience));
+                           GatherTexts(own, "agreement", timeout_factor));
   const auto failed = [](const std::string& text) { return !text.empty(); };
   const auto lowest = std::find_if(all.begin(), all.end(), failed);
   agreed_ = lowest != all.end();

@@ -16,7 +16,7 @@ namespace partita::comm {
 
 struct CommOptions {
   // How long a rank waits for another that makes no progress.
-  std::chrono::milliseconds patience{60000};
+  std::chrono::milliseconds timeout{60000};
 };
 
 // PARTITA_COMM_TIMEOUT, in seconds, where it is set and makes sense.
@@ -44,7 +44,7 @@ class Collective {
 // DeadlineExceeded: that `who` did not arrive within the time, what else is
 // known of it, and what to do.
 absl::Status DidNotArrive(const std::string& who, const Collective& collective,
-                          std::chrono::milliseconds patience,
+                          std::chrono::milliseconds timeout,
                           const std::string& more = "");
 
 // InternalError: that the receiver of a transfer got another one.
@@ -55,7 +55,7 @@ absl::Status WrongTransfer(const Collective& transfer,
 // order; transfers between two ranks stand in no order with their other
 // operations. Used by one thread at a time, except Beats.
 //
-// No call waits longer than the patience for a rank that makes no progress: it
+// No call waits longer than the timeout for a rank that makes no progress: it
 // returns DeadlineExceeded, naming that rank and the operation it was expected
 // at. After any error all later calls of all ranks fail (Aborted, with the
 // first error), so that everyone ends within the same time.
@@ -98,12 +98,12 @@ class Communicator {
   virtual std::unique_ptr<Communicator> MakeBeside() = 0;
   // Waits until what runs at `beside` is done: calls `done` again and again,
   // which waits up to the given time and says whether it is. An error if a rank
-  // that `beside` waits for makes no progress for the patience.
+  // that `beside` waits for makes no progress for the timeout.
   using Done = std::function<bool(std::chrono::milliseconds)>;
   virtual absl::Status WaitFor(Communicator& beside, const Done& done) = 0;
 
-  // This rank is at work: others do not lose patience with it, if it says so
-  // more often than the patience is long. OK unless some rank has failed.
+  // This rank is at work: others do not time out with it, if it says so
+  // more often than the timeout is long. OK unless some rank has failed.
   virtual absl::Status Progress() = 0;
   // Changes with every sign of life of this rank; any thread may ask.
   virtual uint64_t Beats() const = 0;
@@ -111,16 +111,16 @@ class Communicator {
   virtual void Fail(const absl::Status& status) = 0;
 
   // All ranks call it: what each passes, by rank, cut to kTextBytes and to the
-  // first zero. `what` names it in messages. Ranks wait `patience` times longer
-  // than usual: they may come from work of very different length.
+  // first zero. `what` names it in messages. Ranks wait `timeout_factor` times
+  // longer than usual: they may come from work of very different length.
   static constexpr size_t kTextBytes = 2047;
   absl::StatusOr<std::vector<std::string>> GatherTexts(const std::string& own,
                                                        const std::string& what,
-                                                       int patience = 10);
+                                                       int timeout_factor = 10);
 
   // All ranks call it; OK if all pass OK, else the status of the lowest rank
-  // that does not, with its name unless all fail. Patience as above.
-  absl::Status Agree(const absl::Status& status, int patience = 10);
+  // that does not, with its name unless all fail. Timeout as above.
+  absl::Status Agree(const absl::Status& status, int timeout_factor = 10);
   // Whether the last Agree returned an error, so that all ranks know it.
   bool agreed() const { return agreed_; }
 

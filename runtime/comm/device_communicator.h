@@ -33,14 +33,14 @@ class DeviceCommunicator {
   // captured (device::Device::Capture): then it is so on all ranks of the
   // group, and the collective outlives the graph. Where hosts meet, collectives
   // end before the communicator and before the memory that they were given: a
-  // collective that ends waits, no longer than the patience, until no other
+  // collective that ends waits, no longer than the timeout, until no other
   // rank reads or writes that memory, and what others have not come to yet is
   // an error of theirs.
   virtual absl::Status Enqueue(Collective& collective, const void* input,
                                void* output, void* stream) = 0;
   // Whether hosts meet where ranks do: then nothing is captured, and a call of
   // Enqueue in place waits until the group's other ranks have called it, never
-  // longer than the patience without their progress. Those `beside`, and all
+  // longer than the timeout without their progress. Those `beside`, and all
   // transfers, return at once, and are there for what comes on a stream after
   // Join alone.
   virtual bool MeetsOnHosts() const { return false; }
@@ -51,7 +51,7 @@ class DeviceCommunicator {
     return absl::UnimplementedError("hosts do not meet here");
   }
   // Waits for the stream, but not for ever: DeadlineExceeded after the
-  // patience, naming the rank that does not come (if all come, the device that
+  // timeout, naming the rank that does not come (if all come, the device that
   // does not finish), or the error of a rank that failed.
   virtual absl::Status Await(void* stream) = 0;
 };

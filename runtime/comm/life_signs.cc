@@ -16,12 +16,12 @@ constexpr int kWaits = 2;  // and the rank that is waited for is added
 
 }  // namespace
 
-LifeSigns::LifeSigns(Transport& transport, std::chrono::milliseconds patience)
+LifeSigns::LifeSigns(Transport& transport, std::chrono::milliseconds timeout)
     : transport_(transport),
-      ask_after_(Clock::duration(patience) / 8),
-      grace_(Clock::duration(patience) / 8),
-      answer_every_(Clock::duration(patience) / 16),
-      listen_every_(std::min<Clock::duration>(Clock::duration(patience) / 64,
+      ask_after_(Clock::duration(timeout) / 8),
+      grace_(Clock::duration(timeout) / 8),
+      answer_every_(Clock::duration(timeout) / 16),
+      listen_every_(std::min<Clock::duration>(Clock::duration(timeout) / 64,
                                               std::chrono::milliseconds(5))),
       peers_(static_cast<size_t>(transport.size())) {}
 
@@ -116,12 +116,12 @@ absl::Status LifeSigns::Wait(const std::vector<int>& ranks,
 
 std::vector<int> LifeSigns::Silent(const std::vector<int>& ranks,
                                    Clock::time_point since,
-                                   std::chrono::milliseconds patience) const {
+                                   std::chrono::milliseconds timeout) const {
   const Clock::time_point now = Clock::now();
   std::vector<int> silent;
   for (const int rank : ranks) {
     const Clock::duration time = now - std::max(since, peer(rank).heard);
-    if (time > patience + (AwaitedBy(rank) < 0 ? Clock::duration(0) : grace_))
+    if (time > timeout + (AwaitedBy(rank) < 0 ? Clock::duration(0) : grace_))
       silent.push_back(rank);
   }
   return silent;

@@ -4,7 +4,7 @@
 // itself answers once all that it waits for have given a sign of life, and
 // until then says for whom it waits. So life is told only by ranks at work, and
 // ranks that wait for each other tell none. Nobody asks before an eighth of the
-// patience has passed, and nobody answers more often than sixteen times in it:
+// timeout has passed, and nobody answers more often than sixteen times in it:
 // ranks that keep up with each other send nothing.
 #ifndef PARTITA_RUNTIME_COMM_LIFE_SIGNS_H_
 #define PARTITA_RUNTIME_COMM_LIFE_SIGNS_H_
@@ -23,7 +23,7 @@ class LifeSigns {
   using Clock = std::chrono::steady_clock;
 
   // `transport` outlives it.
-  LifeSigns(Transport& transport, std::chrono::milliseconds patience);
+  LifeSigns(Transport& transport, std::chrono::milliseconds timeout);
 
   // This rank is at work.
   absl::Status Work();
@@ -33,12 +33,12 @@ class LifeSigns {
   // Called again and again in a wait for `ranks`, not empty, in which nothing
   // has arrived since `since`.
   absl::Status Wait(const std::vector<int>& ranks, Clock::time_point since);
-  // Of `ranks`, those without a sign of life for `patience`; a little longer
+  // Of `ranks`, those without a sign of life for `timeout`; a little longer
   // for ranks that wait themselves, so that whoever they wait for is found out
   // first.
   std::vector<int> Silent(const std::vector<int>& ranks,
                           Clock::time_point since,
-                          std::chrono::milliseconds patience) const;
+                          std::chrono::milliseconds timeout) const;
   // Whom a rank said to wait for, in the end; -1 if it did not say so.
   int AwaitedBy(int rank) const { return peer(rank).awaits; }
 

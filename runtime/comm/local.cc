@@ -68,7 +68,7 @@ class Hub {
                   : std::chrono::microseconds(1)) {}
 
   int size() const { return static_cast<int>(hearts_.size()); }
-  std::chrono::milliseconds patience() const { return options_.patience; }
+  std::chrono::milliseconds timeout() const { return options_.timeout; }
   Heart& heart(int rank) { return hearts_[static_cast<size_t>(rank)]; }
 
   // The second ends of ranks have groups of their own, and leave processors to
@@ -200,8 +200,8 @@ class LocalCommunicator : public Communicator {
                             uint32_t ticket, uint64_t arrival);
   absl::Status Sleep(LocalCollective& collective, Meeting meeting,
                      uint32_t ticket, uint64_t arrival);
-  absl::Status LosePatience(LocalCollective& collective,
-                            const std::vector<size_t>& missing);
+  absl::Status TimeOut(LocalCollective& collective,
+                       const std::vector<size_t>& missing);
   absl::Status CheckPostings(LocalCollective& collective);
   void Exchange(LocalCollective& collective);
   void Send(LocalCollective& collective, const char* data);
@@ -215,14 +215,15 @@ class LocalCommunicator : public Communicator {
   std::set<Mailbox*> expected_;  // those in which Expect was called
 };
 
-absl::Status LocalCommunicator::LosePatience(
-    LocalCollective& collective, const std::vector<size_t>& missing) {
+absl::Status LocalCommunicator::TimeOut(LocalCollective& collective,
+                                        const std::vector<size_t>& missing) {
   std::string names;
   for (const size_t i : missing)
     absl::StrAppend(&names, names.empty() ? "" : ", ",
                     Describe(collective.ranks()[i]));
   const absl::Status status = DidNotArrive(
-      names, collective, hub_->patience() * collective.operation().patience,
+      names, collective,
+      hub_->timeout() * collective.operation().timeout_factor,
       absl::StrCat(" and made no progress (rank ", rank_, " waited)"));
   hub_->Fail(status);
   return status;
@@ -245,8 +246,8 @@ absl::Status LocalCommunicator::Sleep(LocalCollective& collective,
                                       Meeting meeting, uint32_t ticket,
                                       uint64_t arrival) {
   Group& group = *collective.group;
-  const std::chrono::milliseconds patience =
-      hub_->patience() * collective.operation().patience;
+  const std::chrono::milliseconds timeout =
+      hub_->timeout() * collective.operation().timeout_factor;
   Clock::time_point since = Clock::now();
   uint64_t seen = 0;
   while (!group.barrier.Wait(ticket, kSlice)) {
@@ -272,10 +273,10 @@ absl::Status LocalCommunicator::Sleep(LocalCollective& collective,
       continue;
     }
     const auto waited = Clock::now() - since;
-    if (missing.empty() || waited <= (idle.empty() ? 2 * patience : patience))
+    if (missing.empty() || waited <= (idle.empty() ? 2 * timeout : timeout))
       continue;
     return group.barrier.Leave(ticket)
-               ? LosePatience(collective, idle.empty() ? missing : idle)
+               ? TimeOut(collective, idle.empty() ? missing : idle)
                : absl::OkStatus();
   }
   return absl::OkStatus();
@@ -381,8 +382,8 @@ absl::Status LocalCommunicator::Receive(LocalCollective& collective,
                                         const char* data) {
   Mailbox& mailbox = collective.group->mailbox;
   const Heart& sender = hub_->heart(collective.ranks()[0]);
-  const std::chrono::milliseconds patience =
-      hub_->patience() * collective.operation().patience;
+  const std::chrono::milliseconds timeout =
+      hub_->timeout() * collective.operation().timeout_factor;
   Clock::time_point since = Clock::now();
   uint64_t seen = 0;
   while (true) {
@@ -397,10 +398,10 @@ absl::Status LocalCommunicator::Receive(LocalCollective& collective,
     if (beats != seen) since = Clock::now();
     seen = beats;
     const bool waits = sender.waits.load(std::memory_order_relaxed);
-    const bool late = Clock::now() - since > (waits ? 2 * patience : patience);
+    const bool late = Clock::now() - since > (waits ? 2 * timeout : timeout);
     if (!late && !hub_->failed()) continue;
     Abandon();
-    return hub_->failed() ? Aborted() : LosePatience(collective, {0});
+    return hub_->failed() ? Aborted() : TimeOut(collective, {0});
   }
 }
 

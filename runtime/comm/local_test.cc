@@ -29,9 +29,9 @@ Operation Sum(std::vector<int64_t> shape, const std::string& name) {
 
 // What `body` returns on each of n ranks.
 template <typename Body>
-std::vector<absl::Status> OnRanks(int n, milliseconds patience,
+std::vector<absl::Status> OnRanks(int n, milliseconds timeout,
                                   const Body& body) {
-  const auto communicators = MakeLocalCommunicators(n, {patience});
+  const auto communicators = MakeLocalCommunicators(n, {timeout});
   std::vector<absl::Status> statuses(static_cast<size_t>(n));
   std::vector<std::thread> threads;
   for (size_t i = 0; i < statuses.size(); ++i) {
@@ -79,14 +79,14 @@ TEST(LocalTest, GroupsWorkSideBySide) {
 }
 
 TEST(LocalTest, Transfers) {
-  CheckTransfers([](int n, milliseconds patience) {
-    return MakeLocalCommunicators(n, {patience});
+  CheckTransfers([](int n, milliseconds timeout) {
+    return MakeLocalCommunicators(n, {timeout});
   });
 }
 
 TEST(LocalTest, StartedOperations) {
-  CheckStarted([](int n, milliseconds patience) {
-    return MakeLocalCommunicators(n, {patience});
+  CheckStarted([](int n, milliseconds timeout) {
+    return MakeLocalCommunicators(n, {timeout});
   });
 }
 

@@ -57,7 +57,7 @@ class MessageCommunicator : public Communicator {
         options_(options),
         beside_(beside),
         outbox_(*transport_),
-        signs_(*transport_, options.patience) {}
+        signs_(*transport_, options.timeout) {}
 
   int rank() const override { return transport_->rank(); }
   int size() const override { return transport_->size(); }
@@ -134,8 +134,8 @@ class MessageCommunicator : public Communicator {
   // Called in a wait: an error if some rank that this one waits for is given
   // up.
   absl::Status Judge(const Wait& wait);
-  absl::Status LosePatience(const MessageCollective& collective,
-                            const std::vector<int>& ranks);
+  absl::Status TimeOut(const MessageCollective& collective,
+                       const std::vector<int>& ranks);
   // Of the second end: what it waits for now, for the first one to judge.
   void Tell(Wait wait);
   absl::Status CheckFirst() const;
@@ -222,8 +222,8 @@ absl::Status MessageCommunicator::Receive(char* data, int64_t bytes, int from) {
   return absl::OkStatus();
 }
 
-absl::Status MessageCommunicator::LosePatience(
-    const MessageCollective& collective, const std::vector<int>& ranks) {
+absl::Status MessageCommunicator::TimeOut(const MessageCollective& collective,
+                                          const std::vector<int>& ranks) {
   std::string names, more = " and made no progress";
   for (const int rank : ranks) {
     absl::StrAppend(&names, names.empty() ? "" : ", ", Describe(rank));
@@ -232,7 +232,7 @@ absl::Status MessageCommunicator::LosePatience(
                       Describe(awaited));
   }
   return DidNotArrive(names, collective,
-                      options_.patience * collective.operation().patience,
+                      options_.timeout * collective.operation().timeout_factor,
                       more);
 }
 
@@ -248,11 +248,10 @@ MessageCommunicator::Wait MessageCommunicator::Waiting(
 
 absl::Status MessageCommunicator::Judge(const Wait& wait) {
   PARTITA_RETURN_IF_ERROR(signs_.Wait(wait.ranks, wait.since));
-  const std::vector<int> silent =
-      signs_.Silent(wait.ranks, wait.since,
-                    options_.patience * wait.collective->operation().patience);
-  return silent.empty() ? absl::OkStatus()
-                        : LosePatience(*wait.collective, silent);
+  const std::vector<int> silent = signs_.Silent(
+      wait.ranks, wait.since,
+      options_.timeout * wait.collective->operation().timeout_factor);
+  return silent.empty() ? absl::OkStatus() : TimeOut(*wait.collective, silent);
 }
 
 void MessageCommunicator::Tell(Wait wait) {

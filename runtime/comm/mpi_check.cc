@@ -1,5 +1,5 @@
 // One process of an MPI test: every kind of collective against the reference,
-// over real messages, and the patience with a rank that works for long.
+// over real messages, and the timeout with a rank that works for long.
 // mpi_check PLUGIN.
 #include <chrono>
 #include <iostream>
@@ -17,7 +17,7 @@
 namespace partita::comm {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience(2000);
+constexpr std::chrono::milliseconds kTimeout(2000);
 
 absl::Status CheckOne(Communicator& communicator, const Operation& op) {
   const int n = communicator.size();
@@ -43,11 +43,11 @@ absl::Status CheckSecondEnd(Communicator& communicator) {
   return StartedAmongOthers(communicator);
 }
 
-// The last rank works twice as long as the others have patience for silence.
-absl::Status CheckPatience(Communicator& communicator) {
+// The last rank works twice as long as the others have timeout for silence.
+absl::Status CheckTimeout(Communicator& communicator) {
   constexpr std::chrono::milliseconds kStep(50);
   if (communicator.rank() == communicator.size() - 1) {
-    for (auto left = 2 * kPatience; left.count() > 0; left -= kStep) {
+    for (auto left = 2 * kTimeout; left.count() > 0; left -= kStep) {
       std::this_thread::sleep_for(kStep);
       const absl::Status status = communicator.Progress();
       if (!status.ok()) return status;
@@ -78,7 +78,7 @@ int Check(const std::string& plugin) {
   if (status.ok()) status = TransferRing(*communicator);
   if (status.ok()) status = CheckSecondEnd(*communicator);
   if (status.ok())
-    status = CheckPatience(*(*world)->MakeCommunicator({kPatience}));
+    status = CheckTimeout(*(*world)->MakeCommunicator({kTimeout}));
   if (!status.ok()) {
     std::cerr << communicator->rank() << ": " << status << std::endl;
   } else if (communicator->rank() == 0) {

@@ -45,7 +45,7 @@ struct Operation {
   double fill = 0;
   std::vector<int> sources;  // kPermute: member i receives from sources[i]
   int root = 0;              // kBroadcast
-  int patience = 1;          // how many times longer than usual ranks wait
+  int timeout_factor = 1;    // multiplies the communicator's timeout
   std::string name;          // for messages: what the model calls it
 
   int64_t InputBytes() const;

@@ -183,7 +183,7 @@ class Host {
     return absl::DeadlineExceededError(absl::StrCat(
         missing.size() == 1 ? "rank " : "ranks ", absl::StrJoin(missing, ", "),
         " of ", meeting_.size, " did not come to ", meeting_.address,
-        " within ", Seconds(meeting_.patience),
+        " within ", Seconds(meeting_.timeout),
         "; see whether they were started and what they said last, or give them "
         "more time with --timeout"));
   }
@@ -310,7 +310,7 @@ absl::StatusOr<Met> MeetAsGuest(const Meeting& meeting, const Address& address,
   if (!answer.ok())
     return absl::DeadlineExceededError(absl::StrCat(
         "rank 0 was not found at ", meeting.address, " within ",
-        Seconds(meeting.patience), ": ", std::string(answer.status().message()),
+        Seconds(meeting.timeout), ": ", std::string(answer.status().message()),
         "; see whether it was started there and what it said last"));
   Met met;
   met.sockets.resize(static_cast<size_t>(meeting.size));
@@ -326,7 +326,7 @@ absl::StatusOr<Met> MeetAsGuest(const Meeting& meeting, const Address& address,
         absl::StrCat("rank ", rank, " (", met.names[rank],
                      ") cannot be reached: ", std::string(status.message())));
   };
-  const Deadline end = Clock::now() + meeting.patience;
+  const Deadline end = Clock::now() + meeting.timeout;
   for (size_t rank = 1; rank < static_cast<size_t>(meeting.rank); ++rank) {
     const Seat& seat = answer->seats[rank];
     // To rank 0 its own machine looks so; to others it is where rank 0 is.
@@ -362,7 +362,7 @@ absl::StatusOr<Met> MeetAsGuest(const Meeting& meeting, const Address& address,
 absl::StatusOr<Met> Meet(const Meeting& meeting) {
   PARTITA_ASSIGN_OR_RETURN(const Address address,
                            ParseAddress(meeting.address));
-  const Deadline deadline = Clock::now() + meeting.patience;
+  const Deadline deadline = Clock::now() + meeting.timeout;
   return meeting.rank == 0 ? MeetAsFirst(meeting, address, deadline)
                            : MeetAsGuest(meeting, address, deadline);
 }

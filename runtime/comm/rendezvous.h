@@ -21,7 +21,7 @@ struct Meeting {
   std::string address;
   int rank = 0;
   int size = 1;
-  std::chrono::milliseconds patience{60000};
+  std::chrono::milliseconds timeout{60000};
 };
 
 struct Met {
@@ -31,7 +31,7 @@ struct Met {
 
 // InvalidArgument if the address is none, if two processes say that they are
 // the same rank, or that there are different numbers of them;
-// DeadlineExceeded, naming ranks, if some do not come within the patience.
+// DeadlineExceeded, naming ranks, if some do not come within the timeout.
 absl::StatusOr<Met> Meet(const Meeting& meeting);
 
 }  // namespace partita::comm

@@ -34,9 +34,9 @@ std::string NewFile() {
 
 std::future<absl::StatusOr<Met>> Start(
     const std::string& address, int rank, int size,
-    milliseconds patience = milliseconds(20000)) {
+    milliseconds timeout = milliseconds(20000)) {
   return std::async(std::launch::async,
-                    [=] { return Meet({address, rank, size, patience}); });
+                    [=] { return Meet({address, rank, size, timeout}); });
 }
 
 // Port and nonce, once rank 0 has written them.

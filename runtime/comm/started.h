@@ -40,7 +40,7 @@ class StartedOperations {
   absl::StatusOr<int64_t> Start(Collective& collective, const void* input,
                                 void* output);
   // Waits until this operation and all that were started before it are done. As
-  // Communicator::Run, patience counts from here. After an error all later
+  // Communicator::Run, timeout counts from here. After an error all later
   // calls fail.
   absl::Status Await(int64_t number);
   // The number of the operation that was started last; 0 if there is none.

@@ -21,7 +21,7 @@ using Make = std::function<std::vector<std::unique_ptr<Communicator>>(
     int, milliseconds)>;
 
 // Long enough for a thread on a busy machine to be given a processor.
-constexpr milliseconds kPatience(600);
+constexpr milliseconds kTimeout(600);
 
 std::vector<int> AllRanks(const Communicator& communicator) {
   std::vector<int> ranks(static_cast<size_t>(communicator.size()));
@@ -81,22 +81,22 @@ void ExpectAllOk(std::vector<std::unique_ptr<Communicator>> communicators,
 
 // A rank that works for long is waited for, however long others have waited
 // before they needed the result.
-void CheckPatience(const Make& make) {
-  ExpectAllOk(make(3, kPatience), [](Communicator& c) -> absl::Status {
-    return SumBeside(c, c.rank() == 0 ? milliseconds(0) : 2 * kPatience);
+void CheckTimeout(const Make& make) {
+  ExpectAllOk(make(3, kTimeout), [](Communicator& c) -> absl::Status {
+    return SumBeside(c, c.rank() == 0 ? milliseconds(0) : 2 * kTimeout);
   });
-  ExpectAllOk(make(2, kPatience), [](Communicator& c) -> absl::Status {
-    if (c.rank() == 1) std::this_thread::sleep_for(2 * kPatience);
-    return SumBeside(c, 3 * kPatience);
+  ExpectAllOk(make(2, kTimeout), [](Communicator& c) -> absl::Status {
+    if (c.rank() == 1) std::this_thread::sleep_for(2 * kTimeout);
+    return SumBeside(c, 3 * kTimeout);
   });
 }
 
 void CheckFailures(const Make& make) {
   const Clock::time_point begin = Clock::now();
   const auto stalled =
-      OnEach(make(3, kPatience), [](Communicator& c) -> absl::Status {
+      OnEach(make(3, kTimeout), [](Communicator& c) -> absl::Status {
         if (c.rank() != 2) return SumBeside(c, milliseconds(0));
-        std::this_thread::sleep_for(3 * kPatience);
+        std::this_thread::sleep_for(3 * kTimeout);
         return c.Progress();
       });
   for (size_t i = 0; i < 2; ++i) {
@@ -188,7 +188,7 @@ absl::Status StartedAmongOthers(Communicator& communicator) {
 void CheckStarted(const Make& make) {
   for (const int n : {1, 2, 3})
     ExpectAllOk(make(n, milliseconds(20000)), &StartedAmongOthers);
-  CheckPatience(make);
+  CheckTimeout(make);
   CheckFailures(make);
   CheckGivenUp(make);
 }

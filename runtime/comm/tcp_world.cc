@@ -57,9 +57,9 @@ TcpWorld::TcpWorld(std::shared_ptr<TcpMesh> mesh) : mesh_(std::move(mesh)) {}
 TcpWorld::~TcpWorld() = default;
 
 absl::StatusOr<std::unique_ptr<TcpWorld>> TcpWorld::Start(
-    const Launch& launch, std::chrono::milliseconds patience) {
+    const Launch& launch, std::chrono::milliseconds timeout) {
   PARTITA_ASSIGN_OR_RETURN(
-      Met met, Meet({launch.meet_at, launch.rank, launch.size, patience}));
+      Met met, Meet({launch.meet_at, launch.rank, launch.size, timeout}));
   return std::unique_ptr<TcpWorld>(
       new TcpWorld(std::make_shared<TcpMesh>(launch.rank, std::move(met))));
 }

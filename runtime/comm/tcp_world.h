@@ -19,9 +19,9 @@ class TcpMesh;
 class TcpWorld : public World {
  public:
   // Meets the others at launch.meet_at (rendezvous.h says how). A rank that
-  // does not come within the patience is named, by all that came.
+  // does not come within the timeout is named, by all that came.
   static absl::StatusOr<std::unique_ptr<TcpWorld>> Start(
-      const Launch& launch, std::chrono::milliseconds patience);
+      const Launch& launch, std::chrono::milliseconds timeout);
   ~TcpWorld() override;
 
   int rank() const override;

@@ -45,12 +45,12 @@ Launch RankOf(int rank, int size, const std::string& address) {
 }
 
 Worlds StartAll(const std::vector<Launch>& launches,
-                milliseconds patience = milliseconds(20000)) {
+                milliseconds timeout = milliseconds(20000)) {
   Worlds worlds(launches.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < launches.size(); ++i)
     threads.emplace_back(
-        [&, i] { worlds[i] = TcpWorld::Start(launches[i], patience); });
+        [&, i] { worlds[i] = TcpWorld::Start(launches[i], timeout); });
   for (std::thread& thread : threads) thread.join();
   return worlds;
 }
@@ -67,12 +67,12 @@ Worlds StartRanks(int n) {
 class Ranks {
  public:
   std::vector<std::unique_ptr<Communicator>> Make(
-      int n, milliseconds patience = milliseconds(20000)) {
+      int n, milliseconds timeout = milliseconds(20000)) {
     std::vector<std::unique_ptr<Communicator>> communicators;
     for (auto& world : StartRanks(n)) {
       EXPECT_TRUE(world.ok()) << world.status();
       if (!world.ok()) continue;
-      communicators.push_back((*world)->MakeCommunicator({patience}));
+      communicators.push_back((*world)->MakeCommunicator({timeout}));
       worlds_.push_back(*std::move(world));
     }
     return communicators;
@@ -112,13 +112,13 @@ TEST(TcpWorldTest, AllKindsEqualTheReference) {
 TEST(TcpWorldTest, Transfers) {
   Ranks ranks;
   CheckTransfers(
-      [&](int n, milliseconds patience) { return ranks.Make(n, patience); });
+      [&](int n, milliseconds timeout) { return ranks.Make(n, timeout); });
 }
 
 TEST(TcpWorldTest, StartedOperations) {
   Ranks ranks;
   CheckStarted(
-      [&](int n, milliseconds patience) { return ranks.Make(n, patience); });
+      [&](int n, milliseconds timeout) { return ranks.Make(n, timeout); });
 }
 
 // More than connections hold by themselves, and an orderly end.

@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<World>> StartWorld(const Launch& launch,
                                                   const CommOptions& options) {
   return launch.meet_at.empty()
              ? AsWorld(MpiWorld::Start(launch))
-             : AsWorld(TcpWorld::Start(launch, options.patience));
+             : AsWorld(TcpWorld::Start(launch, options.timeout));
 }
 
 }  // namespace partita::comm

@@ -31,7 +31,7 @@ class World {
   virtual void Abort(int exit_code) = 0;
 };
 
-// All ranks call it, and none waits longer than the patience for another:
+// All ranks call it, and none waits longer than the timeout for another:
 // connections of our own where the launch has an address to meet at
 // (tcp_world.h), else MPI.
 absl::StatusOr<std::unique_ptr<World>> StartWorld(const Launch& launch,

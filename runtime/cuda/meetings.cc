@@ -70,20 +70,20 @@ absl::Status Meetings::QuitLocked(Lock& lock, int rank,
         absl::StrCat("rank ", rank, " left when others were to meet it at ",
                      *meeting.Brought(rank)));
   else
-    status = AwaitHolder(lock, meeting, rank, patience_);
+    status = AwaitHolder(lock, meeting, rank, timeout_);
   if (!status.ok()) FailLocked(status);
   return status;
 }
 
 absl::Status Meetings::AwaitHolder(Lock& lock, const Meeting& meeting, int rank,
-                                   std::chrono::milliseconds patience) {
-  if (changed_.wait_for(lock, patience, [&] {
+                                   std::chrono::milliseconds timeout) {
+  if (changed_.wait_for(lock, timeout, [&] {
         return meeting.phase != Meeting::Phase::kBeingHeld;
       }))
     return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat(
       "rank ", meeting.holder, " came last to ", *meeting.Brought(rank),
-      " and did not get it to the GPU within ", patience.count(), " ms (rank ",
+      " and did not get it to the GPU within ", timeout.count(), " ms (rank ",
       rank, " waited): the driver does not return from a call; if the GPU is ",
       "only slow, raise --timeout"));
 }
@@ -178,9 +178,9 @@ Meetings::Missing Meetings::MissingOf(const Meeting& meeting) const {
   return missing;
 }
 
-absl::Status Meetings::LosePatience(const Meeting& meeting,
-                                    const Missing& missing, int rank,
-                                    std::chrono::milliseconds patience) const {
+absl::Status Meetings::TimeOut(const Meeting& meeting, const Missing& missing,
+                               int rank,
+                               std::chrono::milliseconds timeout) const {
   std::string names, elsewhere;
   for (const int other : missing.ranks) {
     absl::StrAppend(&names, names.empty() ? "" : ", ", "rank ", other);
@@ -191,15 +191,15 @@ absl::Status Meetings::LosePatience(const Meeting& meeting,
   }
   return absl::DeadlineExceededError(absl::StrCat(
       names, " did not arrive at ", *meeting.Brought(rank), " within ",
-      patience.count(), " ms and made no progress (rank ", rank, " waited)",
+      timeout.count(), " ms and made no progress (rank ", rank, " waited)",
       elsewhere, "; if it is alive and slow, raise --timeout"));
 }
 
 absl::StatusOr<std::shared_ptr<void>> Meetings::Await(comm::Communicator& base,
                                                       Meeting& meeting,
-                                                      int patience) {
+                                                      int timeout_factor) {
   const int rank = base.rank();
-  const std::chrono::milliseconds limit = patience_ * patience;
+  const std::chrono::milliseconds limit = timeout_ * timeout_factor;
   Lock lock(mutex_);
   Rank& own = ranks_[static_cast<size_t>(rank)];
   const Meeting* const outer = std::exchange(own.awaits, &meeting);
@@ -224,7 +224,7 @@ absl::StatusOr<std::shared_ptr<void>> Meetings::Await(comm::Communicator& base,
     seen = missing.progress;
     // Who stalls is found by those who wait for it.
     if (status.ok() && Clock::now() - since > (missing.idle ? 1 : 2) * limit)
-      status = LosePatience(meeting, missing, rank, limit);
+      status = TimeOut(meeting, missing, rank, limit);
     if (!status.ok()) FailLocked(status);
   }
   own.awaits = outer;

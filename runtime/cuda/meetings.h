@@ -25,8 +25,8 @@ namespace partita::cuda {
 // Shared by all ranks, used by all their threads.
 class Meetings {
  public:
-  Meetings(int ranks, std::chrono::milliseconds patience)
-      : patience_(patience), ranks_(static_cast<size_t>(ranks)) {}
+  Meetings(int ranks, std::chrono::milliseconds timeout)
+      : timeout_(timeout), ranks_(static_cast<size_t>(ranks)) {}
   Meetings(const Meetings&) = delete;
 
   // Meetings of one lane and group are held in the order in which members come,
@@ -50,7 +50,7 @@ class Meetings {
   // A rank takes part; `base` says how it fares, until it leaves.
   void Join(comm::Communicator& base);
   // It takes no part any more: no host touches what it brought, but one that
-  // the driver has kept for longer than the patience in a call of `hold`. What
+  // the driver has kept for longer than the timeout in a call of `hold`. What
   // was put on streams before may still run.
   void Leave(int rank);
 
@@ -63,12 +63,12 @@ class Meetings {
                                                 Posting posting,
                                                 const Hold& hold);
   // Waits until the meeting is held: what `hold` returned. DeadlineExceeded
-  // after `patience` times the patience, naming who does not come while it is
-  // not waiting itself, or who holds it and does not come back; or the error of
-  // a rank that failed.
+  // after `timeout_factor` times the timeout, naming who does not come while it
+  // is not waiting itself, or who holds it and does not come back; or the error
+  // of a rank that failed.
   absl::StatusOr<std::shared_ptr<void>> Await(comm::Communicator& base,
                                               Meeting& meeting,
-                                              int patience = 1);
+                                              int timeout_factor = 1);
   // As Leave, of one meeting to which the rank came: what `hold` returned if it
   // is held, else an error, of all ranks from now on.
   absl::StatusOr<std::shared_ptr<void>> Quit(int rank, Meeting& meeting);
@@ -94,9 +94,9 @@ class Meetings {
 
   absl::Status FailureOf(int rank) const;
   void FailLocked(const absl::Status& status);
-  // Waits while it is being held. DeadlineExceeded after the patience.
+  // Waits while it is being held. DeadlineExceeded after the timeout.
   absl::Status AwaitHolder(Lock& lock, const Meeting& meeting, int rank,
-                           std::chrono::milliseconds patience);
+                           std::chrono::milliseconds timeout);
   absl::Status QuitLocked(Lock& lock, int rank, const Meeting& meeting);
   // Members that did not come, or of those the ones that do not wait
   // themselves, and what they have done so far.
@@ -106,10 +106,10 @@ class Meetings {
     uint64_t progress = 0;
   };
   Missing MissingOf(const Meeting& meeting) const;
-  absl::Status LosePatience(const Meeting& meeting, const Missing& missing,
-                            int rank, std::chrono::milliseconds patience) const;
+  absl::Status TimeOut(const Meeting& meeting, const Missing& missing, int rank,
+                       std::chrono::milliseconds timeout) const;
 
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Rank> ranks_;

@@ -39,9 +39,9 @@ class MeetingsTest : public ::testing::Test {
  protected:
   explicit MeetingsTest(int ranks = 3) {
     comm::CommOptions options;
-    options.patience = kPatience;
+    options.timeout = kTimeout;
     bases_ = comm::MakeLocalCommunicators(ranks, options);
-    meetings_ = std::make_unique<Meetings>(ranks, kPatience);
+    meetings_ = std::make_unique<Meetings>(ranks, kTimeout);
     for (const auto& base : bases_) meetings_->Join(*base);
   }
   // Each rank's end, on its thread.
@@ -68,7 +68,7 @@ class MeetingsTest : public ::testing::Test {
     return meetings_->Await(base(rank), **meeting).status();
   }
 
-  static constexpr std::chrono::milliseconds kPatience{1500};
+  static constexpr std::chrono::milliseconds kTimeout{1500};
   std::vector<std::unique_ptr<comm::Communicator>> bases_;
   std::unique_ptr<Meetings> meetings_;
 };
@@ -162,7 +162,7 @@ TEST_F(MeetingsTest, WhoDoesNotComeIsNamed) {
   EXPECT_FALSE(Meet(2, {1, 2}, "all_reduce 'b'").ok());
 }
 
-// It says that it is at work for longer than the patience, then it comes.
+// It says that it is at work for longer than the timeout, then it comes.
 TEST_F(MeetingsTest, WhoMakesProgressIsWaitedFor) {
   const auto statuses = OnEach([&](int rank) {
     for (int i = 0; rank == 0 && i < 20; ++i) {
@@ -208,7 +208,7 @@ TEST_F(MeetingsTest, WhatHoldingFailsAtIsAnErrorOfAll) {
   EXPECT_EQ(own, 1);
 }
 
-// The driver keeps rank 2 for longer than the patience: of those who wait for
+// The driver keeps rank 2 for longer than the timeout: of those who wait for
 // it one stays, the others leave.
 TEST_F(MeetingsTest, WhoHoldsAndDoesNotComeBackIsNamed) {
   const std::vector<int> all = {0, 1, 2};
@@ -242,7 +242,7 @@ TEST_F(MeetingsTest, WhoHoldsAndDoesNotComeBackIsNamed) {
     ++ended;
     return status;
   });
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 4 * kPatience);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 4 * kTimeout);
   for (const int rank : {0, 1}) {
     const absl::Status& status = statuses[static_cast<size_t>(rank)];
     EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
@@ -293,7 +293,7 @@ TEST_F(MeetingsTest, WhoLeavesEndsWhatOthersWaitFor) {
     return absl::OkStatus();
   });
   EXPECT_THAT(TextOf(statuses[1]), HasSubstr("rank 0 left"));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, kPatience);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kTimeout);
 }
 
 TEST_F(MeetingsTest, ARankThatFailsElsewhereEndsWaits) {

@@ -57,14 +57,14 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   NcclCommunicator(comm::Communicator& base,
                    std::shared_ptr<const NcclLibrary> nccl,
                    std::shared_ptr<Context> context,
-                   std::chrono::milliseconds patience)
+                   std::chrono::milliseconds timeout)
       : base_(base),
         nccl_(std::move(nccl)),
         context_(std::move(context)),
-        patience_(patience),
+        timeout_(timeout),
         scratch_(context_, "what GPUs exchange"),
         scratch_beside_(context_, "what GPUs exchange beside"),
-        groups_(base, nccl_, patience) {}
+        groups_(base, nccl_, timeout) {}
   NcclCommunicator(const NcclCommunicator&) = delete;
   ~NcclCommunicator() override;
 
@@ -99,7 +99,7 @@ class NcclCommunicator : public comm::DeviceCommunicator {
   comm::Communicator& base_;
   const std::shared_ptr<const NcclLibrary> nccl_;
   const std::shared_ptr<Context> context_;
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   std::unique_ptr<const Boxes> boxes_;
   // On streams, in the order in which they were put there, with what is behind
   // them; and in graphs, each of whose replays records the event anew.
@@ -374,10 +374,10 @@ absl::Status NcclCommunicator::AwaitUntil(
     if (round < 1000) continue;
     absl::Status status = base_.Progress();
     if (status.ok()) status = groups_.Check();
-    if (status.ok() && Clock::now() - begin > patience_)
+    if (status.ok() && Clock::now() - begin > timeout_)
       status = absl::DeadlineExceededError(absl::StrCat(
           "the GPU of ", base_.Describe(base_.rank()),
-          " did not end its work within ", patience_.count(),
+          " did not end its work within ", timeout_.count(),
           " ms: it waits for the GPU of another rank, or its steps are long; "
           "give it more time with --timeout"));
     if (!status.ok())
@@ -399,7 +399,7 @@ absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> MakeNcclCommunicator(
   PARTITA_ASSIGN_OR_RETURN(std::shared_ptr<Context> context,
                            Context::Open(std::move(driver), options.ordinal));
   auto communicator = std::make_unique<NcclCommunicator>(
-      base, std::move(nccl), std::move(context), options.comm.patience);
+      base, std::move(nccl), std::move(context), options.comm.timeout);
   PARTITA_RETURN_IF_ERROR(communicator->LoadKernels());
   return std::unique_ptr<comm::DeviceCommunicator>(std::move(communicator));
 }

@@ -84,9 +84,9 @@ absl::Status NcclGroups::Settle(NcclComm comm, NcclResult result,
     if (asked != kNcclSuccess) result = asked;
     if (result != kNcclInProgress || round < kRounds) continue;
     PARTITA_RETURN_IF_ERROR(base_.Progress());
-    if (Clock::now() - begin > patience_)
+    if (Clock::now() - begin > timeout_)
       return absl::DeadlineExceededError(absl::StrCat(
-          doing(), " did not end within ", patience_.count(),
+          doing(), " did not end within ", timeout_.count(),
           " ms; if all ranks are alive and slow, raise --timeout"));
     std::this_thread::sleep_for(kPause);
   }
@@ -116,7 +116,7 @@ absl::Status NcclGroups::GiveUp(const absl::Status& status) {
     return absl::Status(agreed.code(), absl::StrCat(found, "; ", own));
   }
   const Clock::time_point begin = Clock::now();
-  while (Clock::now() - begin < std::min(patience_, kGrace)) {
+  while (Clock::now() - begin < std::min(timeout_, kGrace)) {
     const absl::Status known = base_.Progress();
     if (!known.ok()) return known;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -24,8 +24,8 @@ class NcclGroups {
  public:
   // `base` outlives it; groups find each other over it.
   NcclGroups(comm::Communicator& base, std::shared_ptr<const NcclLibrary> nccl,
-             std::chrono::milliseconds patience)
-      : base_(base), nccl_(std::move(nccl)), patience_(patience) {}
+             std::chrono::milliseconds timeout)
+      : base_(base), nccl_(std::move(nccl)), timeout_(timeout) {}
   NcclGroups(const NcclGroups&) = delete;
   ~NcclGroups();
 
@@ -39,7 +39,7 @@ class NcclGroups {
                                 Lane lane, bool* joined = nullptr);
 
   // Ends a call that returned `result`: what it puts on a stream is there when
-  // this returns. An error if a rank fails or the patience ends; `doing` names
+  // this returns. An error if a rank fails or the timeout ends; `doing` names
   // the call then.
   absl::Status Settle(NcclComm comm, NcclResult result,
                       const std::function<std::string()>& doing);
@@ -54,7 +54,7 @@ class NcclGroups {
  private:
   comm::Communicator& base_;
   const std::shared_ptr<const NcclLibrary> nccl_;
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   std::map<std::pair<Lane, std::vector<int>>, NcclComm> groups_;
 };
 

@@ -149,7 +149,7 @@ TEST(AgreeOnNcclTest, WhatIsInstalledMustWork) {
 // Each sends before it receives: neither call waits for the other rank's.
 TEST(NcclTransferTest, BothDirectionsAtOnce) {
   comm::CommOptions options;
-  options.patience = std::chrono::seconds(5);
+  options.timeout = std::chrono::seconds(5);
   auto bases = comm::MakeLocalCommunicators(2, options);
   const auto exchange = [&](Communicator& base) -> absl::Status {
     const int own = base.rank();

@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 
 constexpr char kLibrary[] = "runtime/cuda/recording/librecording.so";
 
-// Two ranks in threads, with little patience.
+// Two ranks in threads, with little timeout.
 class NcclWaitTest : public ::testing::Test {
  protected:
   struct Rank {
@@ -63,7 +63,7 @@ class NcclWaitTest : public ::testing::Test {
   };
 
   NcclWaitTest() : recording_(kLibrary) {
-    options_.patience = std::chrono::milliseconds(2000);
+    options_.timeout = std::chrono::milliseconds(2000);
     bases_ = comm::MakeLocalCommunicators(2, options_);
   }
   // What rank 0 gets, in time; `other` is what rank 1 does meanwhile.
@@ -167,7 +167,7 @@ TEST_F(NcclWaitTest, ACallThatNeverEndsIsNamed) {
 
 // The library loses the other member, of which the ranks know nothing.
 TEST_F(NcclWaitTest, WhatTheLibraryFindsOutEndsTheWait) {
-  options_.patience = std::chrono::seconds(60);
+  options_.timeout = std::chrono::seconds(60);
   constexpr CuResult kRemoteError = static_cast<CuResult>(6);
   const auto prepare = [&](Rank& rank) {
     auto sum = rank.Prepare();
@@ -194,7 +194,7 @@ class NcclReplayTest : public NcclWaitTest {
  protected:
   // Rank 0 replays sums of these names, of which rank 1 does the first `done`.
   std::string Replay(const std::vector<std::string>& names, size_t done) {
-    options_.patience = std::chrono::seconds(1);
+    options_.timeout = std::chrono::seconds(1);
     std::vector<std::unique_ptr<Collective>> sums;
     std::unique_ptr<device::Graph> graph;
     const auto replay = [&](Rank& rank) -> absl::Status {
@@ -242,7 +242,7 @@ TEST_F(NcclReplayTest, TheFirstIsNamedWhereNoneEnds) {
 
 // The second replay of the same graph: what the first left does not count.
 TEST_F(NcclReplayTest, EachReplayIsOfItsOwn) {
-  options_.patience = std::chrono::seconds(1);
+  options_.timeout = std::chrono::seconds(1);
   std::unique_ptr<Collective> sum;
   std::unique_ptr<device::Graph> graph;
   const auto replay = [&](Rank& rank) -> absl::Status {
@@ -272,7 +272,7 @@ TEST_F(NcclReplayTest, EachReplayIsOfItsOwn) {
 
 // All sums end, and a kernel behind them does not.
 TEST_F(NcclReplayTest, WhatStandsBehindThemAllIsSaid) {
-  options_.patience = std::chrono::seconds(1);
+  options_.timeout = std::chrono::seconds(1);
   std::unique_ptr<Collective> sum;
   std::unique_ptr<device::Graph> graph;
   const auto replay = [&](Rank& rank) -> absl::Status {
@@ -301,7 +301,7 @@ TEST_F(NcclReplayTest, WhatStandsBehindThemAllIsSaid) {
 
 // More scratch is needed while a sum that uses some never ends.
 TEST_F(NcclWaitTest, PreparingDoesNotWaitForEver) {
-  options_.patience = std::chrono::seconds(1);
+  options_.timeout = std::chrono::seconds(1);
   const auto gather = [](Rank& rank, int64_t size) {
     Operation columns;
     columns.kind = comm::Kind::kAllGather;
@@ -324,7 +324,7 @@ TEST_F(NcclWaitTest, PreparingDoesNotWaitForEver) {
 }
 
 TEST_F(NcclWaitTest, TheRankThatFailedIsNamedWhereItIsKnown) {
-  options_.patience = std::chrono::seconds(60);
+  options_.timeout = std::chrono::seconds(60);
   const absl::Status status = Run(SumAndWait, [&](Rank& rank) {
     EXPECT_TRUE(rank.Prepare().ok());
     bases_[1]->Fail(absl::DataLossError("rank 1 fell over"));

@@ -106,7 +106,7 @@ class SharedCollective : public comm::Collective {
 class SharedGpu {
  public:
   SharedGpu(int ranks, const SharedGpuOptions& options)
-      : options_(options), meetings_(ranks, options.comm.patience) {}
+      : options_(options), meetings_(ranks, options.comm.timeout) {}
 
   const SharedGpuOptions& options() const { return options_; }
   Meetings& meetings() { return meetings_; }
@@ -281,7 +281,7 @@ absl::StatusOr<std::shared_ptr<void>> SharedCommunicator::Hold(
   // There is no event that the others could wait for: what has come to the
   // stream ends before they learn of it.
   const Clock::time_point limit =
-      Clock::now() + gpu_->options().comm.patience / 2;
+      Clock::now() + gpu_->options().comm.timeout / 2;
   while (context_->driver().AskStream(stream) == kCuNotReady &&
          Clock::now() < limit)
     std::this_thread::sleep_for(kPause);
@@ -332,7 +332,7 @@ absl::Status SharedCommunicator::Join(comm::Collective& base, void* stream) {
   if (first.meeting != nullptr) {
     PARTITA_ASSIGN_OR_RETURN(
         done, gpu_->meetings().Await(base_, *first.meeting,
-                                     collective.operation().patience));
+                                     collective.operation().timeout_factor));
   }
   collective.under_way.pop_front();
   ahead_.push_back({collective.description, done});
@@ -354,7 +354,7 @@ bool SharedCommunicator::Passes() {
 // collective to the next.
 absl::Status SharedCommunicator::Await(void* stream) {
   PARTITA_RETURN_IF_ERROR(context_->Enter());
-  const std::chrono::milliseconds patience = gpu_->options().comm.patience;
+  const std::chrono::milliseconds timeout = gpu_->options().comm.timeout;
   Clock::time_point begin = Clock::now();
   for (int round = 0;; ++round) {
     const CuResult result = context_->driver().AskStream(stream);
@@ -366,10 +366,10 @@ absl::Status SharedCommunicator::Await(void* stream) {
     if (round < 1000) continue;
     PARTITA_RETURN_IF_ERROR(base_.Progress());
     if (Passes()) begin = Clock::now();
-    if (Clock::now() - begin > patience) {
+    if (Clock::now() - begin > timeout) {
       const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
           "the GPU that rank ", base_.rank(),
-          " shares with others made no progress within ", patience.count(),
+          " shares with others made no progress within ", timeout.count(),
           " ms; it stands ",
           ahead_.empty()
               ? "behind the last of its collectives"
@@ -387,7 +387,7 @@ absl::Status SharedCommunicator::Await(void* stream) {
 void SharedCommunicator::End(SharedCollective& collective) {
   if (collective.under_way.empty() && ahead_.empty()) return;
   if (!context_->Enter().ok()) return;
-  const Clock::time_point limit = Clock::now() + gpu_->options().comm.patience;
+  const Clock::time_point limit = Clock::now() + gpu_->options().comm.timeout;
   for (SharedCollective::UnderWay& one : collective.under_way) {
     if (one.meeting != nullptr) {
       auto held = gpu_->meetings().Quit(base_.rank(), *one.meeting);

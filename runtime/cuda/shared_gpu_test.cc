@@ -33,8 +33,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-SharedGpuOptions Options(std::chrono::milliseconds patience) {
-  return {0, kLibrary, {patience}};
+SharedGpuOptions Options(std::chrono::milliseconds timeout) {
+  return {0, kLibrary, {timeout}};
 }
 
 std::vector<std::unique_ptr<Communicator>> MakeRanks(int size, bool beside) {
@@ -95,7 +95,7 @@ TEST(SharedGpuTest, GroupsOfVeryManyGoThroughTheHost) {
   EXPECT_TRUE(most.ok() && *most != nullptr) << most.status();
 }
 
-// Two ranks in threads, with little patience, a stream and memory for both.
+// Two ranks in threads, with little timeout, a stream and memory for both.
 class SharedWaitTest : public ::testing::Test {
  protected:
   struct Rank {
@@ -149,9 +149,9 @@ class SharedWaitTest : public ::testing::Test {
   // What both get of `body`, by rank; nobody leaves before both are done.
   std::vector<absl::Status> Run(
       const std::function<absl::Status(Rank&)>& body,
-      std::chrono::milliseconds patience = std::chrono::seconds(20)) {
-    const auto bases = comm::MakeLocalCommunicators(2, {patience});
-    const auto gpu = MakeSharedGpu(2, Options(patience));
+      std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+    const auto bases = comm::MakeLocalCommunicators(2, {timeout});
+    const auto gpu = MakeSharedGpu(2, Options(timeout));
     std::vector<absl::Status> statuses(2);
     std::vector<std::thread> threads;
     for (size_t i = 0; i < 2; ++i)

@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<MultiDeviceRunner>> MultiDeviceRunner::Load(
         rank.executor = *std::move(executor);
         return absl::OkStatus();
       },
-      /*patience=*/10));
+      /*timeout=*/10));
   runner->step_count_ = ranks->list[0].executor->executor().step_count();
   runner->looks_ahead_ = ranks->list[0].executor->LooksAhead();
   runner->leaves_together_ = ranks->list[0].device_communicator != nullptr;

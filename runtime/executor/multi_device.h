@@ -58,7 +58,7 @@ class MultiDeviceRunner {
   double FlopsPerRun() const;
 
   // One step on all devices, from whole inputs to whole outputs. If a rank
-  // fails or stalls, an error that names it, within the patience; after a stall
+  // fails or stalls, an error that names it, within the timeout; after a stall
   // the memory given must stay, since the rank may wake up.
   absl::Status Run(const std::vector<ConstTensor>& inputs,
                    const std::vector<MutableTensor>& outputs);

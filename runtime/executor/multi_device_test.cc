@@ -67,7 +67,7 @@ class MultiDeviceTest : public ::testing::Test {
     EXPECT_NE(mkdtemp(folder_.data()), nullptr);
     path_ = folder_ + "/model.partita";
     options_.make_device = &MakeCpu;
-    options_.comm.patience = milliseconds(20000);
+    options_.comm.timeout = milliseconds(20000);
   }
   ~MultiDeviceTest() override { std::filesystem::remove_all(folder_); }
 
@@ -260,7 +260,7 @@ TEST_F(BadRankTest, ARankThatFailsEndsTheOthers) {
 }
 
 TEST_F(BadRankTest, ARankThatHangsWhenNobodyWaitsIsNamed) {
-  options_.comm.patience = milliseconds(150);
+  options_.comm.timeout = milliseconds(150);
   last_ = true;
   const absl::Status status = RunWith(BadDevice::Habit::kHang);
   EXPECT_EQ(status.message(),
@@ -278,7 +278,7 @@ TEST_F(BadRankTest, ARankThatFailsEndsWhatOthersAwait) {
 }
 
 TEST_F(BadRankTest, ARankThatHangsEndsWhatOthersAwait) {
-  options_.comm.patience = milliseconds(300);
+  options_.comm.timeout = milliseconds(300);
   last_ = started_ = true;
   const absl::Status status = RunWith(BadDevice::Habit::kHang);
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
@@ -288,7 +288,7 @@ TEST_F(BadRankTest, ARankThatHangsEndsWhatOthersAwait) {
 }
 
 TEST_F(BadRankTest, ARankThatHangsIsNamed) {
-  options_.comm.patience = milliseconds(300);
+  options_.comm.timeout = milliseconds(300);
   const absl::Status status = RunWith(BadDevice::Habit::kHang);
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()),
@@ -314,7 +314,7 @@ class UselessCommunicator : public comm::DeviceCommunicator {
 
 // Nobody else may look at its parts: the thread sanitizer sees who does.
 TEST_F(MultiDeviceTest, ARankLeftBehindInLoadingGoesOn) {
-  options_.comm.patience = milliseconds(20);
+  options_.comm.timeout = milliseconds(20);
   const auto late = std::make_shared<std::promise<void>>();
   options_.make_communicator = [late](comm::Communicator& base)
       -> absl::StatusOr<std::unique_ptr<comm::DeviceCommunicator>> {

@@ -81,7 +81,7 @@ class PipelineTest : public ::testing::Test {
     EXPECT_NE(mkdtemp(folder_.data()), nullptr);
     path_ = folder_ + "/model.partita";
     options_.make_device = [](int) { return cpu::MakeCpuDevice({1}); };
-    options_.comm.patience = milliseconds(20000);
+    options_.comm.timeout = milliseconds(20000);
     step_->x = Seeded(kBatch * kWidth, 7);
     step_->t = Seeded(kBatch * kOut, 8);
   }
@@ -318,7 +318,7 @@ TEST_F(BadStageTest, AStageThatFailsEndsTheOthers) {
 }
 
 TEST_F(BadStageTest, AStageThatStallsIsNamed) {
-  options_.comm.patience = milliseconds(300);
+  options_.comm.timeout = milliseconds(300);
   const absl::Status status = RunWith(BadDevice::Habit::kHang);
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(

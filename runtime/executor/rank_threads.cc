@@ -36,7 +36,7 @@ struct RankThreads::Shared {
 };
 
 RankThreads::RankThreads(int ranks, const comm::CommOptions& options)
-    : patience_(options.patience), shared_(std::make_shared<Shared>()) {
+    : timeout_(options.timeout), shared_(std::make_shared<Shared>()) {
   shared_->communicators = comm::MakeLocalCommunicators(ranks, options);
   shared_->results.resize(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
@@ -112,13 +112,13 @@ absl::Status RankThreads::Result() const {
 }
 
 bool RankThreads::Await(std::unique_lock<std::mutex>& lock,
-                        std::chrono::milliseconds patience) {
+                        std::chrono::milliseconds timeout) {
   using Clock = std::chrono::steady_clock;
   const auto finished = [&] {
     return shared_->done == shared_->results.size() || shared_->failed >= 0;
   };
   const auto slice = std::clamp<std::chrono::milliseconds>(
-      patience / 4, std::chrono::milliseconds(1), std::chrono::seconds(1));
+      timeout / 4, std::chrono::milliseconds(1), std::chrono::seconds(1));
   Clock::time_point since = Clock::now();
   uint64_t seen = 0;
   while (!shared_->changed.wait_for(lock, slice, finished)) {
@@ -128,12 +128,12 @@ bool RankThreads::Await(std::unique_lock<std::mutex>& lock,
     if (state != seen) since = Clock::now();
     seen = state;
     // Ranks that wait for each other find out who stalls sooner than this.
-    if (Clock::now() - since > 3 * patience) return false;
+    if (Clock::now() - since > 3 * timeout) return false;
   }
   return true;
 }
 
-absl::Status RankThreads::Run(Job job, int patience) {
+absl::Status RankThreads::Run(Job job, int timeout_factor) {
   std::unique_lock<std::mutex> lock(shared_->mutex);
   if (shared_->failed >= 0) return Result();
   for (auto& result : shared_->results) result.reset();
@@ -145,7 +145,7 @@ absl::Status RankThreads::Run(Job job, int patience) {
     return shared_->done == shared_->results.size();
   };
   // Ranks watch each other; here is who watches when all others are done.
-  if (!Await(lock, patience * patience_)) {
+  if (!Await(lock, timeout_factor * timeout_)) {
     for (size_t i = 0; i < shared_->results.size(); ++i) {
       if (shared_->results[i]) continue;
       shared_->failed = static_cast<int>(i);
@@ -153,7 +153,7 @@ absl::Status RankThreads::Run(Job job, int patience) {
           absl::StrCat("rank ", i,
                        " did not finish its step and made no "
                        "progress for ",
-                       (3 * patience * patience_).count(), " ms"));
+                       (3 * timeout_factor * timeout_).count(), " ms"));
       shared_->communicators[i]->Fail(shared_->failure);
       break;
     }
@@ -161,7 +161,7 @@ absl::Status RankThreads::Run(Job job, int patience) {
   // After the first failure the rest must only notice.
   if (!all_done()) {
     const auto grace =
-        std::min(patience_, std::chrono::milliseconds(kGraceMilliseconds));
+        std::min(timeout_, std::chrono::milliseconds(kGraceMilliseconds));
     shared_->changed.wait_for(lock, grace, all_done);
   }
   shared_->job = nullptr;

@@ -26,10 +26,10 @@ class RankThreads {
   using Job = std::function<absl::Status(comm::Communicator&)>;
 
   // Runs `job` on every rank. When one fails, the others learn of it; when one
-  // neither comes back nor makes progress for `patience` times the usual
-  // patience, Run returns without it. Returns the error that came first, with
+  // neither comes back nor makes progress for `timeout_factor` times the usual
+  // timeout, Run returns without it. Returns the error that came first, with
   // the rank. After an error every Run fails.
-  absl::Status Run(Job job, int patience = 1);
+  absl::Status Run(Job job, int timeout_factor = 1);
 
  private:
   struct Shared;
@@ -37,9 +37,9 @@ class RankThreads {
   absl::Status Result() const;
   // Whether all ranks are done, or some failed; false if none progresses.
   bool Await(std::unique_lock<std::mutex>& lock,
-             std::chrono::milliseconds patience);
+             std::chrono::milliseconds timeout);
 
-  const std::chrono::milliseconds patience_;
+  const std::chrono::milliseconds timeout_;
   std::shared_ptr<Shared> shared_;
 };
 

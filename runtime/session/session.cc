@@ -183,7 +183,7 @@ executor::MemoryUse FullestOf(const std::vector<executor::RankUse>& uses) {
 comm::CommOptions CommOptionsOf(const SessionOptions& options) {
   comm::CommOptions comm = comm::OptionsFromEnvironment();
   if (options.timeout) {
-    comm.patience = std::chrono::milliseconds(
+    comm.timeout = std::chrono::milliseconds(
         static_cast<int64_t>(*options.timeout * 1000));
   }
   return comm;

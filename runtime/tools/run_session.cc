@@ -56,7 +56,7 @@ int RunAsProcess(const SessionOptions& options, const comm::Launch& launch,
   // Its sends end before MPI does.
   communicator.reset();
   // As long as for an agreement: one rank may have more to report.
-  const absl::Status finished = (*world)->Finish(10 * comm.patience);
+  const absl::Status finished = (*world)->Finish(10 * comm.timeout);
   if (!finished.ok()) {
     error << "partita-run: " << who << ": " << finished.message() << std::endl;
     (*world)->Abort(CodeOf(finished));

@@ -14,7 +14,7 @@
 #include "compiler/driver/planning/price_plan.h"
 #include "compiler/driver/planning/propose_plans.h"
 #include "compiler/driver/planning/vary_plan.h"
-#include "compiler/plan/words.h"
+#include "compiler/plan/names.h"
 #include "compiler/planner/transformer/software.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -428,7 +428,7 @@ class Chooser {
       if (const PricedPlan* priced = pricer_.rank(other))
         rows.push_back(Object{
             {"composed", priced->composed},
-            {"precision", plan::WordOf(plan::PrecisionWords(), precision)},
+            {"precision", plan::NameOf(plan::PrecisionNames(), precision)},
             {"step_seconds", priced->seconds()},
             {"memory_bytes", priced->price.memory_bytes},
             {"fits", priced->fits}});

@@ -15,7 +15,7 @@ using absl::InvalidArgumentError;
 using absl::StatusOr;
 using llvm::StringRef;
 
-constexpr char kFixedWords[] =
+constexpr char kFixedKeys[] =
     "tp, pp, dp, cp, vpp, zero, mbs, sp (y, n), offload (y, n), recompute "
     "(none, selective, full) or schedule (1f1b, gpipe, zb-h1, zb-v)";
 
@@ -125,9 +125,9 @@ StatusOr<planner::SweepRow> parseRow(const std::string& text) {
   if (!row.other_framework.empty())
     return InvalidArgumentError(
         "--row: framework: expected one of " +
-        plan::Join(planner::FrameworkWords()) + ", found " +
+        plan::Join(planner::FrameworkNames()) + ", found " +
         plan::Quote(row.other_framework) +
-        plan::Suggest(row.other_framework, planner::FrameworkWords()));
+        plan::Suggest(row.other_framework, planner::FrameworkNames()));
   return row;
 }
 
@@ -151,7 +151,7 @@ StatusOr<planner::FixedChoices> parseFixed(
                                    : setWord(key, value, fixed);
       if (!known)
         return InvalidArgumentError("--fix: expected NAME=VALUE with " +
-                                    std::string(kFixedWords) + ", found '" +
+                                    std::string(kFixedKeys) + ", found '" +
                                     field.str() + "'");
     }
   }

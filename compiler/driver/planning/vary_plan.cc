@@ -6,9 +6,9 @@
 #include <string>
 
 #include "compiler/driver/planning/batch_parts.h"
+#include "compiler/plan/names.h"
 #include "compiler/plan/plan_schedule.h"
 #include "compiler/plan/without_depth.h"
-#include "compiler/plan/words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -277,14 +277,14 @@ std::string describePlan(const Plan& plan) {
     text += "; " +
             (plan.schedule->kind == plan::ScheduleKind::kInterleaved
                  ? "interleaved(" + std::to_string(plan.schedule->chunks) + ")"
-                 : plan::WordOf(plan::ScheduleWords(), plan.schedule->kind));
+                 : plan::NameOf(plan::ScheduleNames(), plan.schedule->kind));
   if (plan.zero > 0) text += "; zero " + std::to_string(plan.zero);
   if (plan.offload == plan::Offload::kOptimizer)
     text += "; optimizer states on the host";
   for (const plan::Recompute& rule : plan.recompute)
-    text += "; recompute " + plan::WordOf(plan::RecomputeWords(), rule.policy);
+    text += "; recompute " + plan::NameOf(plan::RecomputeNames(), rule.policy);
   if (plan.precision)
-    text += "; " + plan::WordOf(plan::PrecisionWords(), *plan.precision);
+    text += "; " + plan::NameOf(plan::PrecisionNames(), *plan.precision);
   return text;
 }
 

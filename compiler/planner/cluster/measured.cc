@@ -25,7 +25,7 @@ bool Contains(const std::array<const char*, N>& names,
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::vector<std::string> WordsOf(const std::string& text) {
+std::vector<std::string> SplitWords(const std::string& text) {
   std::vector<std::string> words(1);
   for (const char c : text)
     if (c == ' ')
@@ -95,7 +95,7 @@ std::string AttentionName(bool backward) {
 }
 
 int DimensionsOf(const std::string& name) {
-  const std::vector<std::string> words = WordsOf(name);
+  const std::vector<std::string> words = SplitWords(name);
   for (const std::string& known :
        {AttentionName(false), AttentionName(true), std::string(kCopyName),
         std::string(kUpdateName), std::string(kSendName)})

@@ -6,7 +6,7 @@
 namespace partita::planner {
 namespace {
 
-std::vector<std::string> WordsOf(const std::string& path) {
+std::vector<std::string> SplitWords(const std::string& path) {
   std::vector<std::string> words;
   for (size_t begin = 0; begin <= path.size();) {
     const size_t end = std::min(path.find('.', begin), path.size());
@@ -52,7 +52,7 @@ struct Scope {
 
 void AddTo(Scope& scope, const std::string& layer, bool wanted) {
   Scope* at = &scope;
-  for (const std::string& word : WordsOf(layer)) {
+  for (const std::string& word : SplitWords(layer)) {
     at = &at->parts[word];
     ++at->layers;
     at->wanted += wanted;
@@ -93,7 +93,7 @@ bool LayerNames::Node::HoldsList() const {
 
 void LayerNames::Add(const std::string& module) {
   Node* at = &root_;
-  for (const std::string& word : WordsOf(module)) at = &at->parts[word];
+  for (const std::string& word : SplitWords(module)) at = &at->parts[word];
 }
 
 std::string LayerNames::LayerOf(const std::string& module) const {
@@ -101,7 +101,7 @@ std::string LayerNames::LayerOf(const std::string& module) const {
   std::string layer;
   // The root is a module, too, though not one to be named.
   bool first = true;
-  for (const std::string& word : WordsOf(module)) {
+  for (const std::string& word : SplitWords(module)) {
     if (!first && !at->HoldsList()) return layer;
     const auto part = at->parts.find(word);
     if (part == at->parts.end()) return layer;

@@ -178,7 +178,7 @@ void Calibrate(const Calibration& calibration) {
   for (size_t i = 0; i < table.size(); ++i) table[i] = std::move(made[i]);
 }
 
-std::vector<std::string> FrameworkWords() {
+std::vector<std::string> FrameworkNames() {
   return {"partita",
           "Megatron-LM",
           "Megatron-Core",

@@ -26,7 +26,7 @@ void Calibrate(const Calibration& calibration);
 // known.
 const Software* FindSoftware(const std::string& framework);
 // The words of those there are, for refusals.
-std::vector<std::string> FrameworkWords();
+std::vector<std::string> FrameworkNames();
 // Of words that are known.
 const Software& SoftwareOf(const std::string& framework);
 

@@ -1,5 +1,5 @@
 // Tables of words.
-#include "compiler/plan/words.h"
+#include "compiler/plan/names.h"
 
 namespace partita::plan {
 
@@ -18,8 +18,8 @@ const std::vector<std::string>& BudgetKinds() {
   return *kinds;
 }
 
-const Words<ScheduleKind>& ScheduleWords() {
-  static const auto* const words = new Words<ScheduleKind>{
+const NameTable<ScheduleKind>& ScheduleNames() {
+  static const auto* const words = new NameTable<ScheduleKind>{
       {"gpipe", ScheduleKind::kGpipe},        {"1f1b", ScheduleKind::k1F1B},
       {"zb-h1", ScheduleKind::kZbH1},         {"zb-v", ScheduleKind::kZbV},
       {"async-2bw", ScheduleKind::kAsync2bw}, {"async", ScheduleKind::kAsync}};
@@ -33,18 +33,18 @@ const std::vector<std::string>& ScheduleExamples() {
   return *names;
 }
 
-const Words<RecomputePolicy>& RecomputeWords() {
+const NameTable<RecomputePolicy>& RecomputeNames() {
   static const auto* const words =
-      new Words<RecomputePolicy>{{"none", RecomputePolicy::kNone},
-                                 {"selective", RecomputePolicy::kSelective},
-                                 {"full", RecomputePolicy::kFull},
-                                 {"budget", RecomputePolicy::kBudget}};
+      new NameTable<RecomputePolicy>{{"none", RecomputePolicy::kNone},
+                                     {"selective", RecomputePolicy::kSelective},
+                                     {"full", RecomputePolicy::kFull},
+                                     {"budget", RecomputePolicy::kBudget}};
   return *words;
 }
 
-const Words<Precision>& PrecisionWords() {
+const NameTable<Precision>& PrecisionNames() {
   static const auto* const words = [] {
-    auto* made = new Words<Precision>;
+    auto* made = new NameTable<Precision>;
     for (Precision each : {Precision::kF32, Precision::kBF16, Precision::kF16})
       made->push_back({ToString(each), each});
     return made;
@@ -52,15 +52,15 @@ const Words<Precision>& PrecisionWords() {
   return *words;
 }
 
-const Words<Offload>& OffloadWords() {
-  static const auto* const words = new Words<Offload>{
+const NameTable<Offload>& OffloadNames() {
+  static const auto* const words = new NameTable<Offload>{
       {"none", Offload::kNone}, {"optimizer", Offload::kOptimizer}};
   return *words;
 }
 
-const Words<Hold>& HoldWords() {
+const NameTable<Hold>& HoldNames() {
   static const auto* const words =
-      new Words<Hold>{{"use", Hold::kUse}, {"step", Hold::kStep}};
+      new NameTable<Hold>{{"use", Hold::kUse}, {"step", Hold::kStep}};
   return *words;
 }
 
